@@ -1,0 +1,2 @@
+//! What developers run: `cargo xtask test`, `ci` and `bench`.
+fn main() {}
