@@ -1,2 +1,38 @@
-//! What developers run: `cargo xtask test`, `ci` and `bench`.
-fn main() {}
+//! What developers run: `cargo xtask test`, `cargo xtask ci` and `cargo xtask bench`.
+//!
+//! Nothing but Rust is needed beforehand: what the tests need besides is installed or named.
+
+mod packages;
+mod run;
+mod services;
+mod test;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask test [ARGS…]   install what the tests need, start PostgreSQL and NATS, run every test;
+                           ARGS go to cargo test, e.g. `cargo xtask test -p chatroom stream`
+cargo xtask ci             formatting, lints, then every test
+";
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    let command = args.next();
+    let rest: Vec<String> = args.collect();
+    let done = match command.as_deref() {
+        Some("test") => test::test(&rest),
+        Some("ci") => test::ci(),
+        None | Some("help" | "--help" | "-h") => {
+            print!("{HELP}");
+            Ok(())
+        }
+        Some(other) => Err(format!("there is no `cargo xtask {other}`\n\n{HELP}")),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
