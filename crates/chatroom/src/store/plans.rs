@@ -244,6 +244,7 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
         ends_ms: 2,
     };
     tx.save_windows(&[&window]).await?;
+    tx.open_windows(&["b"]).await?;
     tx.windows(&["b"]).await?;
     tx.forget_windows(9).await?;
     tx.audit_head("rm_a").await?;
