@@ -48,9 +48,9 @@ const RULES: [(&str, [&str; 13]); 13] = [
     ("member",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   TOKEN,    TOKEN,    TOKEN,    TOKEN,    KEY]),
     ("admin",    [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, ROLE,    ROLE,  ROLE, TOKEN,    TOKEN,    TOKEN,    TOKEN,    KEY]),
     ("joiner",   [HIDDEN, TOKEN,    TOKEN,    TOKEN,    INTERNAL, IN,      IN,    IN,   HIDDEN,   HIDDEN,   HIDDEN,   HIDDEN,   KEY]),
-    ("mint",     [NONE,   KEY,      KEY,      KEY,      INTERNAL, KEY,     KEY,   KEY,  IN,       IN,       IN,       KEY,      KEY]),
-    ("identity", [NONE,   IDENTITY, IDENTITY, IDENTITY, INTERNAL, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IN, IDENTITY]),
-    ("reissue",  [NONE,   KEY,      KEY,      KEY,      INTERNAL, KEY,     KEY,   KEY,  IN,       ROLE,     ROLE,     IN,       KEY]),
+    ("mint",     [NONE,   KEY,      KEY,      KEY,      KEY,      KEY,     KEY,   KEY,  IN,       IN,       IN,       KEY,      KEY]),
+    ("identity", [NONE,   IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IN, IDENTITY]),
+    ("reissue",  [NONE,   KEY,      KEY,      KEY,      KEY,      KEY,     KEY,   KEY,  IN,       ROLE,     ROLE,     IN,       KEY]),
     ("exchange", [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, ROLE,    ROLE,  ROLE, TOKEN,    TOKEN,    TOKEN,    TOKEN,    TOKEN]),
 ];
 
@@ -74,21 +74,66 @@ fn endpoints() -> Vec<(&'static str, Method, &'static str, Value)> {
         ("owner", M::GET, "/rooms/{id}/audit", none.clone()),
         ("owner", M::POST, "/rooms/{id}/invites", json!({})),
         ("owner", M::GET, "/rooms/{id}/invites", none.clone()),
-        ("owner", M::DELETE, "/rooms/{id}/invites/{code_jti}", none.clone()),
-        ("joiner", M::POST, "/rooms/{id}/join", json!({"adapter_type": "pull"})),
+        (
+            "owner",
+            M::DELETE,
+            "/rooms/{id}/invites/{code_jti}",
+            none.clone(),
+        ),
+        (
+            "joiner",
+            M::POST,
+            "/rooms/{id}/join",
+            json!({"adapter_type": "pull"}),
+        ),
         ("reader", M::GET, "/rooms/{id}/members", none.clone()),
         ("reader", M::GET, "/rooms/{id}/me", none.clone()),
-        ("owner", M::PATCH, "/rooms/{id}/members/{agent}/name", json!({"name": "Bot"})),
-        ("reissue", M::POST, "/rooms/{id}/members/{agent}/reissue-token", none.clone()),
+        (
+            "owner",
+            M::PATCH,
+            "/rooms/{id}/members/{agent}/name",
+            json!({"name": "Bot"}),
+        ),
+        (
+            "reissue",
+            M::POST,
+            "/rooms/{id}/members/{agent}/reissue-token",
+            none.clone(),
+        ),
         ("writer", M::POST, "/rooms/{id}/messages", text),
         ("visitor", M::GET, "/rooms/{id}/messages", none.clone()),
-        ("visitor", M::GET, "/rooms/{id}/messages/{seq}/thread", none.clone()),
-        ("writer", M::POST, "/rooms/{id}/messages/{seq}/reactions", json!({"emoji": "👍"})),
-        ("writer", M::DELETE, "/rooms/{id}/messages/{seq}/reactions/{emoji}", none.clone()),
+        (
+            "visitor",
+            M::GET,
+            "/rooms/{id}/messages/{seq}/thread",
+            none.clone(),
+        ),
+        (
+            "writer",
+            M::POST,
+            "/rooms/{id}/messages/{seq}/reactions",
+            json!({"emoji": "👍"}),
+        ),
+        (
+            "writer",
+            M::DELETE,
+            "/rooms/{id}/messages/{seq}/reactions/{emoji}",
+            none.clone(),
+        ),
         ("reader", M::GET, "/rooms/{id}/stream", none.clone()),
-        ("member", M::POST, "/rooms/{id}/room-keys", json!({"for_user_id": "{me}"})),
+        (
+            "member",
+            M::POST,
+            "/rooms/{id}/room-keys",
+            json!({"for_user_id": "{me}"}),
+        ),
         ("member", M::GET, "/rooms/{id}/room-keys", none.clone()),
-        ("member", M::DELETE, "/rooms/{id}/room-keys/{jti}", none.clone()),
+        (
+            "member",
+            M::DELETE,
+            "/rooms/{id}/room-keys/{jti}",
+            none.clone(),
+        ),
         ("user", M::DELETE, "/share-keys/{code}", none.clone()),
         ("mint", M::POST, "/agent-identity", none.clone()),
         ("identity", M::POST, "/agent-identity/refresh", none.clone()),
@@ -135,8 +180,14 @@ async fn world(server: &TestServer) -> World {
     let viewer = owner.viewer_with(&room, "view").await;
     let elsewhere = owner.viewer(&other).await;
     let revoked = owner.viewer(&room).await;
-    let jti = claims(revoked.token().unwrap())["jti"].as_str().unwrap().to_owned();
-    owner.delete(format!("/rooms/{room}/room-keys/{jti}")).await.ok();
+    let jti = claims(revoked.token().unwrap())["jti"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    owner
+        .delete(format!("/rooms/{room}/room-keys/{jti}"))
+        .await
+        .ok();
     let code = owner.invites(&room).await;
     let nobody = server.anonymous();
     let expired = server.token(&["--user", "u_owner", "--ttl", "0s"]);
@@ -161,7 +212,12 @@ async fn world(server: &TestServer) -> World {
     })
     .await;
     let agent = agent.id().to_owned();
-    World { room, agent, seq, callers }
+    World {
+        room,
+        agent,
+        seq,
+        callers,
+    }
 }
 
 async fn every_endpoint_knows_every_kind_of_caller(setup: Setup) {
@@ -185,7 +241,11 @@ async fn every_endpoint_knows_every_kind_of_caller(setup: Setup) {
         }
     }
     assert!(wrong.is_empty(), "{:#?}", wrong);
-    assert_eq!(forgotten(&server).await, BTreeSet::new(), "endpoints in no table");
+    assert_eq!(
+        forgotten(&server).await,
+        BTreeSet::new(),
+        "endpoints in no table"
+    );
 }
 
 /// `in`, or the code with which the caller was turned away.
@@ -221,8 +281,10 @@ async fn outcome(caller: &Caller, method: &Method, path: &str, body: &Value) -> 
 /// Endpoints that the server describes and no table names.
 async fn forgotten(server: &TestServer) -> BTreeSet<String> {
     let document = server.anonymous().get("/openapi.json").await.ok();
-    let mut known: BTreeSet<String> =
-        ELSEWHERE.iter().map(|(method, path)| format!("{method} {path}")).collect();
+    let mut known: BTreeSet<String> = ELSEWHERE
+        .iter()
+        .map(|(method, path)| format!("{method} {path}"))
+        .collect();
     known.extend(endpoints().iter().map(|(_, method, path, _)| {
         let path = path.replace("{agent}", "{user_id}");
         format!("{} {path}", method.as_str().to_lowercase())
@@ -232,5 +294,7 @@ async fn forgotten(server: &TestServer) -> BTreeSet<String> {
         let methods = methods.as_object().unwrap().keys();
         methods.map(move |method| format!("{method} {path}"))
     });
-    described.filter(|endpoint| !known.contains(endpoint)).collect()
+    described
+        .filter(|endpoint| !known.contains(endpoint))
+        .collect()
 }

@@ -10,7 +10,10 @@ use std::{
     },
 };
 
-both_engines![every_201_is_there_after_kill_9, a_killed_server_keeps_all_of_its_order];
+both_engines![
+    every_201_is_there_after_kill_9,
+    a_killed_server_keeps_all_of_its_order
+];
 
 const POSTERS: usize = 12;
 const CRASHES: usize = 4;
@@ -56,15 +59,24 @@ async fn every_201_is_there_after_kill_9(setup: Setup) {
     assert_eq!(alice.latest_seq(&room).await, last);
     let answered = answered.lock().unwrap();
     for (_, content, seq) in answered.iter() {
-        let message = there.get(seq).unwrap_or_else(|| panic!("{seq} was answered and is lost"));
+        let message = there
+            .get(seq)
+            .unwrap_or_else(|| panic!("{seq} was answered and is lost"));
         assert_eq!(message["content"], *content);
     }
-    let mut contents: Vec<_> =
-        there.values().filter(|m| m["type"] == "chat").map(|m| m["content"].to_string()).collect();
+    let mut contents: Vec<_> = there
+        .values()
+        .filter(|m| m["type"] == "chat")
+        .map(|m| m["content"].to_string())
+        .collect();
     let posted = contents.len();
     contents.sort_unstable();
     contents.dedup();
-    assert_eq!(contents.len(), posted, "a post that was sent again is one message");
+    assert_eq!(
+        contents.len(),
+        posted,
+        "a post that was sent again is one message"
+    );
     assert_eq!(answered.len(), posted, "every post was answered in the end");
 }
 
@@ -81,7 +93,10 @@ async fn keep_posting(
         let content = format!("message {n} of poster {poster}");
         let seq = loop {
             let caller = here.lock().unwrap().clone();
-            let post = caller.post(format!("/rooms/{room}/messages"), json!({"content": content}));
+            let post = caller.post(
+                format!("/rooms/{room}/messages"),
+                json!({"content": content}),
+            );
             match post.header("idempotency-key", &key).attempt().await {
                 Ok(reply) => break reply.created()["seq"].as_i64().unwrap(),
                 Err(_) => tokio::task::yield_now().await,
@@ -107,7 +122,10 @@ async fn everything(caller: &Caller, room: &str) -> BTreeMap<i64, Value> {
         since = last["seq"].as_i64().unwrap();
         for message in messages {
             let seq = message["seq"].as_i64().unwrap();
-            assert!(all.insert(seq, message.clone()).is_none(), "{seq} is there twice");
+            assert!(
+                all.insert(seq, message.clone()).is_none(),
+                "{seq} is there twice"
+            );
         }
     }
 }
@@ -160,5 +178,8 @@ async fn a_killed_server_keeps_all_of_its_order(setup: Setup) {
     while from_the_start.last() != Some(&end) {
         from_the_start.push(again.event().await.1);
     }
-    assert_eq!(seen, from_the_start, "what was seen live is what the log holds");
+    assert_eq!(
+        seen, from_the_start,
+        "what was seen live is what the log holds"
+    );
 }

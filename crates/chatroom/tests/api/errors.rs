@@ -25,19 +25,35 @@ both_engines![
 async fn an_unknown_route_is_not_found(setup: Setup) {
     let server = setup.start().await;
     let alice = server.user("u_alice");
-    for path in ["/nowhere", "/rooms/rm_x/nowhere", "/", "//", "/rooms/", "/%ff", "/rooms/a/b/c/d/e"] {
+    for path in [
+        "/nowhere",
+        "/rooms/rm_x/nowhere",
+        "/",
+        "//",
+        "/rooms/",
+        "/%ff",
+        "/rooms/a/b/c/d/e",
+    ] {
         for caller in [&alice, &server.anonymous()] {
             let reply = caller.get(path).await;
             // The front page may be a page.
             if path == "/" && matches!(reply.status, 200 | 302 | 303 | 307) {
                 continue;
             }
-            assert!(matches!(reply.status, 400 | 404), "{path}: {}", reply.text());
+            assert!(
+                matches!(reply.status, 400 | 404),
+                "{path}: {}",
+                reply.text()
+            );
             reply.error();
         }
         if path != "/" {
             let posted = alice.post(path, json!({})).await;
-            assert!(matches!(posted.status, 400 | 404 | 405), "{path}: {}", posted.text());
+            assert!(
+                matches!(posted.status, 400 | 404 | 405),
+                "{path}: {}",
+                posted.text()
+            );
             posted.error();
         }
     }
@@ -68,14 +84,34 @@ fn with_bodies(room: &str, seq: i64, agent: &str) -> Vec<(Method, String, Value)
     let room = format!("/rooms/{room}");
     let content = json!({"content": "text"});
     vec![
-        (Method::POST, "/rooms".into(), json!({"name": "x", "visibility": "private"})),
+        (
+            Method::POST,
+            "/rooms".into(),
+            json!({"name": "x", "visibility": "private"}),
+        ),
         (Method::PATCH, room.clone(), json!({"name": "y"})),
         (Method::PATCH, format!("{room}/rules"), content.clone()),
         (Method::PATCH, format!("{room}/data"), content.clone()),
-        (Method::POST, format!("{room}/invites"), json!({"display_name": "x"})),
-        (Method::POST, format!("{room}/join"), json!({"user_id": "x", "adapter_type": "pull"})),
-        (Method::PUT, format!("{room}/members/{agent}/endpoint"), json!({"akm_key": "sk_1"})),
-        (Method::PATCH, format!("{room}/members/{agent}/name"), json!({"name": "Bot"})),
+        (
+            Method::POST,
+            format!("{room}/invites"),
+            json!({"display_name": "x"}),
+        ),
+        (
+            Method::POST,
+            format!("{room}/join"),
+            json!({"user_id": "x", "adapter_type": "pull"}),
+        ),
+        (
+            Method::PUT,
+            format!("{room}/members/{agent}/endpoint"),
+            json!({"akm_key": "sk_1"}),
+        ),
+        (
+            Method::PATCH,
+            format!("{room}/members/{agent}/name"),
+            json!({"name": "Bot"}),
+        ),
         (
             Method::PATCH,
             format!("{room}/members/{agent}/agent-card"),
@@ -83,12 +119,26 @@ fn with_bodies(room: &str, seq: i64, agent: &str) -> Vec<(Method, String, Value)
         ),
         (Method::POST, format!("{room}/messages"), content.clone()),
         (Method::PATCH, format!("{room}/messages/{seq}"), content),
-        (Method::POST, format!("{room}/messages/{seq}/reactions"), json!({"emoji": "👍"})),
-        (Method::POST, format!("{room}/room-keys"), json!({"for_user_id": "u_alice"})),
+        (
+            Method::POST,
+            format!("{room}/messages/{seq}/reactions"),
+            json!({"emoji": "👍"}),
+        ),
+        (
+            Method::POST,
+            format!("{room}/room-keys"),
+            json!({"for_user_id": "u_alice"}),
+        ),
     ]
 }
 
-async fn world(setup: Setup) -> (crate::harness::TestServer, Caller, Vec<(Method, String, Value)>) {
+async fn world(
+    setup: Setup,
+) -> (
+    crate::harness::TestServer,
+    Caller,
+    Vec<(Method, String, Value)>,
+) {
     let server = setup.start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
@@ -127,9 +177,17 @@ async fn a_body_of_another_type_is_refused(setup: Setup) {
     for (method, path, good) in requests {
         let bare = alice.request(method.clone(), &path).body(good.to_string());
         bare.await.refused(400, "bad_request");
-        for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "json"] {
+        for kind in [
+            "text/plain",
+            "application/x-www-form-urlencoded",
+            "multipart/form-data",
+            "json",
+        ] {
             let request = alice.request(method.clone(), &path).body(good.to_string());
-            request.header("content-type", kind).await.refused(400, "bad_request");
+            request
+                .header("content-type", kind)
+                .await
+                .refused(400, "bad_request");
         }
         if path == "/rooms" {
             let request = alice.request(method, &path).body(good.to_string());
@@ -148,7 +206,9 @@ async fn a_missing_body_is_refused(setup: Setup) {
         }
         let reply = alice.request(method.clone(), &path).await;
         reply.refused(400, "bad_request");
-        let request = alice.request(method, &path).header("content-type", "application/json");
+        let request = alice
+            .request(method, &path)
+            .header("content-type", "application/json");
         request.await.refused(400, "bad_request");
     }
 }
@@ -202,7 +262,11 @@ async fn nul_characters_are_refused_everywhere(setup: Setup) {
         "/rooms/public?limit=%00",
     ] {
         let reply = alice.get(path).await;
-        assert!(matches!(reply.status, 400 | 404 | 405), "{path}: {}", reply.text());
+        assert!(
+            matches!(reply.status, 400 | 404 | 405),
+            "{path}: {}",
+            reply.text()
+        );
         reply.error();
     }
     let (_, path, _) = with_bodies("rm_x", 1, "x").remove(0);
@@ -215,14 +279,23 @@ async fn a_path_that_does_not_parse_is_refused(setup: Setup) {
     let room = alice.creates_a_room().await;
     for seq in ["x", "1.5", "99999999999999999999", "%20", "1e3"] {
         let path = format!("/rooms/{room}/messages/{seq}");
-        alice.get(format!("{path}/thread")).await.refused(400, "bad_request");
+        alice
+            .get(format!("{path}/thread"))
+            .await
+            .refused(400, "bad_request");
         alice.delete(&path).await.refused(400, "bad_request");
-        let react = alice.post(format!("{path}/reactions"), json!({"emoji": "👍"})).await;
+        let react = alice
+            .post(format!("{path}/reactions"), json!({"emoji": "👍"}))
+            .await;
         react.refused(400, "bad_request");
     }
     for user in ["a%2Fb", "%F0%9F%91%8D", "a%20b", "%00", "%ff"] {
         let reply = alice.delete(format!("/rooms/{room}/members/{user}")).await;
-        assert!(matches!(reply.status, 400 | 404), "{user}: {}", reply.text());
+        assert!(
+            matches!(reply.status, 400 | 404),
+            "{user}: {}",
+            reply.text()
+        );
         reply.error();
     }
 }
@@ -245,14 +318,26 @@ async fn a_query_that_does_not_parse_is_refused(setup: Setup) {
         alice.get(&path).await.refused(400, "bad_request");
     }
     // What nobody asked about is no error.
-    alice.get(format!("/rooms/{room}/messages?utm_source=x&limit=5")).await.ok();
+    alice
+        .get(format!("/rooms/{room}/messages?utm_source=x&limit=5"))
+        .await
+        .ok();
 }
 
 async fn a_room_id_that_is_none_is_no_room(setup: Setup) {
     let server = setup.start().await;
     let alice = server.user("u_alice");
     let long = format!("rm_{}", "x".repeat(5000));
-    for id in ["rm_nosuch", "nosuch", "rm_", "rm_a%20b", "RM_x", "..", "rm_%C3%A4", &long] {
+    for id in [
+        "rm_nosuch",
+        "nosuch",
+        "rm_",
+        "rm_a%20b",
+        "RM_x",
+        "..",
+        "rm_%C3%A4",
+        &long,
+    ] {
         for path in ["/messages", "/members", "/me"] {
             let reply = alice.get(format!("/rooms/{id}{path}")).await;
             // A path with `..` in it is shortened before it is sent.
@@ -270,12 +355,21 @@ async fn an_authorization_that_is_no_bearer_is_refused(setup: Setup) {
     let alice = server.user("u_alice");
     let token = alice.token().unwrap();
     let visitor = server.anonymous();
-    for bad in ["Basic dTpw", "Bearer", "Bearer ", token, "Bearer a b", "bearer"] {
+    for bad in [
+        "Basic dTpw",
+        "Bearer",
+        "Bearer ",
+        token,
+        "Bearer a b",
+        "bearer",
+    ] {
         let reply = visitor.get("/rooms").header("authorization", bad).await;
         assert_eq!(reply.status, 401, "{bad}: {}", reply.text());
         reply.error();
     }
-    let lower = visitor.get("/rooms").header("authorization", &format!("bearer {token}"));
+    let lower = visitor
+        .get("/rooms")
+        .header("authorization", &format!("bearer {token}"));
     lower.await.ok();
 }
 
@@ -288,8 +382,18 @@ async fn broken_http_is_survived(setup: Setup) {
         b"\0\0\0\0\r\n\r\n".to_vec(),
         b"POST /rooms HTTP/1.1\r\nhost: x\r\ncontent-length: -5\r\n\r\n".to_vec(),
         b"POST /rooms HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n".to_vec(),
-        [b"GET /".to_vec(), vec![b'a'; 1_000_000], b" HTTP/1.1\r\n\r\n".to_vec()].concat(),
-        [b"GET / HTTP/1.1\r\n".to_vec(), b"x: y\r\n".repeat(100_000), b"\r\n".to_vec()].concat(),
+        [
+            b"GET /".to_vec(),
+            vec![b'a'; 1_000_000],
+            b" HTTP/1.1\r\n\r\n".to_vec(),
+        ]
+        .concat(),
+        [
+            b"GET / HTTP/1.1\r\n".to_vec(),
+            b"x: y\r\n".repeat(100_000),
+            b"\r\n".to_vec(),
+        ]
+        .concat(),
     ] {
         let mut connection = tokio::net::TcpStream::connect(address).await.unwrap();
         // The server may hang up before it has read all of it.
@@ -298,7 +402,10 @@ async fn broken_http_is_survived(setup: Setup) {
         let mut answer = Vec::new();
         let _ = connection.read_to_end(&mut answer).await;
         let answer = String::from_utf8_lossy(&answer);
-        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
+        assert!(
+            answer.is_empty() || answer.starts_with("HTTP/1.1 4"),
+            "{answer}"
+        );
     }
     server.anonymous().get("/health").await.ok();
     assert!(!server.log().contains("panicked"), "{}", server.log());
@@ -307,7 +414,16 @@ async fn broken_http_is_survived(setup: Setup) {
 async fn a_refused_request_writes_nothing(setup: Setup) {
     let (server, alice, requests) = world(setup).await;
     let room = requests[1].1.clone();
-    let looks = ["", "/members", "/messages", "/rules", "/data", "/invites", "/audit", "/room-keys"];
+    let looks = [
+        "",
+        "/members",
+        "/messages",
+        "/rules",
+        "/data",
+        "/invites",
+        "/audit",
+        "/room-keys",
+    ];
     let look = async || {
         let mut seen = Vec::new();
         for look in looks {
@@ -317,12 +433,20 @@ async fn a_refused_request_writes_nothing(setup: Setup) {
     };
     let before = look().await;
     for (method, path, good) in &requests {
-        for caller in [&server.user("u_eve"), &server.anonymous(), &alice.from_outside()] {
+        for caller in [
+            &server.user("u_eve"),
+            &server.anonymous(),
+            &alice.from_outside(),
+        ] {
             if path == "/rooms" {
                 continue;
             }
             let reply = caller.request(method.clone(), path).json(good).await;
-            assert!(matches!(reply.status, 400..=404), "{path}: {}", reply.text());
+            assert!(
+                matches!(reply.status, 400..=404),
+                "{path}: {}",
+                reply.text()
+            );
         }
     }
     assert_eq!(look().await, before);
@@ -339,12 +463,19 @@ async fn messages_say_what_to_change(setup: Setup) {
         (json!({"content": "x", "reply_to_seq": 99}), "reply_to_seq"),
         (json!({"content": "x", "reply_chain_depth": 9}), "5"),
     ] {
-        let reply = alice.post(format!("/rooms/{room}/messages"), body.clone()).await;
+        let reply = alice
+            .post(format!("/rooms/{room}/messages"), body.clone())
+            .await;
         assert_eq!(reply.status, 400);
         let message = reply.json()["message"].as_str().unwrap();
         assert!(message.contains(word), "{body} → {message}");
     }
-    let unknown = alice.post("/rooms", json!({"name": "x", "visibility": "secret"})).await;
+    let unknown = alice
+        .post("/rooms", json!({"name": "x", "visibility": "secret"}))
+        .await;
     let message = unknown.refused(400, "bad_request");
-    assert!(message.contains("private") && message.contains("public"), "{message}");
+    assert!(
+        message.contains("private") && message.contains("public"),
+        "{message}"
+    );
 }

@@ -59,7 +59,10 @@ async fn a_key_survives_a_restart(setup: Setup) {
     let first = alice.post(messages(&room), body.clone()).await.created();
     server.restart().await;
     let alice = alice.at(&server);
-    assert_eq!(alice.post(messages(&room), body.clone()).await.created(), first);
+    assert_eq!(
+        alice.post(messages(&room), body.clone()).await.created(),
+        first
+    );
     server.kill9();
     server.restart().await;
     let alice = alice.at(&server);
@@ -100,9 +103,14 @@ async fn a_replay_is_not_limited(setup: Setup) {
     let body = json!({"content": "once", "client_msg_id": "k"});
     let first = alice.post(messages(&room), body.clone()).await.created();
     for _ in 0..10 {
-        assert_eq!(alice.post(messages(&room), body.clone()).await.created(), first);
+        assert_eq!(
+            alice.post(messages(&room), body.clone()).await.created(),
+            first
+        );
     }
-    let other = alice.post(messages(&room), json!({"content": "another"})).await;
+    let other = alice
+        .post(messages(&room), json!({"content": "another"}))
+        .await;
     other.refused(429, "agent_cooldown");
 }
 
@@ -110,12 +118,14 @@ async fn a_refused_post_does_not_use_its_key_up(setup: Setup) {
     let server = setup.start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let archive = |archived: bool| {
-        alice.patch(format!("/rooms/{room}"), json!({"archived": archived}))
-    };
+    let archive =
+        |archived: bool| alice.patch(format!("/rooms/{room}"), json!({"archived": archived}));
     let body = json!({"content": "hello", "client_msg_id": "k"});
     archive(true).await.ok();
-    alice.post(messages(&room), body.clone()).await.refused(409, "archived");
+    alice
+        .post(messages(&room), body.clone())
+        .await
+        .refused(409, "archived");
     archive(false).await.ok();
     alice.post(messages(&room), body).await.created();
 }
@@ -145,10 +155,16 @@ async fn a_deleted_message_stays_posted(setup: Setup) {
     let first = alice.post(messages(&room), body.clone()).await.created();
     let path = format!("{}/{}", messages(&room), first["seq"]);
     alice.patch(&path, json!({"content": "edited"})).await.ok();
-    assert_eq!(alice.post(messages(&room), body.clone()).await.created(), first);
+    assert_eq!(
+        alice.post(messages(&room), body.clone()).await.created(),
+        first
+    );
     alice.delete(&path).await.ok();
     assert_eq!(alice.post(messages(&room), body).await.created(), first);
-    assert_eq!(alice.latest_seq(&room).await, first["seq"].as_i64().unwrap());
+    assert_eq!(
+        alice.latest_seq(&room).await,
+        first["seq"].as_i64().unwrap()
+    );
 }
 
 async fn a_key_that_is_no_key_is_refused(setup: Setup) {
@@ -157,8 +173,14 @@ async fn a_key_that_is_no_key_is_refused(setup: Setup) {
     let room = alice.creates_a_room().await;
     for bad in ["", &"k".repeat(10_000)] {
         let body = json!({"content": "x", "client_msg_id": bad});
-        alice.post(messages(&room), body).await.refused(400, "bad_request");
+        alice
+            .post(messages(&room), body)
+            .await
+            .refused(400, "bad_request");
     }
     let body = json!({"content": "x", "client_msg_id": 5});
-    alice.post(messages(&room), body).await.refused(400, "bad_request");
+    alice
+        .post(messages(&room), body)
+        .await
+        .refused(400, "bad_request");
 }

@@ -20,11 +20,22 @@ async fn an_invite_is_for_one_and_lasts_an_hour(setup: Setup) {
     let server = setup.start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let invite = alice.post(format!("/rooms/{room}/invites"), json!({})).await.created();
-    assert_eq!((&invite["max_uses"], &invite["uses"]), (&json!(1), &json!(0)));
+    let invite = alice
+        .post(format!("/rooms/{room}/invites"), json!({}))
+        .await
+        .created();
+    assert_eq!(
+        (&invite["max_uses"], &invite["uses"]),
+        (&json!(1), &json!(0))
+    );
     let expires_at = invite["expires_at"].as_i64().unwrap();
     assert!((expires_at - now() - 3600).abs() < 60);
-    assert!(invite["invite_code"].as_str().unwrap().starts_with("inv_eyJ"));
+    assert!(
+        invite["invite_code"]
+            .as_str()
+            .unwrap()
+            .starts_with("inv_eyJ")
+    );
     let short = invite["short_code"].as_str().unwrap();
     assert_eq!(short.strip_prefix("i_").unwrap().len(), 8);
     let install_url = format!("{}/install/{short}", server.base_url());
@@ -75,19 +86,33 @@ async fn a_short_code_leads_to_the_invite(setup: Setup) {
     let server = setup.start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let invite = alice.post(format!("/rooms/{room}/invites"), json!({})).await.created();
+    let invite = alice
+        .post(format!("/rooms/{room}/invites"), json!({}))
+        .await
+        .created();
     let path = format!("/i/{}", invite["short_code"].as_str().unwrap());
     let visitor = server.anonymous().from_outside();
     let reply = visitor.get(&path).await;
     assert_eq!(reply.status, 200);
-    assert!(reply.header("content-type").unwrap().starts_with("text/plain"));
-    assert_eq!(reply.text().trim_end(), invite["invite_code"].as_str().unwrap());
+    assert!(
+        reply
+            .header("content-type")
+            .unwrap()
+            .starts_with("text/plain")
+    );
+    assert_eq!(
+        reply.text().trim_end(),
+        invite["invite_code"].as_str().unwrap()
+    );
     visitor.get("/i/i_xxxxxxxx").await.refused(404, "not_found");
     visitor.get("/i/nonsense").await.refused(404, "not_found");
 
     let jti = claims(invite["invite_code"].as_str().unwrap())["jti"].clone();
     let jti = jti.as_str().unwrap();
-    alice.delete(format!("/rooms/{room}/invites/{jti}")).await.ok();
+    alice
+        .delete(format!("/rooms/{room}/invites/{jti}"))
+        .await
+        .ok();
     visitor.get(&path).await.refused(404, "not_found");
 }
 
@@ -96,9 +121,15 @@ async fn the_list_shows_active_invites_without_their_codes(setup: Setup) {
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let used_up = alice.invites(&room).await;
-    server.anonymous().joins(&room, &used_up, "curious_otter-3a9f1c20").await;
+    server
+        .anonymous()
+        .joins(&room, &used_up, "curious_otter-3a9f1c20")
+        .await;
     let half_used = alice.invites_with(&room, json!({"max_uses": 2})).await;
-    server.anonymous().joins(&room, &half_used, "sunny_willow-7e2bd401").await;
+    server
+        .anonymous()
+        .joins(&room, &half_used, "sunny_willow-7e2bd401")
+        .await;
 
     let reply = alice.get(format!("/rooms/{room}/invites")).await;
     assert!(!reply.text().contains("inv_"), "{}", reply.text());
@@ -114,7 +145,9 @@ async fn an_expired_invite_is_no_longer_listed(setup: Setup) {
     let server = setup.start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let invite = alice.post(format!("/rooms/{room}/invites"), json!({"ttl_seconds": 1})).await;
+    let invite = alice
+        .post(format!("/rooms/{room}/invites"), json!({"ttl_seconds": 1}))
+        .await;
     let invite = invite.created();
     eventually("the invite expires", async || {
         let list = alice.get(format!("/rooms/{room}/invites")).await.ok();
@@ -123,10 +156,17 @@ async fn an_expired_invite_is_no_longer_listed(setup: Setup) {
     .await;
     let body = json!({"invite_code": invite["invite_code"], "adapter_type": "pull",
                       "user_id": "curious_otter-3a9f1c20"});
-    let join = server.anonymous().post(format!("/rooms/{room}/join"), body).await;
+    let join = server
+        .anonymous()
+        .post(format!("/rooms/{room}/join"), body)
+        .await;
     join.refused(400, "invite_invalid");
     let short = invite["short_code"].as_str().unwrap();
-    server.anonymous().get(format!("/i/{short}")).await.refused(410, "gone");
+    server
+        .anonymous()
+        .get(format!("/i/{short}"))
+        .await
+        .refused(410, "gone");
 }
 
 async fn a_revoked_invite_opens_nothing(setup: Setup) {
@@ -146,7 +186,10 @@ async fn a_revoked_invite_opens_nothing(setup: Setup) {
     assert_eq!(list, json!({"invites": []}));
     let body = json!({"invite_code": code, "adapter_type": "pull",
                       "user_id": "curious_otter-3a9f1c20"});
-    let join = server.anonymous().post(format!("/rooms/{room}/join"), body).await;
+    let join = server
+        .anonymous()
+        .post(format!("/rooms/{room}/join"), body)
+        .await;
     join.refused(400, "invite_invalid");
 }
 
@@ -178,8 +221,14 @@ async fn a_visitor_makes_an_invite_for_a_public_room(setup: Setup) {
     let alice = server.user("u_alice");
     let room = alice.creates_a_public_room().await;
     let visitor = server.anonymous().from_outside();
-    let invite = visitor.post_nothing(format!("/rooms/{room}/auto-invite")).await.created();
-    assert_eq!((&invite["max_uses"], &invite["ttl_seconds"]), (&json!(1), &json!(3600)));
+    let invite = visitor
+        .post_nothing(format!("/rooms/{room}/auto-invite"))
+        .await
+        .created();
+    assert_eq!(
+        (&invite["max_uses"], &invite["ttl_seconds"]),
+        (&json!(1), &json!(3600))
+    );
     assert!((invite["expires_at"].as_i64().unwrap() - now() - 3600).abs() < 60);
     let code = invite["invite_code"].as_str().unwrap();
     assert_eq!(claims(code)["created_by"], "_visitor");
@@ -188,7 +237,10 @@ async fn a_visitor_makes_an_invite_for_a_public_room(setup: Setup) {
     assert_eq!(agent.joined["member_kind"], "external_agent");
     agent.says(&room, "hello").await;
     let audit = alice.audits(&room).await;
-    let line = audit.iter().find(|(actor, _, _)| actor == "_visitor").unwrap();
+    let line = audit
+        .iter()
+        .find(|(actor, _, _)| actor == "_visitor")
+        .unwrap();
     assert_eq!(line.1, "auto_invite_created");
 
     let again = json!({"invite_code": code, "adapter_type": "pull",

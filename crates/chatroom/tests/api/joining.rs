@@ -38,12 +38,19 @@ async fn the_credential_and_the_adapter_decide_the_kind(setup: Setup) {
     let push = json!({"agent_endpoint": "https://agent.example:8000", "akm_key": "sk_1"});
     let merged = |base: Value, more: Value| {
         let mut body = base;
-        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         body
     };
     let rows = [
         ("starchild_agent", "clawd", Some("u_bob"), push.clone()),
-        ("starchild_user", "pull", Some("u_carol"), json!({"adapter_type": "pull"})),
+        (
+            "starchild_user",
+            "pull",
+            Some("u_carol"),
+            json!({"adapter_type": "pull"}),
+        ),
         (
             "external_agent",
             "clawd",
@@ -79,16 +86,25 @@ async fn the_credential_and_the_adapter_decide_the_kind(setup: Setup) {
             Some(user) => (server.user(user), body),
             None => {
                 let code = alice.invites(&room).await;
-                (server.anonymous().from_outside(), merged(body, json!({"invite_code": code})))
+                (
+                    server.anonymous().from_outside(),
+                    merged(body, json!({"invite_code": code})),
+                )
             }
         };
         let joined = caller.post(join(&room), body.clone()).await.created();
         assert_eq!(joined["member_kind"], kind, "{body}");
         assert_eq!(joined["adapter_type"], adapter, "{body}");
-        assert_eq!((&joined["ok"], &joined["room_id"]), (&json!(true), &json!(room)));
+        assert_eq!(
+            (&joined["ok"], &joined["room_id"]),
+            (&json!(true), &json!(room))
+        );
         let id = joined["user_id"].as_str().unwrap();
         let listed = alice.sees_member(&room, id).await.unwrap();
-        assert_eq!((&listed["member_kind"], &listed["role"]), (&json!(kind), &json!("member")));
+        assert_eq!(
+            (&listed["member_kind"], &listed["role"]),
+            (&json!(kind), &json!("member"))
+        );
         assert_eq!(listed["joined_at"], joined["joined_at"]);
     }
 }
@@ -99,23 +115,41 @@ async fn a_pull_member_gets_a_key_and_an_agent_an_identity(setup: Setup) {
     let room = alice.creates_a_public_room().await;
     let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await.joined;
     let person = alice.lets_in_a_person(&room, "dora").await.joined;
-    let user = server.user("u_bob").post(join(&room), json!({"adapter_type": "pull"})).await;
+    let user = server
+        .user("u_bob")
+        .post(join(&room), json!({"adapter_type": "pull"}))
+        .await;
     let user = user.created();
     let pushed = json!({"agent_endpoint": "https://agent.example", "akm_key": "sk_1"});
-    let pushed = server.user("u_carol").post(join(&room), pushed).await.created();
+    let pushed = server
+        .user("u_carol")
+        .post(join(&room), pushed)
+        .await
+        .created();
     let external = json!({"invite_code": alice.invites(&room).await, "akm_key": "sk_2",
                           "agent_endpoint": "https://a.example", "user_id": "pushy_walrus-00000001"});
-    let external = server.anonymous().post(join(&room), external).await.created();
+    let external = server
+        .anonymous()
+        .post(join(&room), external)
+        .await
+        .created();
 
     const WEEK: i64 = 7 * 24 * 3600;
     for joined in [&agent, &person, &user] {
         let token = joined["member_token"].as_str().unwrap();
         assert!((joined["expires_at"].as_i64().unwrap() - now() - WEEK).abs() < 60);
-        let me = server.anonymous().with_token(token).get(format!("/rooms/{room}/me")).await;
+        let me = server
+            .anonymous()
+            .with_token(token)
+            .get(format!("/rooms/{room}/me"))
+            .await;
         assert_eq!(me.ok()["user_id"], joined["user_id"]);
     }
     for joined in [&pushed, &external] {
-        assert_eq!((joined.get("member_token"), joined.get("expires_at")), (None, None));
+        assert_eq!(
+            (joined.get("member_token"), joined.get("expires_at")),
+            (None, None)
+        );
     }
     for joined in [&agent, &external] {
         assert!(joined["identity_token"].is_string());
@@ -123,7 +157,10 @@ async fn a_pull_member_gets_a_key_and_an_agent_an_identity(setup: Setup) {
         assert!((expires_at - now() - 90 * 24 * 3600).abs() < 60);
     }
     for joined in [&person, &user, &pushed] {
-        let identity = (joined.get("identity_token"), joined.get("identity_expires_at"));
+        let identity = (
+            joined.get("identity_token"),
+            joined.get("identity_expires_at"),
+        );
         assert_eq!(identity, (None, None));
     }
 }
@@ -161,10 +198,15 @@ async fn an_external_agents_id_is_prefix_and_hex8(setup: Setup) {
     ] {
         for (adapter, more) in [
             ("pull", json!({})),
-            ("clawd", json!({"agent_endpoint": "https://a.example", "akm_key": "sk_1"})),
+            (
+                "clawd",
+                json!({"agent_endpoint": "https://a.example", "akm_key": "sk_1"}),
+            ),
         ] {
             let mut body = json!({"invite_code": code, "adapter_type": adapter, "user_id": bad});
-            body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            body.as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
             let message = server.anonymous().post(join(&room), body).await;
             let message = message.refused(400, "invalid_agent_id");
             assert!(message.contains("hex"), "says what to change: {message}");
@@ -173,7 +215,11 @@ async fn an_external_agents_id_is_prefix_and_hex8(setup: Setup) {
     let nobody = json!({"invite_code": code, "adapter_type": "pull"});
     let reply = server.anonymous().post(join(&room), nobody).await;
     assert_eq!(reply.status, 400, "{}", reply.text());
-    for good in ["eight_ch-00000000", "my.bot_v2-b14b3d22", "twenty_characters_ab-ffffffff"] {
+    for good in [
+        "eight_ch-00000000",
+        "my.bot_v2-b14b3d22",
+        "twenty_characters_ab-ffffffff",
+    ] {
         alice.lets_in(&room, good).await;
     }
 }
@@ -184,9 +230,19 @@ async fn the_invites_name_goes_before_the_joiners(setup: Setup) {
     let room = alice.creates_a_room().await;
     let named = json!({"display_name": "Bob from Acme"});
     for (invite, said, user, expected) in [
-        (named.clone(), Some("Myself"), "agent_one-00000001", Some("Bob from Acme")),
+        (
+            named.clone(),
+            Some("Myself"),
+            "agent_one-00000001",
+            Some("Bob from Acme"),
+        ),
         (named, None, "agent_two-00000002", Some("Bob from Acme")),
-        (json!({}), Some("Codex (Bob's)"), "agent_three-00000003", Some("Codex (Bob's)")),
+        (
+            json!({}),
+            Some("Codex (Bob's)"),
+            "agent_three-00000003",
+            Some("Codex (Bob's)"),
+        ),
         (json!({}), None, "agent_four-00000004", None),
     ] {
         let mut body = json!({"invite_code": alice.invites_with(&room, invite).await,
@@ -211,12 +267,25 @@ async fn a_starchild_user_has_the_name_of_the_token(setup: Setup) {
     let alice = server.user("u_alice");
     let room = alice.creates_a_public_room().await;
     let body = json!({"adapter_type": "pull", "display_name": "The Pope"});
-    let bob = server.user_named("u_bob", "Bob").post(join(&room), body.clone()).await.created();
+    let bob = server
+        .user_named("u_bob", "Bob")
+        .post(join(&room), body.clone())
+        .await
+        .created();
     assert_eq!(bob["user_name"], "Bob");
-    let code = alice.invites_with(&room, json!({"display_name": "Somebody"})).await;
+    let code = alice
+        .invites_with(&room, json!({"display_name": "Somebody"}))
+        .await;
     let body = json!({"adapter_type": "pull", "invite_code": code});
-    let carol = server.user_named("u_carol", "Carol").post(join(&room), body).await.created();
-    assert_eq!((&carol["user_id"], &carol["user_name"]), (&json!("u_carol"), &json!("Carol")));
+    let carol = server
+        .user_named("u_carol", "Carol")
+        .post(join(&room), body)
+        .await
+        .created();
+    assert_eq!(
+        (&carol["user_id"], &carol["user_name"]),
+        (&json!("u_carol"), &json!("Carol"))
+    );
 }
 
 async fn a_starchild_user_enters_a_public_room_without_an_invite(setup: Setup) {
@@ -247,7 +316,10 @@ async fn a_starchild_user_enters_a_private_room_with_an_invite(setup: Setup) {
         let mut body = more;
         body["invite_code"] = json!(alice.invites(&room).await);
         let joined = server.user(user).post(join(&room), body).await.created();
-        assert_eq!((&joined["user_id"], &joined["member_kind"]), (&json!(user), &json!(kind)));
+        assert_eq!(
+            (&joined["user_id"], &joined["member_kind"]),
+            (&json!(user), &json!(kind))
+        );
     }
 }
 
@@ -259,7 +331,9 @@ async fn nobody_enters_a_private_room_without_an_invite(setup: Setup) {
     let reply = bob.post(join(&room), body.clone()).await;
     assert!(matches!(reply.status, 400 | 403 | 404), "{}", reply.text());
     reply.error();
-    bob.get(format!("/rooms/{room}")).await.refused(403, "not_a_member");
+    bob.get(format!("/rooms/{room}"))
+        .await
+        .refused(403, "not_a_member");
     let missing = bob.post(join("rm_nosuch"), body).await;
     missing.refused(404, "not_found");
 }
@@ -270,7 +344,10 @@ async fn a_user_token_joins_from_inside_alone(setup: Setup) {
     let room = alice.creates_a_public_room().await;
     let body = json!({"adapter_type": "pull"});
     let outside = server.user("u_bob").from_outside();
-    outside.post(join(&room), body).await.refused(403, "internal_only");
+    outside
+        .post(join(&room), body)
+        .await
+        .refused(403, "internal_only");
     let code = alice.invites(&room).await;
     let visitor = server.anonymous().from_outside();
     visitor.joins(&room, &code, "curious_otter-3a9f1c20").await;
@@ -313,16 +390,24 @@ async fn an_invite_is_for_its_room_and_its_uses(setup: Setup) {
     let code = alice.invites_with(&room, json!({"max_uses": 2})).await;
     let body = |user: &str| json!({"invite_code": code, "adapter_type": "pull", "user_id": user});
     let visitor = server.anonymous();
-    let elsewhere = visitor.post(join(&other), body("curious_otter-3a9f1c20")).await;
+    let elsewhere = visitor
+        .post(join(&other), body("curious_otter-3a9f1c20"))
+        .await;
     elsewhere.refused(400, "invite_invalid");
     for user in ["agent_one-00000001", "agent_two-00000002"] {
         visitor.post(join(&room), body(user)).await.created();
     }
-    let third = visitor.post(join(&room), body("agent_three-00000003")).await;
+    let third = visitor
+        .post(join(&room), body("agent_three-00000003"))
+        .await;
     third.refused(400, "invite_invalid");
     // Whoever has no invite to it cannot tell a private room from none.
-    let missing = visitor.post(join("rm_nosuch"), body("agent_three-00000003")).await;
-    let private = visitor.post(join(&other), body("agent_three-00000003")).await;
+    let missing = visitor
+        .post(join("rm_nosuch"), body("agent_three-00000003"))
+        .await;
+    let private = visitor
+        .post(join(&other), body("agent_three-00000003"))
+        .await;
     assert_eq!(missing.text(), private.text());
 }
 
@@ -349,7 +434,11 @@ async fn a_forged_invite_opens_nothing(setup: Setup) {
         reply.refused(400, "invite_invalid");
     }
     assert_eq!(claims(&bare)["kind"], "invite");
-    let bearer = server.anonymous().with_token(&bare).get(format!("/rooms/{room}")).await;
+    let bearer = server
+        .anonymous()
+        .with_token(&bare)
+        .get(format!("/rooms/{room}"))
+        .await;
     bearer.refused(401, "token_invalid");
 }
 
@@ -358,13 +447,18 @@ async fn nobody_joins_twice(setup: Setup) {
     let alice = server.user("u_alice");
     let room = alice.creates_a_public_room().await;
     let code = alice.invites_with(&room, json!({"max_uses": 5})).await;
-    server.anonymous().joins(&room, &code, "curious_otter-3a9f1c20").await;
+    server
+        .anonymous()
+        .joins(&room, &code, "curious_otter-3a9f1c20")
+        .await;
     for user in ["curious_otter-3a9f1c20", "ext_curious_otter-3a9f1c20"] {
         let body = json!({"invite_code": code, "adapter_type": "pull", "user_id": user});
         let again = server.anonymous().post(join(&room), body).await;
         again.refused(409, "already_member");
     }
-    let owner = alice.post(join(&room), json!({"adapter_type": "pull"})).await;
+    let owner = alice
+        .post(join(&room), json!({"adapter_type": "pull"}))
+        .await;
     owner.refused(409, "already_member");
     let list = alice.get(format!("/rooms/{room}/invites")).await.ok();
     assert_eq!(list["invites"][0]["uses"], 1);
@@ -383,8 +477,15 @@ async fn a_join_that_is_refused_uses_nothing_up(setup: Setup) {
     ] {
         assert_eq!(server.anonymous().post(join(&room), body).await.status, 400);
     }
-    assert_eq!(alice.latest_seq(&room).await, seq, "nothing is half written");
-    server.anonymous().joins(&room, &code, "curious_otter-3a9f1c20").await;
+    assert_eq!(
+        alice.latest_seq(&room).await,
+        seq,
+        "nothing is half written"
+    );
+    server
+        .anonymous()
+        .joins(&room, &code, "curious_otter-3a9f1c20")
+        .await;
 }
 
 async fn a_full_room_takes_nobody(setup: Setup) {
@@ -397,10 +498,19 @@ async fn a_full_room_takes_nobody(setup: Setup) {
                       "user_id": "sunny_willow-7e2bd401"});
     let external = server.anonymous().post(join(&room), body).await;
     external.refused(409, "room_full");
-    let user = server.user("u_bob").post(join(&room), json!({"adapter_type": "pull"})).await;
+    let user = server
+        .user("u_bob")
+        .post(join(&room), json!({"adapter_type": "pull"}))
+        .await;
     user.refused(409, "room_full");
-    agent.delete(format!("/rooms/{room}/members/{}", agent.id())).await.ok();
-    server.anonymous().joins(&room, &code, "sunny_willow-7e2bd401").await;
+    agent
+        .delete(format!("/rooms/{room}/members/{}", agent.id()))
+        .await
+        .ok();
+    server
+        .anonymous()
+        .joins(&room, &code, "sunny_willow-7e2bd401")
+        .await;
 }
 
 async fn a_room_holds_20_members_by_default(setup: Setup) {
@@ -409,7 +519,10 @@ async fn a_room_holds_20_members_by_default(setup: Setup) {
     let room = alice.creates_a_room().await;
     let code = alice.invites_with(&room, json!({"max_uses": 20})).await;
     for n in 2..=20 {
-        server.anonymous().joins(&room, &code, &format!("agent_number-{n:08x}")).await;
+        server
+            .anonymous()
+            .joins(&room, &code, &format!("agent_number-{n:08x}"))
+            .await;
     }
     let body = json!({"invite_code": code, "adapter_type": "pull",
                       "user_id": "one_too_many-00000021"});
@@ -465,16 +578,33 @@ async fn joining_and_leaving_are_told_to_the_room(setup: Setup) {
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let mut events = alice.listens(&room).await;
-    let code = alice.invites_with(&room, json!({"display_name": "Otter"})).await;
-    let agent = server.anonymous().joins(&room, &code, "curious_otter-3a9f1c20").await;
+    let code = alice
+        .invites_with(&room, json!({"display_name": "Otter"}))
+        .await;
+    let agent = server
+        .anonymous()
+        .joins(&room, &code, "curious_otter-3a9f1c20")
+        .await;
     let told = events.expect("message").await;
-    assert_eq!((&told["via"], &told["type"]), (&json!("system"), &json!("system")));
-    assert!(told["content"].as_str().unwrap().contains("Otter"), "{told}");
+    assert_eq!(
+        (&told["via"], &told["type"]),
+        (&json!("system"), &json!("system"))
+    );
+    assert!(
+        told["content"].as_str().unwrap().contains("Otter"),
+        "{told}"
+    );
 
-    agent.delete(format!("/rooms/{room}/members/{}", agent.id())).await.ok();
+    agent
+        .delete(format!("/rooms/{room}/members/{}", agent.id()))
+        .await
+        .ok();
     let told = events.expect("message").await;
     assert_eq!(told["via"], "system");
-    assert!(told["content"].as_str().unwrap().contains("Otter"), "{told}");
+    assert!(
+        told["content"].as_str().unwrap().contains("Otter"),
+        "{told}"
+    );
 }
 
 async fn a_join_with_bad_fields_is_refused(setup: Setup) {

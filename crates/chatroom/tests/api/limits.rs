@@ -101,7 +101,9 @@ async fn a_key_posts_20_messages_an_hour(setup: Setup) {
     let (one, two) = (alice.viewer(&room).await, alice.viewer(&room).await);
     for n in 0..20 {
         // From wherever it is used.
-        post(&one.from(&format!("203.0.113.{n}")), &room).await.created();
+        post(&one.from(&format!("203.0.113.{n}")), &room)
+            .await
+            .created();
     }
     post(&one, &room).await.refused(429, "rate_limited");
     post(&two, &room).await.created();
@@ -109,7 +111,10 @@ async fn a_key_posts_20_messages_an_hour(setup: Setup) {
 
 async fn an_address_posts_60_web_messages_an_hour(setup: Setup) {
     let setup = setup.with_the_documents_limits();
-    let server = setup.limit("web_messages_per_hour_per_key", 0).start().await;
+    let server = setup
+        .limit("web_messages_per_hour_per_key", 0)
+        .start()
+        .await;
     let alice = server.user("u_alice");
     let (room, other) = (alice.creates_a_room().await, alice.creates_a_room().await);
     let keys = [
@@ -130,12 +135,18 @@ async fn an_address_posts_60_web_messages_an_hour(setup: Setup) {
 async fn a_visitor_reads_30_times_a_minute(setup: Setup) {
     let server = setup.with_the_documents_limits().start().await;
     let alice = server.user("u_alice");
-    let (room, other) = (alice.creates_a_public_room().await, alice.creates_a_public_room().await);
+    let (room, other) = (
+        alice.creates_a_public_room().await,
+        alice.creates_a_public_room().await,
+    );
     let visitor = server.anonymous().from_outside();
     for _ in 0..30 {
         visitor.get(messages(&room)).await.ok();
     }
-    visitor.get(messages(&room)).await.refused(429, "rate_limited");
+    visitor
+        .get(messages(&room))
+        .await
+        .refused(429, "rate_limited");
     visitor.get(messages(&other)).await.ok();
     visitor.from("198.51.100.7").get(messages(&room)).await.ok();
 }
@@ -153,8 +164,12 @@ async fn members_reads_are_not_limited(setup: Setup) {
 async fn a_visitor_makes_5_invites_an_hour(setup: Setup) {
     let server = setup.with_the_documents_limits().start().await;
     let alice = server.user("u_alice");
-    let (room, other) = (alice.creates_a_public_room().await, alice.creates_a_public_room().await);
-    let ask = |caller: &Caller, room: &str| caller.post_nothing(format!("/rooms/{room}/auto-invite"));
+    let (room, other) = (
+        alice.creates_a_public_room().await,
+        alice.creates_a_public_room().await,
+    );
+    let ask =
+        |caller: &Caller, room: &str| caller.post_nothing(format!("/rooms/{room}/auto-invite"));
     let visitor = server.anonymous().from_outside();
     for _ in 0..5 {
         ask(&visitor, &room).await.created();
@@ -178,12 +193,16 @@ async fn hourly_limits_hold_over_a_restart(setup: Setup) {
         visitor.post_nothing(&path).await.created();
     }
     server.restart().await;
-    post(&viewer.at(&server), &room).await.refused(429, "rate_limited");
+    post(&viewer.at(&server), &room)
+        .await
+        .refused(429, "rate_limited");
     let again = visitor.at(&server).post_nothing(&path).await;
     again.refused(429, "rate_limited");
     server.kill9();
     server.restart().await;
-    post(&viewer.at(&server), &room).await.refused(429, "rate_limited");
+    post(&viewer.at(&server), &room)
+        .await
+        .refused(429, "rate_limited");
 }
 
 async fn a_refused_post_does_not_count(setup: Setup) {
@@ -205,7 +224,13 @@ async fn short_links_are_limited_for_visitors(setup: Setup) {
     let server = setup.with_the_documents_limits().start().await;
     let visitor = server.anonymous().from_outside();
     for _ in 0..30 {
-        visitor.get("/k/ck_xxxxxxxx").await.refused(404, "not_found");
+        visitor
+            .get("/k/ck_xxxxxxxx")
+            .await
+            .refused(404, "not_found");
     }
-    visitor.get("/k/ck_xxxxxxxx").await.refused(429, "rate_limited");
+    visitor
+        .get("/k/ck_xxxxxxxx")
+        .await
+        .refused(429, "rate_limited");
 }

@@ -3,7 +3,10 @@
 use crate::harness::{Events, Setup, both_engines, forged};
 use serde_json::json;
 
-both_engines![no_secret_is_ever_logged, the_log_is_on_standard_error_and_structured];
+both_engines![
+    no_secret_is_ever_logged,
+    the_log_is_on_standard_error_and_structured
+];
 
 async fn no_secret_is_ever_logged(setup: Setup) {
     const PUSH_BEARER: &str = "sk_live_thisisaverysecretpushbearer";
@@ -12,12 +15,28 @@ async fn no_secret_is_ever_logged(setup: Setup) {
     let access = server.user_of_type("u_alice", "access");
     let room = alice.creates_a_public_room().await;
     let endpoint = json!({"akm_key": PUSH_BEARER, "agent_endpoint": "https://a.example"});
-    alice.put(format!("/rooms/{room}/members/u_alice/endpoint"), endpoint.clone()).await.ok();
-    let invite = alice.post(format!("/rooms/{room}/invites"), json!({})).await.created();
-    let auto = server.anonymous().post_nothing(format!("/rooms/{room}/auto-invite")).await.created();
+    alice
+        .put(
+            format!("/rooms/{room}/members/u_alice/endpoint"),
+            endpoint.clone(),
+        )
+        .await
+        .ok();
+    let invite = alice
+        .post(format!("/rooms/{room}/invites"), json!({}))
+        .await
+        .created();
+    let auto = server
+        .anonymous()
+        .post_nothing(format!("/rooms/{room}/auto-invite"))
+        .await
+        .created();
     let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
     let key = json!({"for_user_id": "u_alice"});
-    let key = alice.post(format!("/rooms/{room}/room-keys"), key).await.created();
+    let key = alice
+        .post(format!("/rooms/{room}/room-keys"), key)
+        .await
+        .created();
     let exchanged = access.post_nothing("/auth/exchange").await.created();
     let path = format!("/rooms/{room}/members/{}/reissue-token", agent.id());
     let reissued = agent.identity().post_nothing(path).await.ok();
@@ -39,7 +58,13 @@ async fn no_secret_is_ever_logged(setup: Setup) {
         "wrong_but_secret_all_the_same".to_owned(),
     ];
     for token in secrets.clone() {
-        secrets.extend(token.contains('.').then(|| forged(&token)).into_iter().flatten());
+        secrets.extend(
+            token
+                .contains('.')
+                .then(|| forged(&token))
+                .into_iter()
+                .flatten(),
+        );
     }
 
     // Every secret in every place a caller might put it, right or wrong.
@@ -61,7 +86,9 @@ async fn no_secret_is_ever_logged(setup: Setup) {
         let bearer = visitor.with_token(secret);
         drop(bearer.get(format!("/rooms/{room}/stream")).opens().await);
         bearer.get(format!("/rooms/{room}/messages")).await;
-        bearer.post(format!("/rooms/{room}/messages"), json!({"content": ""})).await;
+        bearer
+            .post(format!("/rooms/{room}/messages"), json!({"content": ""}))
+            .await;
         bearer.post_nothing("/agent-identity/refresh").await;
         bearer.delete(format!("/share-keys/{secret}")).await;
         bearer.delete(format!("/agent-identity/{secret}")).await;
@@ -78,10 +105,15 @@ async fn no_secret_is_ever_logged(setup: Setup) {
     server.restart().await;
 
     let log = server.log();
-    assert!(log.contains("/rooms/{id}/stream"), "the log tells of requests:\n{log}");
+    assert!(
+        log.contains("/rooms/{id}/stream"),
+        "the log tells of requests:\n{log}"
+    );
     for secret in secrets {
         // The signature is what makes a token one; the rest might be in a log for good reasons.
-        let part = secret.rsplit_once('.').map_or(secret.as_str(), |(_, signature)| signature);
+        let part = secret
+            .rsplit_once('.')
+            .map_or(secret.as_str(), |(_, signature)| signature);
         let part = if part.is_empty() { &secret } else { part };
         assert!(!log.contains(part), "{secret} is in the log");
     }

@@ -31,10 +31,20 @@ async fn the_list_shows_flags_and_no_secrets(setup: Setup) {
     let body = json!({"invite_code": alice.invites(&room).await, "akm_key": KEY,
                       "agent_endpoint": "https://agent-u_bob.internal:8000",
                       "container_id": "568359abc"});
-    server.user("u_bob").post(format!("/rooms/{room}/join"), body).await.created();
+    server
+        .user("u_bob")
+        .post(format!("/rooms/{room}/join"), body)
+        .await
+        .created();
 
     let reply = alice.get(format!("/rooms/{room}/members")).await;
-    for secret in [KEY, "agent-u_bob", "568359abc", "akm_key\":\"", "\"agent_endpoint\""] {
+    for secret in [
+        KEY,
+        "agent-u_bob",
+        "568359abc",
+        "akm_key\":\"",
+        "\"agent_endpoint\"",
+    ] {
         assert!(!reply.text().contains(secret), "{}", reply.text());
     }
     let list = reply.ok();
@@ -46,7 +56,10 @@ async fn the_list_shows_flags_and_no_secrets(setup: Setup) {
         "agent_card_url": null
     });
     assert_eq!(*member, expected);
-    assert_eq!((&owner["user_id"], &owner["role"]), (&json!("u_alice"), &json!("owner")));
+    assert_eq!(
+        (&owner["user_id"], &owner["role"]),
+        (&json!("u_alice"), &json!("owner"))
+    );
     let flags = (&owner["has_agent_endpoint"], &owner["has_akm_key"]);
     assert_eq!(flags, (&json!(false), &json!(false)));
 }
@@ -57,11 +70,23 @@ async fn members_and_key_holders_see_the_list(setup: Setup) {
     let room = alice.creates_a_public_room().await;
     let path = format!("/rooms/{room}/members");
     let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
-    for caller in [&alice, &agent.caller, &alice.viewer_with(&room, "view").await] {
+    for caller in [
+        &alice,
+        &agent.caller,
+        &alice.viewer_with(&room, "view").await,
+    ] {
         caller.get(&path).await.ok();
     }
-    server.user("u_eve").get(&path).await.refused(403, "not_a_member");
-    server.anonymous().get(&path).await.refused(401, "missing_bearer");
+    server
+        .user("u_eve")
+        .get(&path)
+        .await
+        .refused(403, "not_a_member");
+    server
+        .anonymous()
+        .get(&path)
+        .await
+        .refused(401, "missing_bearer");
 }
 
 async fn whoever_has_a_stream_open_is_online(setup: Setup) {
@@ -102,7 +127,10 @@ async fn an_endpoint_changes_where_it_is_named(setup: Setup) {
     assert_eq!(alice.put(&path, moved).await.ok()["ok"], true);
     assert_eq!(mine().await, (json!("https://two.example"), json!(true)));
 
-    let reply = alice.put(&path, json!({"akm_key": "sk_live_other"})).await.ok();
+    let reply = alice
+        .put(&path, json!({"akm_key": "sk_live_other"}))
+        .await
+        .ok();
     let prior = reply["prior_akm_prefix"].as_str().unwrap();
     assert!(KEY.starts_with(prior) && prior.len() < KEY.len() / 2 && !prior.is_empty());
     for bad in [
@@ -126,9 +154,20 @@ async fn an_endpoint_is_the_members_own_or_the_owners_to_change(setup: Setup) {
     let body = json!({"akm_key": KEY});
     bob.put(&path, body.clone()).await.ok();
     alice.put(&path, body.clone()).await.ok();
-    carol.put(&path, body.clone()).await.refused(403, "forbidden");
-    server.user("u_eve").put(&path, body.clone()).await.refused(403, "not_a_member");
-    server.anonymous().put(&path, body.clone()).await.refused(401, "missing_bearer");
+    carol
+        .put(&path, body.clone())
+        .await
+        .refused(403, "forbidden");
+    server
+        .user("u_eve")
+        .put(&path, body.clone())
+        .await
+        .refused(403, "not_a_member");
+    server
+        .anonymous()
+        .put(&path, body.clone())
+        .await
+        .refused(401, "missing_bearer");
     let nobody = format!("/rooms/{room}/members/u_nobody/endpoint");
     alice.put(nobody, body).await.refused(404, "not_found");
 }
@@ -143,19 +182,36 @@ async fn the_owner_renames_external_members_alone(setup: Setup) {
     let path = |user: &str| format!("/rooms/{room}/members/{user}/name");
     let body = json!({"name": "Robert (renamed)"});
     let renamed = alice.patch(path(agent.id()), body.clone()).await.ok();
-    assert_eq!(renamed, json!({"ok": true, "user_name": "Robert (renamed)"}));
+    assert_eq!(
+        renamed,
+        json!({"ok": true, "user_name": "Robert (renamed)"})
+    );
     let member = alice.sees_member(&room, agent.id()).await.unwrap();
     assert_eq!(member["user_name"], "Robert (renamed)");
     let audit = alice.audits(&room).await;
-    let line = audit.iter().find(|(_, action, _)| action == "member_renamed").unwrap();
+    let line = audit
+        .iter()
+        .find(|(_, action, _)| action == "member_renamed")
+        .unwrap();
     assert_eq!((line.0.as_str(), &line.2), ("u_alice", &json!(agent.id())));
 
-    alice.patch(path("u_bob"), body.clone()).await.refused(403, "forbidden");
-    alice.patch(path("u_alice"), body.clone()).await.refused(403, "forbidden");
-    bob.patch(path(agent.id()), body.clone()).await.refused(403, "forbidden");
+    alice
+        .patch(path("u_bob"), body.clone())
+        .await
+        .refused(403, "forbidden");
+    alice
+        .patch(path("u_alice"), body.clone())
+        .await
+        .refused(403, "forbidden");
+    bob.patch(path(agent.id()), body.clone())
+        .await
+        .refused(403, "forbidden");
     let own = agent.patch(path(agent.id()), body.clone()).await;
     assert_eq!(own.status, 403, "{}", own.text());
-    alice.patch(path("ext_nobody"), body).await.refused(404, "not_found");
+    alice
+        .patch(path("ext_nobody"), body)
+        .await
+        .refused(404, "not_found");
 }
 
 async fn a_new_name_is_1_to_64_characters(setup: Setup) {
@@ -166,8 +222,17 @@ async fn a_new_name_is_1_to_64_characters(setup: Setup) {
     let path = format!("/rooms/{room}/members/{}/name", agent.id());
     let longest = "ä".repeat(64);
     alice.patch(&path, json!({"name": longest})).await.ok();
-    for bad in [json!("x".repeat(65)), json!(""), json!("a\nb"), json!(null), json!(5)] {
-        alice.patch(&path, json!({"name": bad})).await.refused(400, "bad_request");
+    for bad in [
+        json!("x".repeat(65)),
+        json!(""),
+        json!("a\nb"),
+        json!(null),
+        json!(5),
+    ] {
+        alice
+            .patch(&path, json!({"name": bad}))
+            .await
+            .refused(400, "bad_request");
     }
     let member = alice.sees_member(&room, agent.id()).await.unwrap();
     assert_eq!(member["user_name"], longest);
@@ -185,7 +250,9 @@ async fn a_member_leaves(setup: Setup) {
         assert_eq!(member.delete(&path).await.ok()["ok"], true);
         assert_eq!(alice.sees_member(&room, member.id()).await, None);
     }
-    bob.get(format!("/rooms/{room}")).await.refused(403, "not_a_member");
+    bob.get(format!("/rooms/{room}"))
+        .await
+        .refused(403, "not_a_member");
     assert_eq!(bob.get("/rooms").await.ok(), json!({"rooms": []}));
     let gone = alice.delete(format!("/rooms/{room}/members/u_bob")).await;
     gone.refused(404, "not_found");
@@ -197,11 +264,20 @@ async fn the_owner_removes_a_member(setup: Setup) {
     let room = alice.creates_a_room().await;
     let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
     let mut events = alice.listens(&room).await;
-    alice.delete(format!("/rooms/{room}/members/{}", agent.id())).await.ok();
+    alice
+        .delete(format!("/rooms/{room}/members/{}", agent.id()))
+        .await
+        .ok();
     let told = events.expect("message").await;
-    assert_eq!((&told["via"], &told["type"]), (&json!("system"), &json!("system")));
+    assert_eq!(
+        (&told["via"], &told["type"]),
+        (&json!("system"), &json!("system"))
+    );
     let audit = alice.audits(&room).await;
-    let line = audit.iter().find(|(_, action, _)| action == "member_removed").unwrap();
+    let line = audit
+        .iter()
+        .find(|(_, action, _)| action == "member_removed")
+        .unwrap();
     assert_eq!((line.0.as_str(), &line.2), ("u_alice", &json!(agent.id())));
 }
 
@@ -214,10 +290,20 @@ async fn nobody_else_removes_a_member(setup: Setup) {
     alice.lets_in_user(&room, &carol).await;
     let path = format!("/rooms/{room}/members/u_bob");
     carol.delete(&path).await.refused(403, "forbidden");
-    server.user("u_eve").delete(&path).await.refused(403, "not_a_member");
-    server.anonymous().delete(&path).await.refused(401, "missing_bearer");
+    server
+        .user("u_eve")
+        .delete(&path)
+        .await
+        .refused(403, "not_a_member");
+    server
+        .anonymous()
+        .delete(&path)
+        .await
+        .refused(401, "missing_bearer");
     let key = alice.viewer(&room).await;
-    key.delete(&path).await.refused(403, "key_scope_insufficient");
+    key.delete(&path)
+        .await
+        .refused(403, "key_scope_insufficient");
     assert!(alice.sees_member(&room, "u_bob").await.is_some());
 }
 
@@ -241,18 +327,30 @@ async fn a_member_who_left_has_no_way_back_in_with_old_keys(setup: Setup) {
     let bob = server.user("u_bob");
     alice.lets_in_user(&room, &bob).await;
     let viewer = bob.viewer(&room).await;
-    alice.delete(format!("/rooms/{room}/members/{}", agent.id())).await.ok();
-    alice.delete(format!("/rooms/{room}/members/u_bob")).await.ok();
+    alice
+        .delete(format!("/rooms/{room}/members/{}", agent.id()))
+        .await
+        .ok();
+    alice
+        .delete(format!("/rooms/{room}/members/u_bob"))
+        .await
+        .ok();
     for old in [&agent.caller, &viewer] {
         for path in ["", "/messages", "/members", "/rules", "/me", "/stream"] {
             let reply = old.get(format!("/rooms/{room}{path}")).await;
             reply.refused(401, "key_invalid");
         }
-        let post = old.post(format!("/rooms/{room}/messages"), json!({"content": "x"})).await;
+        let post = old
+            .post(format!("/rooms/{room}/messages"), json!({"content": "x"}))
+            .await;
         post.refused(401, "key_invalid");
     }
     let path = format!("/rooms/{room}/members/{}/reissue-token", agent.id());
-    agent.identity().post_nothing(path).await.refused(404, "not_found");
+    agent
+        .identity()
+        .post_nothing(path)
+        .await
+        .refused(404, "not_found");
 }
 
 async fn a_member_who_left_may_join_again(setup: Setup) {
@@ -282,8 +380,14 @@ async fn removal_ends_open_streams(setup: Setup) {
         bob.viewer(&room).await.listens(&room).await,
     ];
     let mut stays = alice.listens(&room).await;
-    alice.delete(format!("/rooms/{room}/members/{}", agent.id())).await.ok();
-    alice.delete(format!("/rooms/{room}/members/u_bob")).await.ok();
+    alice
+        .delete(format!("/rooms/{room}/members/{}", agent.id()))
+        .await
+        .ok();
+    alice
+        .delete(format!("/rooms/{room}/members/u_bob"))
+        .await
+        .ok();
     alice.says(&room, "not for them").await;
     for mut stream in streams {
         while let Some(frame) = stream.next_or_end().await {
@@ -300,7 +404,10 @@ async fn an_agent_card_is_the_members_own(setup: Setup) {
     let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
     let path = format!("/rooms/{room}/members/{}/agent-card", agent.id());
     let url = "https://my-bot.fly.dev/.well-known/agent-card.json";
-    let reply = agent.patch(&path, json!({"agent_card_url": url})).await.ok();
+    let reply = agent
+        .patch(&path, json!({"agent_card_url": url}))
+        .await
+        .ok();
     assert_eq!(reply, json!({"ok": true, "agent_card_url": url}));
     let me = agent.get(format!("/rooms/{room}/me")).await.ok();
     assert_eq!(me["agent_card_url"], url);
@@ -310,7 +417,10 @@ async fn an_agent_card_is_the_members_own(setup: Setup) {
         let reply = agent.patch(&path, json!({"agent_card_url": bad})).await;
         reply.refused(400, "bad_request");
     }
-    let cleared = agent.patch(&path, json!({"agent_card_url": null})).await.ok();
+    let cleared = agent
+        .patch(&path, json!({"agent_card_url": null}))
+        .await
+        .ok();
     assert_eq!(cleared, json!({"ok": true, "agent_card_url": null}));
 }
 
@@ -324,11 +434,22 @@ async fn the_owner_can_only_clear_an_agent_card(setup: Setup) {
     let path = format!("/rooms/{room}/members/{}/agent-card", agent.id());
     let url = json!({"agent_card_url": "https://my-bot.example/card.json"});
     agent.patch(&path, url.clone()).await.ok();
-    alice.patch(&path, url.clone()).await.refused(403, "forbidden");
-    bob.patch(&path, json!({"agent_card_url": null})).await.refused(403, "forbidden");
-    alice.patch(&path, json!({"agent_card_url": null})).await.ok();
+    alice
+        .patch(&path, url.clone())
+        .await
+        .refused(403, "forbidden");
+    bob.patch(&path, json!({"agent_card_url": null}))
+        .await
+        .refused(403, "forbidden");
+    alice
+        .patch(&path, json!({"agent_card_url": null}))
+        .await
+        .ok();
     let member = alice.sees_member(&room, agent.id()).await.unwrap();
     assert_eq!(member["agent_card_url"], json!(null));
     let nobody = format!("/rooms/{room}/members/ext_nobody/agent-card");
-    alice.patch(nobody, json!({"agent_card_url": null})).await.refused(404, "not_found");
+    alice
+        .patch(nobody, json!({"agent_card_url": null}))
+        .await
+        .refused(404, "not_found");
 }

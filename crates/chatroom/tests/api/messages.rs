@@ -42,7 +42,10 @@ async fn a_user_token_posts_as_an_agent(setup: Setup) {
     assert_eq!(first["via"], "agent");
     assert!((now() - first["created_at"].as_i64().unwrap()).abs() < 60);
     let second = alice.post(messages(&room), body).await.created();
-    assert_eq!(second["seq"].as_i64(), first["seq"].as_i64().map(|seq| seq + 1));
+    assert_eq!(
+        second["seq"].as_i64(),
+        first["seq"].as_i64().map(|seq| seq + 1)
+    );
     let mut fields: Vec<_> = first.as_object().unwrap().keys().collect();
     fields.sort_unstable();
     assert_eq!(fields, ["created_at", "seq", "via"]);
@@ -53,10 +56,16 @@ async fn a_room_key_posts_from_the_web(setup: Setup) {
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let viewer = alice.viewer(&room).await.from_outside();
-    let posted = viewer.post(messages(&room), json!({"content": "hi"})).await.created();
+    let posted = viewer
+        .post(messages(&room), json!({"content": "hi"}))
+        .await
+        .created();
     assert_eq!(posted["via"], "web");
     let read = viewer.reads(&room, posted["seq"].as_i64().unwrap()).await;
-    assert_eq!((&read["via"], &read["sender_user_id"]), (&json!("web"), &json!("u_alice")));
+    assert_eq!(
+        (&read["via"], &read["sender_user_id"]),
+        (&json!("web"), &json!("u_alice"))
+    );
 }
 
 async fn a_member_token_posts_as_what_its_member_is(setup: Setup) {
@@ -66,7 +75,10 @@ async fn a_member_token_posts_as_what_its_member_is(setup: Setup) {
     let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
     let person = alice.lets_in_a_person(&room, "dora").await;
     for (member, via) in [(&agent, "agent"), (&person, "web")] {
-        let posted = member.post(messages(&room), json!({"content": "hi"})).await.created();
+        let posted = member
+            .post(messages(&room), json!({"content": "hi"}))
+            .await
+            .created();
         assert_eq!(posted["via"], via);
     }
 }
@@ -79,7 +91,10 @@ async fn a_message_is_read_as_it_was_written(setup: Setup) {
     let viewer = alice.viewer_with(&room, "view").await;
     for reader in [&alice, &viewer] {
         let page = reader.get(messages(&room)).await.ok();
-        assert_eq!((&page["room_id"], &page["latest_seq"]), (&json!(room), &json!(seq)));
+        assert_eq!(
+            (&page["room_id"], &page["latest_seq"]),
+            (&json!(room), &json!(seq))
+        );
         let message = reader.reads(&room, seq).await;
         assert_eq!(
             message,
@@ -110,12 +125,21 @@ async fn content_is_not_empty(setup: Setup) {
     let server = setup.start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    for bad in [json!(""), json!(" \n\t"), json!("\u{2003}"), json!(null), json!(7), json!("a\u{0}b")]
-    {
+    for bad in [
+        json!(""),
+        json!(" \n\t"),
+        json!("\u{2003}"),
+        json!(null),
+        json!(7),
+        json!("a\u{0}b"),
+    ] {
         let reply = alice.post(messages(&room), json!({"content": bad})).await;
         reply.refused(400, "bad_request");
     }
-    alice.post(messages(&room), json!({})).await.refused(400, "bad_request");
+    alice
+        .post(messages(&room), json!({}))
+        .await
+        .refused(400, "bad_request");
 }
 
 async fn an_answer_names_a_message_that_exists(setup: Setup) {
@@ -126,11 +150,23 @@ async fn an_answer_names_a_message_that_exists(setup: Setup) {
     for n in 0..9 {
         alice.says(&other, &n.to_string()).await;
     }
-    for bad in [json!(seq + 1), json!(0), json!(-1), json!(i64::MAX), json!("1"), json!(1.5)] {
+    for bad in [
+        json!(seq + 1),
+        json!(0),
+        json!(-1),
+        json!(i64::MAX),
+        json!("1"),
+        json!(1.5),
+    ] {
         let body = json!({"content": "two", "reply_to_seq": bad});
-        alice.post(messages(&room), body).await.refused(400, "bad_request");
+        alice
+            .post(messages(&room), body)
+            .await
+            .refused(400, "bad_request");
     }
-    let answer = alice.says_this(&room, json!({"content": "two", "reply_to_seq": seq})).await;
+    let answer = alice
+        .says_this(&room, json!({"content": "two", "reply_to_seq": seq}))
+        .await;
     assert_eq!(alice.reads(&room, answer).await["reply_to_seq"], seq);
 }
 
@@ -151,7 +187,9 @@ async fn a_request_can_only_deepen_a_chain(setup: Setup) {
     let server = setup.start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let deep = alice.says_this(&room, json!({"content": "x", "reply_chain_depth": 3})).await;
+    let deep = alice
+        .says_this(&room, json!({"content": "x", "reply_chain_depth": 3}))
+        .await;
     assert_eq!(alice.reads(&room, deep).await["reply_chain_depth"], 3);
     for (said, counted) in [(0, 4), (4, 4), (5, 5)] {
         let body = json!({"content": "x", "reply_to_seq": deep, "reply_chain_depth": said});
@@ -160,7 +198,10 @@ async fn a_request_can_only_deepen_a_chain(setup: Setup) {
     }
     for bad in [json!(-1), json!("1"), json!(1.5)] {
         let body = json!({"content": "x", "reply_chain_depth": bad});
-        alice.post(messages(&room), body).await.refused(400, "bad_request");
+        alice
+            .post(messages(&room), body)
+            .await
+            .refused(400, "bad_request");
     }
 }
 
@@ -178,7 +219,9 @@ async fn a_chain_ends_at_the_rooms_depth(setup: Setup) {
     let shallow = json!({"max_reply_chain_depth": 1});
     alice.patch(format!("/rooms/{room}"), shallow).await.ok();
     let first = post(0, None).await.created()["seq"].as_i64().unwrap();
-    let second = post(0, Some(first)).await.created()["seq"].as_i64().unwrap();
+    let second = post(0, Some(first)).await.created()["seq"]
+        .as_i64()
+        .unwrap();
     post(0, Some(second)).await.refused(400, "chain_too_deep");
     let deep = json!({"max_reply_chain_depth": 50});
     alice.patch(format!("/rooms/{room}"), deep).await.ok();
@@ -190,12 +233,17 @@ async fn a_web_post_starts_anew(setup: Setup) {
     let server = setup.start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let deep = alice.says_this(&room, json!({"content": "x", "reply_chain_depth": 5})).await;
+    let deep = alice
+        .says_this(&room, json!({"content": "x", "reply_chain_depth": 5}))
+        .await;
     let viewer = alice.viewer(&room).await;
     let body = json!({"content": "stop", "reply_to_seq": deep, "reply_chain_depth": 9});
     let seq = viewer.says_this(&room, body).await;
     let message = viewer.reads(&room, seq).await;
-    assert_eq!((&message["reply_chain_depth"], &message["reply_to_seq"]), (&json!(0), &json!(deep)));
+    assert_eq!(
+        (&message["reply_chain_depth"], &message["reply_to_seq"]),
+        (&json!(0), &json!(deep))
+    );
 }
 
 async fn a_name_in_the_token_that_changed_is_taken_over(setup: Setup) {
@@ -203,7 +251,10 @@ async fn a_name_in_the_token_that_changed_is_taken_over(setup: Setup) {
     let room = server.user_named("u_alice", "Alice").creates_a_room().await;
     let renamed = server.user_named("u_alice", "Alice Cooper");
     let seq = renamed.says(&room, "new name").await;
-    assert_eq!(renamed.reads(&room, seq).await["sender_user_name"], "Alice Cooper");
+    assert_eq!(
+        renamed.reads(&room, seq).await["sender_user_name"],
+        "Alice Cooper"
+    );
     let member = renamed.sees_member(&room, "u_alice").await.unwrap();
     assert_eq!(member["user_name"], "Alice Cooper");
 }
@@ -212,8 +263,13 @@ async fn a_message_keeps_the_name_its_sender_had(setup: Setup) {
     let server = setup.start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let code = alice.invites_with(&room, json!({"display_name": "Bob"})).await;
-    let agent = server.anonymous().joins(&room, &code, "curious_otter-3a9f1c20").await;
+    let code = alice
+        .invites_with(&room, json!({"display_name": "Bob"}))
+        .await;
+    let agent = server
+        .anonymous()
+        .joins(&room, &code, "curious_otter-3a9f1c20")
+        .await;
     let before = agent.says(&room, "as Bob").await;
     let path = format!("/rooms/{room}/members/{}/name", agent.id());
     alice.patch(path, json!({"name": "Robert"})).await.ok();
@@ -229,11 +285,19 @@ async fn only_members_post(setup: Setup) {
     let room = alice.creates_a_public_room().await;
     let body = json!({"content": "x"});
     let eve = server.user("u_eve");
-    eve.post(messages(&room), body.clone()).await.refused(403, "not_a_member");
+    eve.post(messages(&room), body.clone())
+        .await
+        .refused(403, "not_a_member");
     eve.get(messages(&room)).await.refused(403, "not_a_member");
     let anonymous = server.anonymous();
-    anonymous.post(messages(&room), body.clone()).await.refused(401, "missing_bearer");
-    let outside = alice.from_outside().post(messages(&room), body.clone()).await;
+    anonymous
+        .post(messages(&room), body.clone())
+        .await
+        .refused(401, "missing_bearer");
+    let outside = alice
+        .from_outside()
+        .post(messages(&room), body.clone())
+        .await;
     outside.refused(403, "internal_only");
     let missing = alice.post(messages("rm_nosuch"), body).await;
     assert_eq!(missing.refused(404, "not_found"), "Room not found");
@@ -250,7 +314,9 @@ async fn a_view_key_does_not_post(setup: Setup) {
         viewer.post(messages(&room), json!({"content": "x"})).await,
         viewer.patch(&message, json!({"content": "x"})).await,
         viewer.delete(&message).await,
-        viewer.post(format!("{message}/reactions"), json!({"emoji": "👍"})).await,
+        viewer
+            .post(format!("{message}/reactions"), json!({"emoji": "👍"}))
+            .await,
         viewer.delete(format!("{message}/reactions/👍")).await,
     ] {
         refused.refused(403, "key_scope_insufficient");
@@ -269,10 +335,20 @@ async fn reading_begins_after_since(setup: Setup) {
     assert_eq!(alice.hears(&room, first).await, ["1", "2", "3", "4"]);
     assert_eq!(alice.hears(&room, first + 4).await, [""; 0]);
     assert_eq!(alice.hears(&room, i64::MAX).await, [""; 0]);
-    let page = alice.get(format!("{}?since={}&limit=2", messages(&room), first)).await.ok();
+    let page = alice
+        .get(format!("{}?since={}&limit=2", messages(&room), first))
+        .await
+        .ok();
     assert_eq!(seqs(&page), [first + 1, first + 2], "the oldest after it");
     assert_eq!(page["latest_seq"], first + 4);
-    for bad in ["since=x", "limit=0", "limit=x", "limit=-5", "since=1.5", "before=x"] {
+    for bad in [
+        "since=x",
+        "limit=0",
+        "limit=x",
+        "limit=-5",
+        "since=1.5",
+        "before=x",
+    ] {
         let reply = alice.get(format!("{}?{bad}", messages(&room))).await;
         reply.refused(400, "bad_request");
     }
@@ -288,7 +364,11 @@ async fn reading_before_gives_the_newest_below(setup: Setup) {
     }
     let path = format!("{}?before={}&limit=3", messages(&room), first + 5);
     let page = alice.get(path).await.ok();
-    assert_eq!(seqs(&page), [first + 2, first + 3, first + 4], "oldest first");
+    assert_eq!(
+        seqs(&page),
+        [first + 2, first + 3, first + 4],
+        "oldest first"
+    );
 }
 
 async fn a_page_is_50_messages_and_200_at_most(setup: Setup) {
@@ -304,7 +384,9 @@ async fn a_page_is_50_messages_and_200_at_most(setup: Setup) {
     };
     assert_eq!(count("since=0").await, 50);
     assert_eq!(count("since=0&limit=200").await, 200);
-    let over = alice.get(format!("{}?since=0&limit=201", messages(&room))).await;
+    let over = alice
+        .get(format!("{}?since=0&limit=201", messages(&room)))
+        .await;
     match over.status {
         200 => assert_eq!(seqs(over.json()).len(), 200),
         _ => drop(over.refused(400, "bad_request")),
@@ -319,12 +401,20 @@ async fn a_visitor_reads_a_public_room_50_at_a_time(setup: Setup) {
         alice.says(&room, &n.to_string()).await;
     }
     let visitor = server.anonymous().from_outside();
-    let page = visitor.get(format!("{}?since=0", messages(&room))).await.ok();
+    let page = visitor
+        .get(format!("{}?since=0", messages(&room)))
+        .await
+        .ok();
     assert_eq!(seqs(&page).len(), 50);
     let message = &page["messages"][0];
-    assert_eq!(message["sender_user_id"], "u_alice", "visible to visitors too");
+    assert_eq!(
+        message["sender_user_id"], "u_alice",
+        "visible to visitors too"
+    );
     assert_eq!(message.get("mentions_me"), None, "the caller is not known");
-    let more = visitor.get(format!("{}?since=0&limit=51", messages(&room))).await;
+    let more = visitor
+        .get(format!("{}?since=0&limit=51", messages(&room)))
+        .await;
     match more.status {
         200 => assert_eq!(seqs(more.json()).len(), 50),
         _ => drop(more.refused(400, "bad_request")),
@@ -367,7 +457,11 @@ async fn posts_from_many_at_once_have_no_gaps_and_no_doubles(setup: Setup) {
     let viewer = alice.viewer(&room).await;
     let before = alice.latest_seq(&room).await;
     let tasks = (0..16).map(|task| {
-        let caller = if task % 2 == 0 { alice.clone() } else { viewer.clone() };
+        let caller = if task % 2 == 0 {
+            alice.clone()
+        } else {
+            viewer.clone()
+        };
         let room = room.clone();
         tokio::spawn(async move {
             let mut mine = Vec::new();
@@ -384,7 +478,10 @@ async fn posts_from_many_at_once_have_no_gaps_and_no_doubles(setup: Setup) {
     }
     all.sort_unstable();
     assert_eq!(all, (before + 1..=before + 160).collect::<Vec<_>>());
-    let page = alice.get(format!("{}?since={before}&limit=200", messages(&room))).await.ok();
+    let page = alice
+        .get(format!("{}?since={before}&limit=200", messages(&room)))
+        .await
+        .ok();
     assert_eq!(seqs(&page), all);
 }
 
@@ -404,11 +501,17 @@ async fn strange_text_comes_back_as_it_was(setup: Setup) {
         let seq = alice.says(&room, text).await;
         assert_eq!(alice.reads(&room, seq).await["content"], text);
         let told = events.expect("message").await;
-        assert_eq!((&told["seq"], &told["content"]), (&json!(seq), &json!(text)));
+        assert_eq!(
+            (&told["seq"], &told["content"]),
+            (&json!(seq), &json!(text))
+        );
     }
 }
 
 fn seqs(page: &Value) -> Vec<i64> {
     let messages = page["messages"].as_array().unwrap();
-    messages.iter().map(|m| m["seq"].as_i64().unwrap()).collect()
+    messages
+        .iter()
+        .map(|m| m["seq"].as_i64().unwrap())
+        .collect()
 }

@@ -40,8 +40,14 @@ async fn me_tells_a_member_where_it_stands(setup: Setup) {
     let body = json!({"invite_code": alice.invites_with(&room, json!({"display_name": "MyBot"})).await,
                       "adapter_type": "pull", "user_id": "curious_otter-3a9f1c20",
                       "agent_card_url": card});
-    let joined = server.anonymous().post(format!("/rooms/{room}/join"), body).await.created();
-    let agent = server.anonymous().with_token(joined["member_token"].as_str().unwrap());
+    let joined = server
+        .anonymous()
+        .post(format!("/rooms/{room}/join"), body)
+        .await
+        .created();
+    let agent = server
+        .anonymous()
+        .with_token(joined["member_token"].as_str().unwrap());
     let me = agent.get(format!("/rooms/{room}/me")).await.ok();
     let version = me["docs_version"].as_str().unwrap();
     assert_eq!(version.len(), 16);
@@ -58,16 +64,29 @@ async fn me_tells_a_member_where_it_stands(setup: Setup) {
                "docs_version": version})
     );
     let path = format!("/rooms/{room}/me");
-    server.user("u_eve").get(&path).await.refused(403, "not_a_member");
-    server.anonymous().get(&path).await.refused(401, "missing_bearer");
+    server
+        .user("u_eve")
+        .get(&path)
+        .await
+        .refused(403, "not_a_member");
+    server
+        .anonymous()
+        .get(&path)
+        .await
+        .refused(401, "missing_bearer");
 }
 
 async fn me_counts_what_came_after_ones_last_message(setup: Setup) {
     let server = setup.start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let code = alice.invites_with(&room, json!({"display_name": "MyBot"})).await;
-    let agent = server.anonymous().joins(&room, &code, "curious_otter-3a9f1c20").await;
+    let code = alice
+        .invites_with(&room, json!({"display_name": "MyBot"}))
+        .await;
+    let agent = server
+        .anonymous()
+        .joins(&room, &code, "curious_otter-3a9f1c20")
+        .await;
     let me = async || {
         let me = agent.get(format!("/rooms/{room}/me")).await.ok();
         let number = |field: &str| me[field].as_i64();
@@ -92,7 +111,10 @@ async fn a_member_without_a_name_is_mentioned_by_id(setup: Setup) {
     let owner = server.user_of_type("u_nameless", "container");
     let room = owner.creates_a_room().await;
     let me = owner.get(format!("/rooms/{room}/me")).await.ok();
-    assert_eq!((&me["user_name"], &me["mention_key"]), (&json!(null), &json!("@u_nameless")));
+    assert_eq!(
+        (&me["user_name"], &me["mention_key"]),
+        (&json!(null), &json!("@u_nameless"))
+    );
 }
 
 async fn mentions_of_me_are_found(setup: Setup) {
@@ -102,10 +124,16 @@ async fn mentions_of_me_are_found(setup: Setup) {
     alice.lets_in_user(&room, &bob).await;
     let mine = alice.says(&room, "what does @Bob think?").await;
     let other = alice.says(&room, "what does @Alice think?").await;
-    let page = bob.get(format!("{}?mentions=me", messages(&room))).await.ok();
+    let page = bob
+        .get(format!("{}?mentions=me", messages(&room)))
+        .await
+        .ok();
     let found = page["messages"].as_array().unwrap();
     assert_eq!(found.len(), 1);
-    assert_eq!((&found[0]["seq"], &found[0]["mentions_me"]), (&json!(mine), &json!(true)));
+    assert_eq!(
+        (&found[0]["seq"], &found[0]["mentions_me"]),
+        (&json!(mine), &json!(true))
+    );
     assert_eq!(bob.reads(&room, mine).await["mentions_me"], true);
     assert_eq!(bob.reads(&room, other).await["mentions_me"], false);
     let viewer = bob.viewer_with(&room, "view").await;
@@ -129,7 +157,11 @@ async fn a_mention_is_a_whole_word(setup: Setup) {
         ("@ Alice", false),
     ] {
         let seq = alice.says(&room, text).await;
-        assert_eq!(alice.reads(&room, seq).await["mentions_me"], mentions, "{text}");
+        assert_eq!(
+            alice.reads(&room, seq).await["mentions_me"],
+            mentions,
+            "{text}"
+        );
     }
 }
 
@@ -141,13 +173,25 @@ async fn an_edit_changes_who_is_mentioned(setup: Setup) {
     let seq = alice.says(&room, "hello").await;
     let path = format!("{}/{seq}", messages(&room));
     let found = async || {
-        let page = bob.get(format!("{}?mentions=me", messages(&room))).await.ok();
+        let page = bob
+            .get(format!("{}?mentions=me", messages(&room)))
+            .await
+            .ok();
         page["messages"].as_array().unwrap().len()
     };
-    alice.patch(&path, json!({"content": "hello @Bob"})).await.ok();
-    assert_eq!((found().await, &bob.reads(&room, seq).await["mentions_me"]), (1, &json!(true)));
+    alice
+        .patch(&path, json!({"content": "hello @Bob"}))
+        .await
+        .ok();
+    assert_eq!(
+        (found().await, &bob.reads(&room, seq).await["mentions_me"]),
+        (1, &json!(true))
+    );
     alice.patch(&path, json!({"content": "hello"})).await.ok();
-    assert_eq!((found().await, &bob.reads(&room, seq).await["mentions_me"]), (0, &json!(false)));
+    assert_eq!(
+        (found().await, &bob.reads(&room, seq).await["mentions_me"]),
+        (0, &json!(false))
+    );
 }
 
 async fn messages_are_filtered_by_sender(setup: Setup) {
@@ -161,7 +205,10 @@ async fn messages_are_filtered_by_sender(setup: Setup) {
     let path = format!("{}?sender_user_id={}", messages(&room), agent.id());
     let page = alice.get(path).await.ok();
     assert_eq!(seqs(&page), [seq]);
-    let nobody = alice.get(format!("{}?sender_user_id=u_nobody", messages(&room))).await.ok();
+    let nobody = alice
+        .get(format!("{}?sender_user_id=u_nobody", messages(&room)))
+        .await
+        .ok();
     assert_eq!(nobody["messages"], json!([]));
 }
 
@@ -196,12 +243,19 @@ async fn a_thread_is_the_chain_from_its_root(setup: Setup) {
     }
     let thread = async |seq: i64| {
         let path = format!("{}/{seq}/thread", messages(&room));
-        alice.get(path).await.ok()["thread"].as_array().unwrap().clone()
+        alice.get(path).await.ok()["thread"]
+            .as_array()
+            .unwrap()
+            .clone()
     };
     let whole = thread(chain[3]).await;
     let found: Vec<_> = whole.iter().map(|m| m["seq"].as_i64().unwrap()).collect();
     assert_eq!(found, chain);
-    assert_eq!(whole[1], alice.reads(&room, chain[1]).await, "rows as everywhere");
+    assert_eq!(
+        whole[1],
+        alice.reads(&room, chain[1]).await,
+        "rows as everywhere"
+    );
     assert_eq!(thread(chain[1]).await.len(), 2);
     assert_eq!(thread(chain[0]).await.len(), 1);
 }
@@ -211,14 +265,20 @@ async fn a_thread_of_a_missing_message_is_not_found(setup: Setup) {
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     for missing in ["999", "0", "-1"] {
-        let reply = alice.get(format!("{}/{missing}/thread", messages(&room))).await;
+        let reply = alice
+            .get(format!("{}/{missing}/thread", messages(&room)))
+            .await;
         reply.refused(404, "not_found");
     }
     let reply = alice.get(format!("{}/x/thread", messages(&room))).await;
     reply.refused(400, "bad_request");
     let seq = alice.says(&room, "hello").await;
     let path = format!("{}/{seq}/thread", messages(&room));
-    server.user("u_eve").get(&path).await.refused(403, "not_a_member");
+    server
+        .user("u_eve")
+        .get(&path)
+        .await
+        .refused(403, "not_a_member");
 }
 
 async fn a_message_is_edited_by_its_sender(setup: Setup) {
@@ -228,7 +288,10 @@ async fn a_message_is_edited_by_its_sender(setup: Setup) {
     let seq = alice.says(&room, "fxied tpyo").await;
     let before = alice.reads(&room, seq).await;
     let path = format!("{}/{seq}", messages(&room));
-    let reply = alice.patch(&path, json!({"content": "fixed typo"})).await.ok();
+    let reply = alice
+        .patch(&path, json!({"content": "fixed typo"}))
+        .await
+        .ok();
     assert_eq!(reply["ok"], true);
     let edited_at = reply["message"]["edited_at"].as_i64().unwrap();
     assert!((now() - edited_at).abs() < 60);
@@ -237,7 +300,10 @@ async fn a_message_is_edited_by_its_sender(setup: Setup) {
     expected["edited_at"] = json!(edited_at);
     assert_eq!(reply["message"], expected, "the full updated row");
     assert_eq!(alice.reads(&room, seq).await, expected);
-    let again = alice.patch(&path, json!({"content": "fixed again"})).await.ok();
+    let again = alice
+        .patch(&path, json!({"content": "fixed again"}))
+        .await
+        .ok();
     assert_eq!(again["message"]["content"], "fixed again");
 }
 
@@ -253,11 +319,20 @@ async fn an_edit_obeys_the_rules_of_posting(setup: Setup) {
         alice.patch(&path, bad).await.refused(400, "bad_request");
     }
     let missing = format!("{}/999", messages(&room));
-    alice.patch(missing, json!({"content": "x"})).await.refused(404, "not_found");
+    alice
+        .patch(missing, json!({"content": "x"}))
+        .await
+        .refused(404, "not_found");
     let word = format!("{}/first", messages(&room));
-    alice.patch(word, json!({"content": "x"})).await.refused(400, "bad_request");
+    alice
+        .patch(word, json!({"content": "x"}))
+        .await
+        .refused(400, "bad_request");
     let message = alice.reads(&room, seq).await;
-    assert_eq!((&message["content"], &message["edited_at"]), (&json!("hello"), &json!(null)));
+    assert_eq!(
+        (&message["content"], &message["edited_at"]),
+        (&json!("hello"), &json!(null))
+    );
 }
 
 async fn a_deleted_message_keeps_its_seq(setup: Setup) {
@@ -274,7 +349,11 @@ async fn a_deleted_message_keeps_its_seq(setup: Setup) {
     assert!(!content.contains("oops"), "{content}");
     assert_eq!(alice.says(&room, "next").await, seq + 1);
     let edit = alice.patch(&path, json!({"content": "back"})).await;
-    assert!(matches!(edit.status, 400 | 403 | 404 | 409), "{}", edit.text());
+    assert!(
+        matches!(edit.status, 400 | 403 | 404 | 409),
+        "{}",
+        edit.text()
+    );
     assert_eq!(alice.reads(&room, seq).await["deleted"], true);
     let thread = alice.get(format!("{path}/thread")).await.ok();
     assert!(!thread.to_string().contains("oops"));
@@ -291,11 +370,22 @@ async fn only_the_sender_edits_and_deletes(setup: Setup) {
     let path = format!("{}/{seq}", messages(&room));
     let system = seqs(&alice.get(messages(&room)).await.ok())[0];
     for target in [path.clone(), format!("{}/{system}", messages(&room))] {
-        alice.patch(&target, json!({"content": "x"})).await.refused(403, "forbidden");
+        alice
+            .patch(&target, json!({"content": "x"}))
+            .await
+            .refused(403, "forbidden");
         alice.delete(&target).await.refused(403, "forbidden");
     }
-    server.user("u_eve").delete(&path).await.refused(403, "not_a_member");
-    server.anonymous().delete(&path).await.refused(401, "missing_bearer");
+    server
+        .user("u_eve")
+        .delete(&path)
+        .await
+        .refused(403, "not_a_member");
+    server
+        .anonymous()
+        .delete(&path)
+        .await
+        .refused(401, "missing_bearer");
     assert_eq!(alice.reads(&room, seq).await["content"], "mine");
 }
 
@@ -303,7 +393,10 @@ async fn editing_ends_with_the_window(setup: Setup) {
     let server = setup.limit("edit_window_seconds", 1).start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let (one, two) = (alice.says(&room, "one").await, alice.says(&room, "two").await);
+    let (one, two) = (
+        alice.says(&room, "one").await,
+        alice.says(&room, "two").await,
+    );
     let path = |seq: i64| format!("{}/{seq}", messages(&room));
     let late = eventually("the window closes", async || {
         let reply = alice.patch(path(one), json!({"content": "edited"})).await;
@@ -331,7 +424,10 @@ async fn a_reaction_is_given_once(setup: Setup) {
     let reactions = agent.reads(&room, seq).await["reactions"].clone();
     assert_eq!(reactions, json!({"👍": {"count": 1, "by_me": true}}));
     let missing = format!("{}/999/reactions", messages(&room));
-    agent.post(missing, json!({"emoji": "👍"})).await.refused(404, "not_found");
+    agent
+        .post(missing, json!({"emoji": "👍"}))
+        .await
+        .refused(404, "not_found");
 }
 
 async fn a_reaction_is_taken_back_by_its_giver(setup: Setup) {
@@ -361,12 +457,9 @@ async fn reactions_are_counted_for_the_caller(setup: Setup) {
     for (caller, emoji) in [(&alice, "👍"), (&agent.caller, "👍"), (&agent.caller, "❤️")] {
         caller.post(&path, json!({"emoji": emoji})).await;
     }
-    let seen = async |caller: &crate::harness::Caller| {
-        caller.reads(&room, seq).await["reactions"].clone()
-    };
-    let counts = |thumb: bool, heart: bool| {
-        json!({"👍": {"count": 2, "by_me": thumb}, "❤️": {"count": 1, "by_me": heart}})
-    };
+    let seen =
+        async |caller: &crate::harness::Caller| caller.reads(&room, seq).await["reactions"].clone();
+    let counts = |thumb: bool, heart: bool| json!({"👍": {"count": 2, "by_me": thumb}, "❤️": {"count": 1, "by_me": heart}});
     assert_eq!(seen(&alice).await, counts(true, false));
     assert_eq!(seen(&agent).await, counts(true, true));
     assert_eq!(seen(&server.anonymous()).await, counts(false, false));
@@ -378,13 +471,28 @@ async fn what_is_no_emoji_is_refused(setup: Setup) {
     let room = alice.creates_a_room().await;
     let seq = alice.says(&room, "hello").await;
     let path = format!("{}/{seq}/reactions", messages(&room));
-    for bad in [json!(""), json!("a b"), json!("x".repeat(1000)), json!(5), json!(null), json!("\n")]
-    {
-        alice.post(&path, json!({"emoji": bad})).await.refused(400, "bad_request");
+    for bad in [
+        json!(""),
+        json!("a b"),
+        json!("x".repeat(1000)),
+        json!(5),
+        json!(null),
+        json!("\n"),
+    ] {
+        alice
+            .post(&path, json!({"emoji": bad}))
+            .await
+            .refused(400, "bad_request");
     }
-    alice.post(&path, json!({})).await.refused(400, "bad_request");
+    alice
+        .post(&path, json!({}))
+        .await
+        .refused(400, "bad_request");
     for good in ["👩‍👩‍👧‍👦", "🏳️‍🌈", "1️⃣", "🇪🇺"] {
-        assert_eq!(alice.post(&path, json!({"emoji": good})).await.json()["added"], true);
+        assert_eq!(
+            alice.post(&path, json!({"emoji": good})).await.json()["added"],
+            true
+        );
         let encoded: String = good.bytes().map(|b| format!("%{b:02X}")).collect();
         let reply = alice.delete(format!("{path}/{encoded}")).await.ok();
         assert_eq!(reply["removed"], true, "{good}");
@@ -393,7 +501,12 @@ async fn what_is_no_emoji_is_refused(setup: Setup) {
 
 async fn the_documents_have_a_version(setup: Setup) {
     let server = setup.start().await;
-    let version = server.anonymous().from_outside().get("/docs-version").await.ok();
+    let version = server
+        .anonymous()
+        .from_outside()
+        .get("/docs-version")
+        .await
+        .ok();
     let combined = version["docs_version"].as_str().unwrap();
     assert_eq!(combined.len(), 16);
     assert!(version["per_doc"].is_object());
@@ -429,5 +542,8 @@ async fn a_document_is_served_once_for_each_version(setup: Setup) {
 
 fn seqs(page: &Value) -> Vec<i64> {
     let messages = page["messages"].as_array().unwrap();
-    messages.iter().map(|m| m["seq"].as_i64().unwrap()).collect()
+    messages
+        .iter()
+        .map(|m| m["seq"].as_i64().unwrap())
+        .collect()
 }

@@ -27,7 +27,10 @@ async fn a_key_is_for_seven_days_of_viewing_and_posting(setup: Setup) {
     let server = setup.start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let key = alice.post(keys(&room), json!({"for_user_id": "u_alice"})).await.created();
+    let key = alice
+        .post(keys(&room), json!({"for_user_id": "u_alice"}))
+        .await
+        .created();
     let text = |field: &str| key[field].as_str().unwrap().to_owned();
     assert_eq!(key["scope"], "view+post");
     assert!((key["expires_at"].as_i64().unwrap() - now() - 7 * 24 * 3600).abs() < 60);
@@ -46,10 +49,16 @@ async fn a_key_may_be_for_viewing_alone(setup: Setup) {
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let body = json!({"for_user_id": "u_alice", "scope": "view"});
-    assert_eq!(alice.post(keys(&room), body).await.created()["scope"], "view");
+    assert_eq!(
+        alice.post(keys(&room), body).await.created()["scope"],
+        "view"
+    );
     for bad in ["post", "admin", ""] {
         let body = json!({"for_user_id": "u_alice", "scope": bad});
-        alice.post(keys(&room), body).await.refused(400, "bad_request");
+        alice
+            .post(keys(&room), body)
+            .await
+            .refused(400, "bad_request");
     }
 }
 
@@ -59,9 +68,15 @@ async fn a_key_is_for_oneself(setup: Setup) {
     let room = alice.creates_a_room().await;
     alice.lets_in_user(&room, &bob).await;
     let for_bob = json!({"for_user_id": "u_bob"});
-    alice.post(keys(&room), for_bob.clone()).await.refused(403, "forbidden");
+    alice
+        .post(keys(&room), for_bob.clone())
+        .await
+        .refused(403, "forbidden");
     bob.post(keys(&room), for_bob).await.created();
-    alice.post(keys(&room), json!({})).await.refused(400, "bad_request");
+    alice
+        .post(keys(&room), json!({}))
+        .await
+        .refused(400, "bad_request");
     let eve = server.user("u_eve");
     let reply = eve.post(keys(&room), json!({"for_user_id": "u_eve"})).await;
     reply.refused(403, "not_a_member");
@@ -77,12 +92,20 @@ async fn only_a_user_token_makes_keys(setup: Setup) {
         let reply = caller.post(keys(&room), json!({"for_user_id": id})).await;
         reply.refused(401, "token_invalid");
         caller.get(keys(&room)).await.refused(401, "token_invalid");
-        caller.delete(keys(&room)).await.refused(401, "token_invalid");
+        caller
+            .delete(keys(&room))
+            .await
+            .refused(401, "token_invalid");
     }
     let anonymous = server.anonymous();
-    let reply = anonymous.post(keys(&room), json!({"for_user_id": "u_alice"})).await;
+    let reply = anonymous
+        .post(keys(&room), json!({"for_user_id": "u_alice"}))
+        .await;
     reply.refused(401, "missing_bearer");
-    let outside = alice.from_outside().post(keys(&room), json!({"for_user_id": "u_alice"})).await;
+    let outside = alice
+        .from_outside()
+        .post(keys(&room), json!({"for_user_id": "u_alice"}))
+        .await;
     outside.refused(403, "internal_only");
 }
 
@@ -95,11 +118,19 @@ async fn three_keys_are_the_most(setup: Setup) {
     let mut last = String::new();
     for _ in 0..3 {
         let key = alice.post(keys(&room), body.clone()).await.created();
-        last = claims(key["token"].as_str().unwrap())["jti"].as_str().unwrap().to_owned();
+        last = claims(key["token"].as_str().unwrap())["jti"]
+            .as_str()
+            .unwrap()
+            .to_owned();
     }
-    alice.post(keys(&room), body.clone()).await.refused(409, "too_many_keys");
+    alice
+        .post(keys(&room), body.clone())
+        .await
+        .refused(409, "too_many_keys");
     alice.post(keys(&other), body.clone()).await.created();
-    bob.post(keys(&room), json!({"for_user_id": "u_bob"})).await.created();
+    bob.post(keys(&room), json!({"for_user_id": "u_bob"}))
+        .await
+        .created();
     alice.delete(format!("{}/{last}", keys(&room))).await.ok();
     alice.post(keys(&room), body.clone()).await.created();
     let posts = (0..6).map(|_| {
@@ -131,7 +162,10 @@ async fn a_key_is_listed_without_the_key(setup: Setup) {
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     assert_eq!(alice.get(keys(&room)).await.ok(), json!({"room_keys": []}));
-    let key = alice.post(keys(&room), json!({"for_user_id": "u_alice"})).await.created();
+    let key = alice
+        .post(keys(&room), json!({"for_user_id": "u_alice"}))
+        .await
+        .created();
     let token = key["token"].as_str().unwrap();
     let reply = alice.get(keys(&room)).await;
     assert!(!reply.text().contains(token) && !reply.text().contains("ck_"));
@@ -150,16 +184,28 @@ async fn one_key_is_revoked_by_its_jti(setup: Setup) {
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let (dead, alive) = (alice.viewer(&room).await, alice.viewer(&room).await);
-    let jti = claims(dead.token().unwrap())["jti"].as_str().unwrap().to_owned();
+    let jti = claims(dead.token().unwrap())["jti"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let path = format!("{}/{jti}", keys(&room));
     alice.delete(&path).await.ok();
     alice.delete(&path).await.refused(404, "not_found");
-    alice.delete(format!("{}/nosuch", keys(&room))).await.refused(404, "not_found");
+    alice
+        .delete(format!("{}/nosuch", keys(&room)))
+        .await
+        .refused(404, "not_found");
     let room_path = format!("/rooms/{room}");
     dead.get(&room_path).await.refused(401, "key_invalid");
-    dead.get(format!("{room_path}/messages")).await.refused(401, "key_invalid");
-    dead.get(format!("{room_path}/stream")).await.refused(401, "key_invalid");
-    let post = dead.post(format!("{room_path}/messages"), json!({"content": "x"})).await;
+    dead.get(format!("{room_path}/messages"))
+        .await
+        .refused(401, "key_invalid");
+    dead.get(format!("{room_path}/stream"))
+        .await
+        .refused(401, "key_invalid");
+    let post = dead
+        .post(format!("{room_path}/messages"), json!({"content": "x"}))
+        .await;
     post.refused(401, "key_invalid");
     alive.get(&room_path).await.ok();
 }
@@ -174,7 +220,9 @@ async fn all_keys_are_revoked_at_once(setup: Setup) {
     assert_eq!(alice.delete(keys(&room)).await.ok(), json!({"revoked": 2}));
     assert_eq!(alice.delete(keys(&room)).await.ok(), json!({"revoked": 0}));
     for key in mine {
-        key.get(format!("/rooms/{room}")).await.refused(401, "key_invalid");
+        key.get(format!("/rooms/{room}"))
+            .await
+            .refused(401, "key_invalid");
     }
     his.get(format!("/rooms/{room}")).await.ok();
     assert_eq!(alice.get(keys(&room)).await.ok(), json!({"room_keys": []}));
@@ -187,8 +235,14 @@ async fn somebody_elses_keys_are_nobodys_business(setup: Setup) {
     alice.lets_in_user(&room, &bob).await;
     let his = bob.viewer(&room).await;
     assert_eq!(alice.get(keys(&room)).await.ok(), json!({"room_keys": []}));
-    let jti = claims(his.token().unwrap())["jti"].as_str().unwrap().to_owned();
-    alice.delete(format!("{}/{jti}", keys(&room))).await.refused(404, "not_found");
+    let jti = claims(his.token().unwrap())["jti"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    alice
+        .delete(format!("{}/{jti}", keys(&room)))
+        .await
+        .refused(404, "not_found");
     his.get(format!("/rooms/{room}")).await.ok();
 }
 
@@ -202,9 +256,14 @@ async fn an_expired_key_opens_nothing(setup: Setup) {
         (reply.status != 200).then_some(reply)
     });
     refused.await.refused(401, "key_invalid");
-    let post = viewer.post(format!("/rooms/{room}/messages"), json!({"content": "x"})).await;
+    let post = viewer
+        .post(format!("/rooms/{room}/messages"), json!({"content": "x"}))
+        .await;
     post.refused(401, "key_invalid");
-    viewer.post_nothing("/agent-identity").await.refused(401, "key_invalid");
+    viewer
+        .post_nothing("/agent-identity")
+        .await
+        .refused(401, "key_invalid");
     assert_eq!(alice.get(keys(&room)).await.ok(), json!({"room_keys": []}));
 }
 
@@ -212,9 +271,21 @@ async fn a_key_opens_its_own_room_alone(setup: Setup) {
     let server = setup.start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let (private, public) = (alice.creates_a_room().await, alice.creates_a_public_room().await);
+    let (private, public) = (
+        alice.creates_a_room().await,
+        alice.creates_a_public_room().await,
+    );
     let viewer = alice.viewer(&room).await;
-    for path in ["", "/messages", "/members", "/me", "/stream", "/rules", "/state", "/data"] {
+    for path in [
+        "",
+        "/messages",
+        "/members",
+        "/me",
+        "/stream",
+        "/rules",
+        "/state",
+        "/data",
+    ] {
         let reply = viewer.get(format!("/rooms/{private}{path}")).await;
         assert_eq!(reply.refused(404, "not_found"), "Room not found", "{path}");
         let reply = viewer.get(format!("/rooms/rm_nosuch{path}")).await;
@@ -223,7 +294,9 @@ async fn a_key_opens_its_own_room_alone(setup: Setup) {
         reply.refused(403, "key_scope_insufficient");
     }
     let body = json!({"content": "x"});
-    let reply = viewer.post(format!("/rooms/{private}/messages"), body.clone()).await;
+    let reply = viewer
+        .post(format!("/rooms/{private}/messages"), body.clone())
+        .await;
     reply.refused(404, "not_found");
     let reply = viewer.post(format!("/rooms/{public}/messages"), body).await;
     reply.refused(403, "key_scope_insufficient");
@@ -236,10 +309,18 @@ async fn a_forged_key_opens_nothing(setup: Setup) {
     let view = alice.viewer_with(&room, "view").await;
     let token = view.token().unwrap();
     let mut bad = forged(token);
-    bad.push(with_claims(token, |claims| claims["scope"] = json!("view+post")));
-    bad.push(with_claims(token, |claims| claims["room_id"] = json!(other)));
-    bad.push(with_claims(token, |claims| claims["user_id"] = json!("u_bob")));
-    bad.push(with_claims(token, |claims| claims["exp"] = json!(now() + 999_999_999)));
+    bad.push(with_claims(token, |claims| {
+        claims["scope"] = json!("view+post")
+    }));
+    bad.push(with_claims(token, |claims| {
+        claims["room_id"] = json!(other)
+    }));
+    bad.push(with_claims(token, |claims| {
+        claims["user_id"] = json!("u_bob")
+    }));
+    bad.push(with_claims(token, |claims| {
+        claims["exp"] = json!(now() + 999_999_999)
+    }));
     bad.extend(["", "x", "a.b.c", "..", "Bearer"].map(str::to_owned));
     bad.push("x".repeat(7000));
     for token in bad {
@@ -260,7 +341,10 @@ async fn keys_survive_a_restart(setup: Setup) {
     let room = alice.creates_a_room().await;
     let viewer = alice.viewer(&room).await;
     let dead = alice.viewer(&room).await;
-    let jti = claims(dead.token().unwrap())["jti"].as_str().unwrap().to_owned();
+    let jti = claims(dead.token().unwrap())["jti"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     alice.delete(format!("{}/{jti}", keys(&room))).await.ok();
     server.restart().await;
     viewer.at(&server).says(&room, "still me").await;

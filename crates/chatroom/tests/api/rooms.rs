@@ -36,7 +36,10 @@ async fn a_room_is_private_unless_it_says_otherwise(setup: Setup) {
     let id = room["room_id"].as_str().unwrap();
     let tail = id.strip_prefix("rm_").unwrap();
     assert_eq!(tail.len(), 6, "{id}");
-    assert!(tail.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-'));
+    assert!(
+        tail.bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+    );
     let created_at = room["created_at"].as_i64().unwrap();
     assert!((now() - created_at).abs() < 60);
     assert_eq!(
@@ -87,12 +90,20 @@ async fn the_list_holds_the_callers_rooms_and_no_others(setup: Setup) {
     let endpoint = "https://agent-u_bob.internal:8000";
     let body = json!({"invite_code": alice.invites(&hers).await, "agent_endpoint": endpoint,
                       "akm_key": "sk_bob_1"});
-    bob.post(format!("/rooms/{hers}/join"), body).await.created();
+    bob.post(format!("/rooms/{hers}/join"), body)
+        .await
+        .created();
 
     let list = bob.get("/rooms").await.ok();
     let rooms = list["rooms"].as_array().unwrap();
     assert_eq!(rooms.len(), 2);
-    let find = |id: &str| rooms.iter().find(|room| room["room_id"] == id).unwrap().clone();
+    let find = |id: &str| {
+        rooms
+            .iter()
+            .find(|room| room["room_id"] == id)
+            .unwrap()
+            .clone()
+    };
     let joined_at = |room: &Value| {
         let at = room["joined_at"].as_i64().unwrap();
         assert!((now() - at).abs() < 60);
@@ -147,10 +158,17 @@ async fn the_public_list_comes_in_pages(setup: Setup) {
     for offset in [0, 2, 4] {
         let path = format!("/rooms/public?limit=2&offset={offset}");
         let page = server.anonymous().get(path).await.ok();
-        assert_eq!((&page["limit"], &page["offset"]), (&json!(2), &json!(offset)));
+        assert_eq!(
+            (&page["limit"], &page["offset"]),
+            (&json!(2), &json!(offset))
+        );
         let rooms = page["rooms"].as_array().unwrap();
         assert!(rooms.len() <= 2);
-        seen.extend(rooms.iter().map(|r| r["room_id"].as_str().unwrap().to_owned()));
+        seen.extend(
+            rooms
+                .iter()
+                .map(|r| r["room_id"].as_str().unwrap().to_owned()),
+        );
     }
     seen.retain(|room| made.contains(room));
     seen.sort_unstable();
@@ -164,14 +182,28 @@ async fn a_summary_shows_kinds_and_names_and_no_ids(setup: Setup) {
     let room = alice.creates_a_public_room().await;
     let body = json!({"agent_endpoint": "https://bob.internal", "akm_key": "sk_b"});
     let bob = server.user("u_bob");
-    bob.post(format!("/rooms/{room}/join"), body).await.created();
-    let code = alice.invites_with(&room, json!({"display_name": "Codex (Alice's bot)"})).await;
-    server.anonymous().joins(&room, &code, "curious_otter-3a9f1c20").await;
+    bob.post(format!("/rooms/{room}/join"), body)
+        .await
+        .created();
+    let code = alice
+        .invites_with(&room, json!({"display_name": "Codex (Alice's bot)"}))
+        .await;
+    server
+        .anonymous()
+        .joins(&room, &code, "curious_otter-3a9f1c20")
+        .await;
     let human = json!({"invite_code": alice.invites(&room).await, "adapter_type": "pull",
                        "client_kind": "human", "user_id": "dora", "display_name": "Dora"});
-    server.anonymous().post(format!("/rooms/{room}/join"), human).await.created();
+    server
+        .anonymous()
+        .post(format!("/rooms/{room}/join"), human)
+        .await
+        .created();
 
-    let reply = server.anonymous().get(format!("/rooms/{room}/public-summary")).await;
+    let reply = server
+        .anonymous()
+        .get(format!("/rooms/{room}/public-summary"))
+        .await;
     let text = reply.text().to_owned();
     let summary = reply.ok();
     let kinds = &summary["kinds"];
@@ -181,11 +213,24 @@ async fn a_summary_shows_kinds_and_names_and_no_ids(setup: Setup) {
     assert_eq!((count("external_agent"), count("external_user")), (1, 1));
     let mut names = summary["member_names"].as_array().unwrap().clone();
     names.sort_by_key(ToString::to_string);
-    assert_eq!(json!(names), json!(["Alice", "Bob", "Codex (Alice's bot)", "Dora"]));
+    assert_eq!(
+        json!(names),
+        json!(["Alice", "Bob", "Codex (Alice's bot)", "Dora"])
+    );
     assert_eq!(summary["member_count"], 4);
     assert_eq!(
-        (&summary["room_id"], &summary["name"], &summary["visibility"], &summary["archived"]),
-        (&json!(room), &json!("open-startups"), &json!("public"), &json!(false))
+        (
+            &summary["room_id"],
+            &summary["name"],
+            &summary["visibility"],
+            &summary["archived"]
+        ),
+        (
+            &json!(room),
+            &json!("open-startups"),
+            &json!("public"),
+            &json!(false)
+        )
     );
     assert!(summary["created_at"].is_i64());
     for id in ["u_alice", "u_bob", "ext_", "curious_otter", "user_id"] {
@@ -219,8 +264,16 @@ async fn members_and_key_holders_read_a_rooms_metadata(setup: Setup) {
                    "visibility": "private"})
         );
     }
-    server.user("u_bob").get(&path).await.refused(403, "not_a_member");
-    server.anonymous().get(&path).await.refused(401, "missing_bearer");
+    server
+        .user("u_bob")
+        .get(&path)
+        .await
+        .refused(403, "not_a_member");
+    server
+        .anonymous()
+        .get(&path)
+        .await
+        .refused(401, "missing_bearer");
     let missing = alice.get("/rooms/rm_nosuch").await;
     assert_eq!(missing.refused(404, "not_found"), "Room not found");
 }
@@ -255,7 +308,10 @@ async fn the_owner_changes_what_is_named_and_nothing_else(setup: Setup) {
         alice.patch(&path, bad).await.refused(400, "bad_request");
     }
     let after = alice.get(&path).await.ok();
-    assert_eq!(after["name"], "renamed", "nothing of a refused change is kept");
+    assert_eq!(
+        after["name"], "renamed",
+        "nothing of a refused change is kept"
+    );
     assert_eq!(after["created_at"], before["created_at"]);
 }
 
@@ -268,11 +324,18 @@ async fn only_the_owner_changes_a_room(setup: Setup) {
         caller.patch(format!("/rooms/{room}"), json!({"name": "taken"}))
     };
     change(&bob).await.refused(403, "forbidden");
-    change(&server.user("u_eve")).await.refused(403, "not_a_member");
+    change(&server.user("u_eve"))
+        .await
+        .refused(403, "not_a_member");
     let key = alice.viewer(&room).await;
     change(&key).await.refused(403, "key_scope_insufficient");
-    change(&server.anonymous()).await.refused(401, "missing_bearer");
-    assert_eq!(alice.get(format!("/rooms/{room}")).await.ok()["name"], "strategy-sync");
+    change(&server.anonymous())
+        .await
+        .refused(401, "missing_bearer");
+    assert_eq!(
+        alice.get(format!("/rooms/{room}")).await.ok()["name"],
+        "strategy-sync"
+    );
 }
 
 async fn a_room_made_private_closes_to_visitors(setup: Setup) {
@@ -281,7 +344,10 @@ async fn a_room_made_private_closes_to_visitors(setup: Setup) {
     let room = alice.creates_a_public_room().await;
     let visitor = server.anonymous();
     visitor.get(format!("/rooms/{room}/messages")).await.ok();
-    visitor.get(format!("/rooms/{room}/public-summary")).await.ok();
+    visitor
+        .get(format!("/rooms/{room}/public-summary"))
+        .await
+        .ok();
 
     let private = json!({"visibility": "private"});
     alice.patch(format!("/rooms/{room}"), private).await.ok();
@@ -289,7 +355,9 @@ async fn a_room_made_private_closes_to_visitors(setup: Setup) {
         let reply = visitor.get(format!("/rooms/{room}/{path}")).await;
         assert_eq!(reply.refused(404, "not_found"), "Room not found");
     }
-    let auto = visitor.post_nothing(format!("/rooms/{room}/auto-invite")).await;
+    let auto = visitor
+        .post_nothing(format!("/rooms/{room}/auto-invite"))
+        .await;
     auto.refused(404, "not_found");
 }
 
@@ -300,9 +368,8 @@ async fn an_archived_room_is_read_only(setup: Setup) {
     let seq = alice.says(&room, "before").await;
     let code = alice.invites(&room).await;
     let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
-    let archive = |archived: bool| {
-        alice.patch(format!("/rooms/{room}"), json!({"archived": archived}))
-    };
+    let archive =
+        |archived: bool| alice.patch(format!("/rooms/{room}"), json!({"archived": archived}));
     archive(true).await.ok();
 
     let messages = format!("/rooms/{room}/messages");
@@ -312,10 +379,18 @@ async fn an_archived_room_is_read_only(setup: Setup) {
         agent.post(&messages, json!({"content": "x"})).await,
         alice.patch(&message, json!({"content": "x"})).await,
         alice.delete(&message).await,
-        alice.post(format!("{message}/reactions"), json!({"emoji": "👍"})).await,
-        alice.patch(format!("/rooms/{room}/rules"), json!({"content": "x"})).await,
-        alice.patch(format!("/rooms/{room}/data"), json!({"content": "x"})).await,
-        alice.post(format!("/rooms/{room}/invites"), json!({})).await,
+        alice
+            .post(format!("{message}/reactions"), json!({"emoji": "👍"}))
+            .await,
+        alice
+            .patch(format!("/rooms/{room}/rules"), json!({"content": "x"}))
+            .await,
+        alice
+            .patch(format!("/rooms/{room}/data"), json!({"content": "x"}))
+            .await,
+        alice
+            .post(format!("/rooms/{room}/invites"), json!({}))
+            .await,
         server
             .anonymous()
             .post(
@@ -332,7 +407,10 @@ async fn an_archived_room_is_read_only(setup: Setup) {
 
     archive(false).await.ok();
     alice.says(&room, "after").await;
-    server.anonymous().joins(&room, &code, "sunny_willow-7e2bd401").await;
+    server
+        .anonymous()
+        .joins(&room, &code, "sunny_willow-7e2bd401")
+        .await;
 }
 
 async fn the_depth_of_replies_is_the_owners_to_set(setup: Setup) {
@@ -340,15 +418,24 @@ async fn the_depth_of_replies_is_the_owners_to_set(setup: Setup) {
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let me = format!("/rooms/{room}/me");
-    assert_eq!(alice.get(&me).await.ok()["room"]["max_reply_chain_depth"], 5);
+    assert_eq!(
+        alice.get(&me).await.ok()["room"]["max_reply_chain_depth"],
+        5
+    );
     for bad in [0, 51, -1] {
         let body = json!({"max_reply_chain_depth": bad});
-        alice.patch(format!("/rooms/{room}"), body).await.refused(400, "bad_request");
+        alice
+            .patch(format!("/rooms/{room}"), body)
+            .await
+            .refused(400, "bad_request");
     }
     for good in [1, 50] {
         let body = json!({"max_reply_chain_depth": good});
         alice.patch(format!("/rooms/{room}"), body).await.ok();
-        assert_eq!(alice.get(&me).await.ok()["room"]["max_reply_chain_depth"], good);
+        assert_eq!(
+            alice.get(&me).await.ok()["room"]["max_reply_chain_depth"],
+            good
+        );
     }
 }
 
@@ -357,22 +444,38 @@ async fn the_audit_log_is_the_owners_and_tells_what_was_done(setup: Setup) {
     let (alice, bob) = (server.user("u_alice"), server.user("u_bob"));
     let room = alice.creates_a_room().await;
     alice.lets_in_user(&room, &bob).await;
-    alice.patch(format!("/rooms/{room}"), json!({"visibility": "public"})).await.ok();
-    alice.patch(format!("/rooms/{room}"), json!({"visibility": "public"})).await.ok();
-    alice.patch(format!("/rooms/{room}"), json!({"visibility": "private"})).await.ok();
+    alice
+        .patch(format!("/rooms/{room}"), json!({"visibility": "public"}))
+        .await
+        .ok();
+    alice
+        .patch(format!("/rooms/{room}"), json!({"visibility": "public"}))
+        .await
+        .ok();
+    alice
+        .patch(format!("/rooms/{room}"), json!({"visibility": "private"}))
+        .await
+        .ok();
 
     let log = alice.audits(&room).await;
     assert_eq!(log[0].0, "u_alice");
     assert_eq!(log[0].1, "room_created");
-    let flips = log.iter().filter(|(actor, action, _)| {
-        actor == "u_alice" && action == "visibility_changed"
-    });
+    let flips = log
+        .iter()
+        .filter(|(actor, action, _)| actor == "u_alice" && action == "visibility_changed");
     assert_eq!(flips.count(), 2, "{log:?}");
-    assert!(log.iter().any(|(_, action, _)| action == "invite_created"), "{log:?}");
+    assert!(
+        log.iter().any(|(_, action, _)| action == "invite_created"),
+        "{log:?}"
+    );
 
     let path = format!("/rooms/{room}/audit");
     bob.get(&path).await.refused(403, "forbidden");
-    server.user("u_eve").get(&path).await.refused(403, "not_a_member");
+    server
+        .user("u_eve")
+        .get(&path)
+        .await
+        .refused(403, "not_a_member");
     let key = alice.viewer(&room).await;
     key.get(&path).await.refused(403, "key_scope_insufficient");
 }
@@ -382,15 +485,24 @@ async fn the_audit_log_comes_in_pages(setup: Setup) {
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     for name in ["one", "two", "three"] {
-        alice.patch(format!("/rooms/{room}"), json!({"name": name})).await.ok();
+        alice
+            .patch(format!("/rooms/{room}"), json!({"name": name}))
+            .await
+            .ok();
     }
     let path = format!("/rooms/{room}/audit");
-    let all = alice.get(&path).await.ok()["entries"].as_array().unwrap().clone();
+    let all = alice.get(&path).await.ok()["entries"]
+        .as_array()
+        .unwrap()
+        .clone();
     assert!(all.len() >= 4);
     let mut paged = Vec::new();
     let mut since = 0;
     loop {
-        let page = alice.get(format!("{path}?since={since}&limit=2")).await.ok();
+        let page = alice
+            .get(format!("{path}?since={since}&limit=2"))
+            .await
+            .ok();
         let entries = page["entries"].as_array().unwrap();
         assert!(entries.len() <= 2);
         let Some(last) = entries.last() else { break };
@@ -441,12 +553,21 @@ async fn data_is_written_by_the_owner_alone(setup: Setup) {
     alice.lets_in_user(&room, &bob).await;
     let path = format!("/rooms/{room}/data");
     let write = json!({"content": "mine"});
-    bob.patch(&path, write.clone()).await.refused(403, "forbidden");
-    agent.patch(&path, write.clone()).await.refused(403, "key_scope_insufficient");
+    bob.patch(&path, write.clone())
+        .await
+        .refused(403, "forbidden");
+    agent
+        .patch(&path, write.clone())
+        .await
+        .refused(403, "key_scope_insufficient");
     let eve = server.user("u_eve");
     eve.patch(&path, write).await.refused(403, "not_a_member");
     eve.get(&path).await.refused(403, "not_a_member");
-    server.anonymous().get(&path).await.refused(401, "missing_bearer");
+    server
+        .anonymous()
+        .get(&path)
+        .await
+        .refused(401, "missing_bearer");
 }
 
 async fn the_state_is_one_look_at_a_room(setup: Setup) {
@@ -457,13 +578,20 @@ async fn the_state_is_one_look_at_a_room(setup: Setup) {
     let person = alice.lets_in_a_person(&room, "dora").await;
     let push = json!({"invite_code": alice.invites(&room).await, "akm_key": "sk_1",
                       "agent_endpoint": "https://bob.internal"});
-    server.user("u_bob").post(format!("/rooms/{room}/join"), push).await.created();
+    server
+        .user("u_bob")
+        .post(format!("/rooms/{room}/join"), push)
+        .await
+        .created();
     agent.says(&room, "from the agent").await;
     person.says(&room, "from the person").await;
     let _online = person.listens(&room).await;
 
     let state = agent.get(format!("/rooms/{room}/state")).await.ok();
-    assert_eq!(state["room"], alice.get(format!("/rooms/{room}")).await.ok());
+    assert_eq!(
+        state["room"],
+        alice.get(format!("/rooms/{room}")).await.ok()
+    );
     let members = state["members"].as_array().unwrap();
     assert_eq!(members.len(), 4);
     let class = |id: &str| {
@@ -505,7 +633,10 @@ async fn the_state_shows_as_many_messages_as_were_asked_for(setup: Setup) {
     let recent = async |query: &str| {
         let state = alice.get(format!("/rooms/{room}/state{query}")).await.ok();
         let messages = state["recent_messages"].as_array().unwrap().clone();
-        assert!(messages.is_sorted_by_key(|m| m["seq"].as_i64()), "oldest first");
+        assert!(
+            messages.is_sorted_by_key(|m| m["seq"].as_i64()),
+            "oldest first"
+        );
         assert!(messages.is_empty() || messages.last().unwrap()["content"] == "24");
         messages.len()
     };

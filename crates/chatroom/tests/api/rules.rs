@@ -47,8 +47,16 @@ async fn members_and_key_holders_read_the_rules(setup: Setup) {
     for caller in [&alice, &agent.caller, &viewer] {
         assert_eq!(caller.get(&path).await.ok()["content"], TEXT);
     }
-    server.user("u_eve").get(&path).await.refused(403, "not_a_member");
-    server.anonymous().get(&path).await.refused(401, "missing_bearer");
+    server
+        .user("u_eve")
+        .get(&path)
+        .await
+        .refused(403, "not_a_member");
+    server
+        .anonymous()
+        .get(&path)
+        .await
+        .refused(401, "missing_bearer");
 }
 
 async fn only_the_owner_writes_the_rules(setup: Setup) {
@@ -58,11 +66,23 @@ async fn only_the_owner_writes_the_rules(setup: Setup) {
     alice.lets_in_user(&room, &bob).await;
     let path = format!("/rooms/{room}/rules");
     let body = json!({"content": TEXT});
-    bob.patch(&path, body.clone()).await.refused(403, "forbidden");
+    bob.patch(&path, body.clone())
+        .await
+        .refused(403, "forbidden");
     let key = alice.viewer(&room).await;
-    key.patch(&path, body.clone()).await.refused(403, "key_scope_insufficient");
-    server.anonymous().patch(&path, body.clone()).await.refused(401, "missing_bearer");
-    server.user("u_eve").patch(&path, body).await.refused(403, "not_a_member");
+    key.patch(&path, body.clone())
+        .await
+        .refused(403, "key_scope_insufficient");
+    server
+        .anonymous()
+        .patch(&path, body.clone())
+        .await
+        .refused(401, "missing_bearer");
+    server
+        .user("u_eve")
+        .patch(&path, body)
+        .await
+        .refused(403, "not_a_member");
     assert_eq!(alice.get(&path).await.ok()["content"], "");
 }
 
@@ -95,8 +115,14 @@ async fn a_change_is_told_twice_on_the_stream(setup: Setup) {
         "metadata only"
     );
     let message = events.expect("message").await;
-    assert_eq!((&message["via"], &message["type"]), (&json!("system"), &json!("system")));
-    assert_eq!(message["content"], format!("Rules updated to v{version} by Alice"));
+    assert_eq!(
+        (&message["via"], &message["type"]),
+        (&json!("system"), &json!("system"))
+    );
+    assert_eq!(
+        message["content"],
+        format!("Rules updated to v{version} by Alice")
+    );
 }
 
 async fn a_change_reaches_those_who_backfill(setup: Setup) {
@@ -109,8 +135,14 @@ async fn a_change_reaches_those_who_backfill(setup: Setup) {
 
     let message = alice.reads(&room, seq + 1).await;
     let version = &rules["version"];
-    assert_eq!(message["content"], format!("Rules updated to v{version} by Alice"));
-    assert_eq!((&message["via"], &message["type"]), (&json!("system"), &json!("system")));
+    assert_eq!(
+        message["content"],
+        format!("Rules updated to v{version} by Alice")
+    );
+    assert_eq!(
+        (&message["via"], &message["type"]),
+        (&json!("system"), &json!("system"))
+    );
     assert_eq!(alice.says(&room, "after").await, seq + 2);
 }
 

@@ -14,7 +14,10 @@ both_engines![
 
 async fn new_key(caller: &Caller, room: &str) -> Value {
     let body = json!({"for_user_id": caller.id()});
-    caller.post(format!("/rooms/{room}/room-keys"), body).await.created()
+    caller
+        .post(format!("/rooms/{room}/room-keys"), body)
+        .await
+        .created()
 }
 
 fn code(key: &Value) -> &str {
@@ -26,7 +29,11 @@ async fn a_short_link_leads_to_the_viewer(setup: Setup) {
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let key = new_key(&alice, &room).await;
-    let reply = server.anonymous().from_outside().get(format!("/k/{}", code(&key))).await;
+    let reply = server
+        .anonymous()
+        .from_outside()
+        .get(format!("/k/{}", code(&key)))
+        .await;
     assert_eq!(reply.status, 302);
     let target = reply.header("location").unwrap();
     let (path, query) = target.split_once('?').unwrap();
@@ -35,7 +42,10 @@ async fn a_short_link_leads_to_the_viewer(setup: Setup) {
     let viewer = server.anonymous().with_token(token);
     viewer.says(&room, "came in by the short link").await;
     let cache = reply.header("cache-control").unwrap();
-    assert!(cache.contains("no-store"), "a redirect with a key in it is kept nowhere");
+    assert!(
+        cache.contains("no-store"),
+        "a redirect with a key in it is kept nowhere"
+    );
 }
 
 async fn an_unknown_code_is_not_found(setup: Setup) {
@@ -46,7 +56,10 @@ async fn an_unknown_code_is_not_found(setup: Setup) {
         reply.error();
     }
     let alice = server.user("u_alice");
-    alice.delete("/share-keys/ck_xxxxxxxx").await.refused(404, "not_found");
+    alice
+        .delete("/share-keys/ck_xxxxxxxx")
+        .await
+        .refused(404, "not_found");
 }
 
 async fn a_revoked_link_is_not_found_and_the_key_lives_on(setup: Setup) {
@@ -68,8 +81,14 @@ async fn a_link_ends_with_its_key(setup: Setup) {
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let key = new_key(&alice, &room).await;
-    let jti = claims(key["token"].as_str().unwrap())["jti"].as_str().unwrap().to_owned();
-    alice.delete(format!("/rooms/{room}/room-keys/{jti}")).await.ok();
+    let jti = claims(key["token"].as_str().unwrap())["jti"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    alice
+        .delete(format!("/rooms/{room}/room-keys/{jti}"))
+        .await
+        .ok();
     let link = server.anonymous().get(format!("/k/{}", code(&key))).await;
     link.refused(404, "not_found");
 }
@@ -96,8 +115,16 @@ async fn the_minter_and_the_owner_revoke_a_link(setup: Setup) {
     let (one, two) = (new_key(&bob, &room).await, new_key(&bob, &room).await);
     let path = |key: &Value| format!("/share-keys/{}", code(key));
     carol.delete(path(&one)).await.refused(403, "forbidden");
-    server.user("u_eve").delete(path(&one)).await.refused(403, "forbidden");
-    server.anonymous().delete(path(&one)).await.refused(401, "missing_bearer");
+    server
+        .user("u_eve")
+        .delete(path(&one))
+        .await
+        .refused(403, "forbidden");
+    server
+        .anonymous()
+        .delete(path(&one))
+        .await
+        .refused(401, "missing_bearer");
     bob.delete(path(&one)).await.ok();
     alice.delete(path(&two)).await.ok();
 }

@@ -75,20 +75,35 @@ async fn every_kind_of_event_is_told(setup: Setup) {
     let seq = alice.says(&room, "helo").await;
     let path = format!("{}/{seq}", messages(&room));
     alice.patch(&path, json!({"content": "hello"})).await.ok();
-    alice.post(format!("{path}/reactions"), json!({"emoji": "👍"})).await.ok();
+    alice
+        .post(format!("{path}/reactions"), json!({"emoji": "👍"}))
+        .await
+        .ok();
     alice.delete(format!("{path}/reactions/👍")).await.ok();
     alice.delete(&path).await.ok();
-    alice.patch(format!("/rooms/{room}/rules"), json!({"content": "Be kind."})).await.ok();
+    alice
+        .patch(
+            format!("/rooms/{room}/rules"),
+            json!({"content": "Be kind."}),
+        )
+        .await
+        .ok();
 
     assert_eq!(events.expect("message").await["content"], "helo");
     let edited = events.expect("message_edited").await;
-    assert_eq!((&edited["seq"], &edited["content"]), (&json!(seq), &json!("hello")));
+    assert_eq!(
+        (&edited["seq"], &edited["content"]),
+        (&json!(seq), &json!("hello"))
+    );
     assert!(edited["edited_at"].is_i64());
     let reaction = json!({"seq": seq, "user_id": "u_alice", "emoji": "👍"});
     assert_eq!(events.expect("reaction_added").await, reaction);
     assert_eq!(events.expect("reaction_removed").await, reaction);
     assert_eq!(events.expect("message_deleted").await, json!({"seq": seq}));
-    assert_eq!(events.expect("rules_updated").await["updated_by"], "u_alice");
+    assert_eq!(
+        events.expect("rules_updated").await["updated_by"],
+        "u_alice"
+    );
     assert_eq!(events.expect("message").await["via"], "system");
 }
 
@@ -105,7 +120,10 @@ async fn what_changes_nothing_is_not_told(setup: Setup) {
     let not_there = alice.delete(format!("{reactions}/👎")).await.ok();
     assert_eq!(not_there["removed"], false);
     let too_long = json!({"content": "x".repeat(5000)});
-    alice.post(messages(&room), too_long).await.refused(400, "too_large");
+    alice
+        .post(messages(&room), too_long)
+        .await
+        .refused(400, "too_large");
     alice.says(&room, "next").await;
     assert_eq!(events.expect("message").await["content"], "next");
 }
@@ -122,8 +140,16 @@ async fn side_events_stand_after_the_newest_message(setup: Setup) {
         alice.post(path, json!({"emoji": emoji})).await.ok();
     }
     alice.says(&room, "three").await;
-    let ids = [events.event().await.1, events.event().await.1, events.event().await.1];
-    let expected = [format!("{newest}.1"), format!("{newest}.2"), format!("{}", newest + 1)];
+    let ids = [
+        events.event().await.1,
+        events.event().await.1,
+        events.event().await.1,
+    ];
+    let expected = [
+        format!("{newest}.1"),
+        format!("{newest}.2"),
+        format!("{}", newest + 1),
+    ];
     assert_eq!(ids, expected);
 }
 
@@ -138,7 +164,9 @@ async fn a_cursor_in_the_header_or_the_query_resumes(setup: Setup) {
         alice.get(&path).header("last-event-id", &seq.to_string()),
         alice.get(format!("{path}?since={seq}")),
         // A browser that reconnects repeats the query and adds the header, which is newer.
-        alice.get(format!("{path}?since=0")).header("last-event-id", &seq.to_string()),
+        alice
+            .get(format!("{path}?since=0"))
+            .header("last-event-id", &seq.to_string()),
     ] {
         let mut events = Events::open(request).await;
         assert_eq!(events.expect("message").await["content"], "two");
@@ -155,12 +183,24 @@ async fn a_little_of_everything(alice: &Caller, room: &str) -> Vec<(String, Stri
     for n in 0..4 {
         let seq = alice.says(room, &format!("message {n}")).await;
         let path = format!("{}/{seq}", messages(room));
-        alice.post(format!("{path}/reactions"), json!({"emoji": "👍"})).await.ok();
-        alice.patch(&path, json!({"content": format!("edited {n}")})).await.ok();
+        alice
+            .post(format!("{path}/reactions"), json!({"emoji": "👍"}))
+            .await
+            .ok();
+        alice
+            .patch(&path, json!({"content": format!("edited {n}")}))
+            .await
+            .ok();
         alice.delete(format!("{path}/reactions/👍")).await.ok();
         count += 4;
     }
-    alice.patch(format!("/rooms/{room}/rules"), json!({"content": "Be kind."})).await.ok();
+    alice
+        .patch(
+            format!("/rooms/{room}/rules"),
+            json!({"content": "Be kind."}),
+        )
+        .await
+        .ok();
     alice.says(room, "the end").await;
     count += 3;
     let mut seen = Vec::new();
@@ -177,7 +217,10 @@ async fn resuming_at_any_place_gives_exactly_the_rest(setup: Setup) {
     let room = alice.creates_a_room().await;
     let all = a_little_of_everything(&alice, &room).await;
     let names_and_ids = |events: &[(String, String, Value)]| -> Vec<(String, String)> {
-        events.iter().map(|(name, id, _)| (name.clone(), id.clone())).collect()
+        events
+            .iter()
+            .map(|(name, id, _)| (name.clone(), id.clone()))
+            .collect()
     };
     let ids: BTreeSet<_> = all.iter().map(|(_, id, _)| id).collect();
     assert_eq!(ids.len(), all.len(), "every event has a place of its own");
@@ -190,7 +233,10 @@ async fn resuming_at_any_place_gives_exactly_the_rest(setup: Setup) {
         }
         assert_eq!(names_and_ids(&seen), names_and_ids(rest), "after {cursor}");
         for ((name, _, told), (_, _, live)) in seen.iter().zip(rest) {
-            if matches!(name.as_str(), "reaction_added" | "reaction_removed" | "rules_updated") {
+            if matches!(
+                name.as_str(),
+                "reaction_added" | "reaction_removed" | "rules_updated"
+            ) {
                 assert_eq!(told, live);
             } else {
                 assert_eq!(told["seq"], live["seq"]);
@@ -229,7 +275,10 @@ async fn a_deleted_text_is_not_in_the_replay(setup: Setup) {
     let start = alice.says(&room, "start").await;
     let seq = alice.says(&room, "my password is hunter2").await;
     let path = format!("{}/{seq}", messages(&room));
-    alice.patch(&path, json!({"content": "my password is hunter3"})).await.ok();
+    alice
+        .patch(&path, json!({"content": "my password is hunter3"}))
+        .await
+        .ok();
     alice.delete(&path).await.ok();
     alice.says(&room, "end").await;
     let mut events = alice.resumes(&room, &start.to_string()).await;
@@ -256,7 +305,11 @@ async fn a_cursor_ahead_of_the_room_gets_a_resync(setup: Setup) {
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let seq = alice.says(&room, "hello").await;
-    for ahead in [format!("{}", seq + 1), format!("{seq}.1"), "9000000000".into()] {
+    for ahead in [
+        format!("{}", seq + 1),
+        format!("{seq}.1"),
+        "9000000000".into(),
+    ] {
         let mut events = alice.resumes(&room, &ahead).await;
         let (data, id) = resynced(&mut events, &room).await;
         assert_eq!((&data["latest_seq"], id), (&json!(seq), seq.to_string()));
@@ -279,7 +332,7 @@ async fn a_cursor_too_many_messages_behind_gets_a_resync(setup: Setup) {
 }
 
 async fn a_cursor_older_than_the_events_kept_gets_a_resync(setup: Setup) {
-    let server = setup.env("STREAM__RETAIN_EVENTS", "5").start().await;
+    let mut server = setup.env("STREAM__RETAIN_EVENTS", "5").start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let seq = alice.says(&room, "hello").await;
@@ -288,7 +341,9 @@ async fn a_cursor_older_than_the_events_kept_gets_a_resync(setup: Setup) {
     for emoji in &emoji {
         alice.post(&reactions, json!({"emoji": emoji})).await.ok();
     }
-    // Events are dropped now and then, not with each new one.
+    // Events are dropped now and then, and at a start.
+    server.restart().await;
+    let alice = alice.at(&server);
     let oldest = format!("{seq}.1");
     eventually("the oldest events are dropped", async || {
         let mut events = alice.resumes(&room, &oldest).await;
@@ -341,7 +396,10 @@ async fn a_browser_sends_its_key_in_the_query(setup: Setup) {
     for elsewhere in ["", "/messages", "/members"] {
         let path = path.replace("/stream", elsewhere);
         let reply = browser.get(path).await;
-        assert!(matches!(reply.status, 401 | 404), "only the stream takes it there");
+        assert!(
+            matches!(reply.status, 401 | 404),
+            "only the stream takes it there"
+        );
     }
 }
 
@@ -350,14 +408,25 @@ async fn readers_are_members_and_key_holders(setup: Setup) {
     let alice = server.user("u_alice");
     let room = alice.creates_a_public_room().await;
     let path = format!("/rooms/{room}/stream");
-    server.anonymous().get(&path).await.refused(401, "missing_bearer");
-    server.user("u_eve").get(&path).await.refused(403, "not_a_member");
+    server
+        .anonymous()
+        .get(&path)
+        .await
+        .refused(401, "missing_bearer");
+    server
+        .user("u_eve")
+        .get(&path)
+        .await
+        .refused(403, "not_a_member");
     let with = |token: &str| server.anonymous().get(format!("{path}?token={token}"));
     with("rubbish").await.refused(401, "token_invalid");
     let elsewhere = alice.creates_a_room().await;
     let key = alice.viewer(&elsewhere).await;
     key.get(&path).await.refused(403, "key_scope_insufficient");
-    alice.get("/rooms/rm_nosuch/stream").await.refused(404, "not_found");
+    alice
+        .get("/rooms/rm_nosuch/stream")
+        .await
+        .refused(404, "not_found");
     let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
     agent.from_outside().listens(&room).await;
 }
@@ -368,8 +437,14 @@ async fn a_revoked_key_ends_its_streams(setup: Setup) {
     let room = alice.creates_a_room().await;
     let (one, two) = (alice.viewer(&room).await, alice.viewer(&room).await);
     let (first, mut second) = (one.listens(&room).await, two.listens(&room).await);
-    let jti = crate::harness::claims(one.token().unwrap())["jti"].as_str().unwrap().to_owned();
-    alice.delete(format!("/rooms/{room}/room-keys/{jti}")).await.ok();
+    let jti = crate::harness::claims(one.token().unwrap())["jti"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    alice
+        .delete(format!("/rooms/{room}/room-keys/{jti}"))
+        .await
+        .ok();
     first.ended().await;
     alice.says(&room, "still here").await;
     assert_eq!(second.expect("message").await["content"], "still here");
@@ -400,7 +475,10 @@ async fn a_key_that_expires_ends_a_busy_stream_too(setup: Setup) {
         if events.next_or_end().await.is_none() {
             break;
         }
-        assert!(tokio::time::Instant::now() < deadline, "the stream outlives its key");
+        assert!(
+            tokio::time::Instant::now() < deadline,
+            "the stream outlives its key"
+        );
     }
 }
 
@@ -411,7 +489,10 @@ async fn an_idle_stream_gets_signs_of_life(setup: Setup) {
     let mut events = alice.listens(&room).await;
     for _ in 0..2 {
         let bytes = events.bytes().await;
-        assert!(bytes.starts_with(b":") && bytes.ends_with(b"\n\n"), "{bytes:?}");
+        assert!(
+            bytes.starts_with(b":") && bytes.ends_with(b"\n\n"),
+            "{bytes:?}"
+        );
     }
 }
 
@@ -577,8 +658,14 @@ async fn the_stream_is_not_cached(setup: Setup) {
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let url = format!("{}/rooms/{room}/stream", server.base_url());
-    let reply = reqwest::Client::new().get(url).bearer_auth(alice.token().unwrap()).send();
+    let reply = reqwest::Client::new()
+        .get(url)
+        .bearer_auth(alice.token().unwrap())
+        .send();
     let reply = reply.await.unwrap();
     let cache = reply.headers()["cache-control"].to_str().unwrap();
-    assert!(cache.contains("no-cache") || cache.contains("no-store"), "{cache}");
+    assert!(
+        cache.contains("no-cache") || cache.contains("no-store"),
+        "{cache}"
+    );
 }

@@ -24,7 +24,10 @@ async fn health_counts_rooms_and_messages(setup: Setup) {
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let archived = alice.creates_a_room().await;
-    alice.patch(format!("/rooms/{archived}"), json!({"archived": true})).await.ok();
+    alice
+        .patch(format!("/rooms/{archived}"), json!({"archived": true}))
+        .await
+        .ok();
     for n in 0..3 {
         alice.says(&room, &n.to_string()).await;
     }
@@ -63,9 +66,22 @@ async fn only_an_admin_lists_all_rooms(setup: Setup) {
     let room = alice.creates_a_room().await;
     let path = "/internal/admin/rooms";
     alice.get(path).await.refused(403, "forbidden");
-    server.user_of_type("u_alice", "access").get(path).await.refused(403, "forbidden");
-    server.anonymous().get(path).await.refused(401, "missing_bearer");
-    alice.viewer(&room).await.get(path).await.refused(401, "token_invalid");
+    server
+        .user_of_type("u_alice", "access")
+        .get(path)
+        .await
+        .refused(403, "forbidden");
+    server
+        .anonymous()
+        .get(path)
+        .await
+        .refused(401, "missing_bearer");
+    alice
+        .viewer(&room)
+        .await
+        .get(path)
+        .await
+        .refused(401, "token_invalid");
     let outside = server.user_of_type("u_admin", "admin").from_outside();
     outside.get(path).await.refused(403, "internal_only");
 }
@@ -79,7 +95,11 @@ async fn the_metrics_are_for_internal_networks(setup: Setup) {
     assert_eq!(reply.status, 200);
     let kind = reply.header("content-type").unwrap();
     assert!(kind.starts_with("text/plain") || kind.starts_with("application/openmetrics-text"));
-    assert!(reply.text().contains("# TYPE sc_chatroom_"), "{}", reply.text());
+    assert!(
+        reply.text().contains("# TYPE sc_chatroom_"),
+        "{}",
+        reply.text()
+    );
     assert!(!reply.text().contains(&room), "no room is named in figures");
     let outside = server.anonymous().from_outside().get("/metrics").await;
     outside.refused(403, "internal_only");
@@ -87,7 +107,12 @@ async fn the_metrics_are_for_internal_networks(setup: Setup) {
 
 async fn the_api_describes_itself(setup: Setup) {
     let server = setup.start().await;
-    let document = server.anonymous().from_outside().get("/openapi.json").await.ok();
+    let document = server
+        .anonymous()
+        .from_outside()
+        .get("/openapi.json")
+        .await
+        .ok();
     assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
     let paths = document["paths"].as_object().unwrap();
     for (path, methods) in [
@@ -141,9 +166,18 @@ async fn the_api_describes_itself(setup: Setup) {
 
 async fn the_reference_is_a_page(setup: Setup) {
     let server = setup.start().await;
-    let reply = server.anonymous().from_outside().get("/docs/api-reference").await;
+    let reply = server
+        .anonymous()
+        .from_outside()
+        .get("/docs/api-reference")
+        .await;
     assert_eq!(reply.status, 200);
-    assert!(reply.header("content-type").unwrap().starts_with("text/html"));
+    assert!(
+        reply
+            .header("content-type")
+            .unwrap()
+            .starts_with("text/html")
+    );
     assert!(reply.text().contains("/rooms/{id}/messages"));
 }
 
@@ -168,7 +202,9 @@ async fn a_post_in_hand_is_finished_before_the_end(setup: Setup) {
                 for n in 0.. {
                     let content = format!("{task} {n}");
                     let body = json!({"content": content});
-                    let post = alice.post(format!("/rooms/{room}/messages"), body).attempt();
+                    let post = alice
+                        .post(format!("/rooms/{room}/messages"), body)
+                        .attempt();
                     match post.await {
                         Ok(reply) if reply.status == 201 => answered.push(content),
                         Ok(reply) if reply.status == 503 => {}
@@ -200,7 +236,10 @@ async fn a_post_in_hand_is_finished_before_the_end(setup: Setup) {
         there.extend(texts.map(|m| m["content"].as_str().unwrap().to_owned()));
     }
     for content in &answered {
-        assert!(there.contains(content), "{content} was answered 201 and is not there");
+        assert!(
+            there.contains(content),
+            "{content} was answered 201 and is not there"
+        );
     }
 }
 
@@ -212,10 +251,28 @@ async fn everything_is_there_after_a_restart(setup: Setup) {
     let seq = agent.says(&room, "hello").await;
     let path = format!("/rooms/{room}/messages/{seq}/reactions");
     alice.post(path, json!({"emoji": "👍"})).await;
-    alice.patch(format!("/rooms/{room}/rules"), json!({"content": "Be kind."})).await.ok();
-    alice.patch(format!("/rooms/{room}/data"), json!({"content": "facts"})).await.ok();
+    alice
+        .patch(
+            format!("/rooms/{room}/rules"),
+            json!({"content": "Be kind."}),
+        )
+        .await
+        .ok();
+    alice
+        .patch(format!("/rooms/{room}/data"), json!({"content": "facts"}))
+        .await
+        .ok();
     alice.invites(&room).await;
-    let looks = ["", "/members", "/messages", "/rules", "/data", "/invites", "/audit", "/me"];
+    let looks = [
+        "",
+        "/members",
+        "/messages",
+        "/rules",
+        "/data",
+        "/invites",
+        "/audit",
+        "/me",
+    ];
     let mut before = Vec::new();
     for look in looks {
         before.push(alice.get(format!("/rooms/{room}{look}")).await.ok());
@@ -223,7 +280,11 @@ async fn everything_is_there_after_a_restart(setup: Setup) {
     server.restart().await;
     let alice = alice.at(&server);
     for (look, before) in looks.iter().zip(before) {
-        assert_eq!(alice.get(format!("/rooms/{room}{look}")).await.ok(), before, "{look}");
+        assert_eq!(
+            alice.get(format!("/rooms/{room}{look}")).await.ok(),
+            before,
+            "{look}"
+        );
     }
     agent.at(&server).says(&room, "still here").await;
 }
@@ -234,13 +295,26 @@ async fn secrets_are_not_in_the_database_in_clear(setup: Setup) {
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let endpoint = json!({"akm_key": PUSH_BEARER, "agent_endpoint": "https://a.example"});
-    alice.put(format!("/rooms/{room}/members/u_alice/endpoint"), endpoint).await.ok();
-    let invite = alice.post(format!("/rooms/{room}/invites"), json!({})).await.created();
+    alice
+        .put(format!("/rooms/{room}/members/u_alice/endpoint"), endpoint)
+        .await
+        .ok();
+    let invite = alice
+        .post(format!("/rooms/{room}/invites"), json!({}))
+        .await
+        .created();
     let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
     let key = json!({"for_user_id": "u_alice"});
-    let key = alice.post(format!("/rooms/{room}/room-keys"), key).await.created();
+    let key = alice
+        .post(format!("/rooms/{room}/room-keys"), key)
+        .await
+        .created();
     let mut secrets = vec![PUSH_BEARER.to_owned()];
-    for token in [&invite["invite_code"], &key["token"], &agent.joined["identity_token"]] {
+    for token in [
+        &invite["invite_code"],
+        &key["token"],
+        &agent.joined["identity_token"],
+    ] {
         secrets.push(signature(token.as_str().unwrap()));
     }
     secrets.push(signature(agent.token().unwrap()));
@@ -249,7 +323,10 @@ async fn secrets_are_not_in_the_database_in_clear(setup: Setup) {
     let stored = server.stored_bytes().await;
     assert!(contains(&stored, b"strategy-sync"), "this is the database");
     for secret in secrets {
-        assert!(!contains(&stored, secret.as_bytes()), "{secret} is stored in clear");
+        assert!(
+            !contains(&stored, secret.as_bytes()),
+            "{secret} is stored in clear"
+        );
     }
 }
 
@@ -258,5 +335,7 @@ fn signature(token: &str) -> String {
 }
 
 fn contains(haystack: &[u8], needle: &[u8]) -> bool {
-    haystack.windows(needle.len()).any(|window| window == needle)
+    haystack
+        .windows(needle.len())
+        .any(|window| window == needle)
 }

@@ -154,7 +154,10 @@ impl Caller {
         let code = self.invites(room).await;
         let body = json!({"invite_code": code, "adapter_type": "pull", "client_kind": "human",
                           "user_id": user});
-        Agent::new(self, self.anonymous().post(join(room), body).await.created())
+        Agent::new(
+            self,
+            self.anonymous().post(join(room), body).await.created(),
+        )
     }
 
     /// A Starchild user joins this owner's room as a person.

@@ -15,7 +15,10 @@ impl Events {
     /// Sends the request and checks that the answer is a stream.
     pub async fn open(request: Request) -> Self {
         let reply = request.0.send();
-        let reply = tokio::time::timeout(DEADLINE, reply).await.unwrap().unwrap();
+        let reply = tokio::time::timeout(DEADLINE, reply)
+            .await
+            .unwrap()
+            .unwrap();
         let status = reply.status();
         if status != 200 {
             panic!("{status}: {}", reply.text().await.unwrap());

@@ -240,8 +240,12 @@ impl TestServer {
             Some(database) => database.dump().await,
             None => {
                 let files = std::fs::read_dir(&self.data).unwrap();
-                let files = files.map(|file| file.unwrap().path()).filter(|file| file.is_file());
-                files.flat_map(|file| std::fs::read(file).unwrap()).collect()
+                let files = files
+                    .map(|file| file.unwrap().path())
+                    .filter(|file| file.is_file());
+                files
+                    .flat_map(|file| std::fs::read(file).unwrap())
+                    .collect()
             }
         }
     }

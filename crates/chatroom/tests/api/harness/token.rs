@@ -52,7 +52,10 @@ pub fn sign(keys: &Path, args: &[&str]) -> String {
     assert!(output.status.success(), "{output:?}");
     let printed = String::from_utf8(output.stdout).unwrap();
     let token = printed.trim_end().to_owned();
-    assert!(!token.contains(char::is_whitespace), "more than a token: {printed}");
+    assert!(
+        !token.contains(char::is_whitespace),
+        "more than a token: {printed}"
+    );
     token
 }
 
