@@ -86,7 +86,10 @@ impl Body {
                 "Send the body with Content-Type: application/json",
             ));
         }
-        let value = serde_json::from_slice(&self.bytes)
+        // Fields that nobody reads are checked too: what is no UTF-8 is no JSON.
+        let text = std::str::from_utf8(&self.bytes)
+            .map_err(|_| Error::bad_request("The body is not UTF-8, so it is no JSON"))?;
+        let value = serde_json::from_str(text)
             .map_err(|error| Error::bad_request(format!("The body does not fit: {error}")))?;
         if self.bytes.windows(6).any(|escape| escape == b"\\u0000") && self.holds_nul() {
             return Err(Error::bad_request(
