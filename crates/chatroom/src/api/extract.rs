@@ -122,6 +122,7 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self> {
+        refuse_nul("query", parts.uri.query().unwrap_or_default())?;
         axum::extract::Query::try_from_uri(&parts.uri)
             .map(|query| Self(query.0))
             .map_err(|error| {
@@ -137,6 +138,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<App> for Path<T> {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self> {
+        refuse_nul("path", parts.uri.path())?;
         axum::extract::Path::<T>::from_request_parts(parts, app)
             .await
             .map(|path| Self(path.0))
@@ -144,6 +146,16 @@ impl<T: DeserializeOwned + Send> FromRequestParts<App> for Path<T> {
                 Error::bad_request(format!("The path does not fit: {}", error.body_text()))
             })
     }
+}
+
+/// PostgreSQL cannot even be asked about text that holds a NUL.
+fn refuse_nul(place: &str, encoded: &str) -> Result<()> {
+    if encoded.contains("%00") {
+        return Err(Error::bad_request(format!(
+            "The {place} must not hold the character U+0000"
+        )));
+    }
+    Ok(())
 }
 
 /// A room's id from a path. What is no id names no room.
