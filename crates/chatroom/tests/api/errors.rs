@@ -241,7 +241,8 @@ async fn a_wrong_type_is_refused_everywhere(setup: Setup) {
 }
 
 async fn nul_characters_are_refused_everywhere(setup: Setup) {
-    let (_server, alice, requests) = world(setup).await;
+    let (server, alice, requests) = world(setup).await;
+    let requests_room = requests[1].1.clone();
     for (method, path, good) in requests {
         for (field, value) in good.as_object().unwrap() {
             let Some(text) = value.as_str() else { continue };
@@ -269,8 +270,30 @@ async fn nul_characters_are_refused_everywhere(setup: Setup) {
         );
         reply.error();
     }
-    let (_, path, _) = with_bodies("rm_x", 1, "x").remove(0);
-    assert_eq!(path, "/rooms");
+    let room = requests_room;
+    for (method, path) in [
+        (Method::GET, format!("{room}/messages?sender_user_id=a%00b")),
+        (Method::GET, format!("{room}/messages?mentions=%00")),
+        (Method::DELETE, format!("{room}/invites/a%00b")),
+        (Method::DELETE, format!("{room}/room-keys/a%00b")),
+        (Method::DELETE, format!("{room}/members/a%00b")),
+        (Method::DELETE, format!("{room}/messages/1/reactions/a%00b")),
+    ] {
+        let reply = alice.request(method, &path).await;
+        assert!(
+            matches!(reply.status, 400 | 404),
+            "{path}: {}",
+            reply.text()
+        );
+        reply.error();
+    }
+    let identity = server
+        .user_of_type("u_alice", "access")
+        .post_nothing("/auth/exchange")
+        .await;
+    let identity = alice.with_token(identity.created()["identity_token"].as_str().unwrap());
+    let reply = identity.delete("/agent-identity/a%00b").await;
+    assert!(matches!(reply.status, 400 | 404), "{}", reply.text());
 }
 
 async fn a_path_that_does_not_parse_is_refused(setup: Setup) {
