@@ -9,6 +9,7 @@ mod http;
 mod measure;
 mod process;
 mod report;
+mod seed;
 mod sse;
 mod stats;
 mod target;
@@ -68,7 +69,7 @@ async fn run(options: Options) -> Result<()> {
         named => named,
     };
     let plan = Plan {
-        targets: options.targets,
+        targets: possible(options.targets),
         rounds: options.rounds.max(1),
         length: Duration::from_secs(options.seconds.max(1)),
     };
@@ -84,6 +85,18 @@ async fn run(options: Options) -> Result<()> {
         println!("{:#}", json!({ "measurements": tables }));
     }
     Ok(())
+}
+
+/// The targets that can be measured here; the others are named with the reason.
+fn possible(mut targets: Vec<Kind>) -> Vec<Kind> {
+    targets.retain(|target| match target.obstacle() {
+        None => true,
+        Some(reason) => {
+            eprintln!("  without {}: {reason}", target.name());
+            false
+        }
+    });
+    targets
 }
 
 async fn stopped() -> Result<()> {

@@ -77,6 +77,14 @@ impl Process {
         Ok(kilobytes * 1024)
     }
 
+    /// Asks the program to end and waits until it has.
+    pub fn terminate(mut self) -> Result<()> {
+        let id = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(id, rustix::process::Signal::TERM)?;
+        self.child.wait()?;
+        Ok(())
+    }
+
     fn still_runs(&mut self) -> Result<()> {
         match self.child.try_wait()? {
             None => Ok(()),

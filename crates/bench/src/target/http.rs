@@ -14,6 +14,7 @@ use crate::Result;
 use crate::content::{BYTES, Content};
 use crate::http::{Connection, request};
 use crate::process::{Process, build_folder, command, free_address};
+use crate::seed;
 use crate::sse::{self, Message, Reader};
 
 /// How many may use one invite of the room server.
@@ -34,7 +35,7 @@ pub struct Http {
     address: SocketAddr,
     room: String,
     keys: Vec<String>,
-    _data: TempDir,
+    data: TempDir,
 }
 
 impl Http {
@@ -48,7 +49,7 @@ impl Http {
             address,
             room: String::new(),
             keys: Vec::new(),
-            _data: data,
+            data,
         })
     }
 
@@ -65,8 +66,23 @@ impl Http {
             address,
             room,
             keys,
-            _data: data,
+            data,
         })
+    }
+
+    /// Starts the room server on a room that has so many messages.
+    pub async fn server_with(messages: u64) -> Result<Self> {
+        let server = Self::server(1).await?;
+        server.restarted(|data| seed::fill(data, messages)).await
+    }
+
+    /// Stops the room server, lets `meanwhile` have its folder, and starts it again.
+    pub async fn restarted(mut self, meanwhile: impl FnOnce(&Path) -> Result<()>) -> Result<Self> {
+        self.process.terminate()?;
+        meanwhile(self.data.path())?;
+        let mut command = server(self.address, self.data.path())?;
+        self.process = start(&mut command, self.address, self.data.path()).await?;
+        Ok(self)
     }
 
     /// The program itself.
@@ -74,9 +90,9 @@ impl Http {
         &self.process
     }
 
-    /// The connection's other end.
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    /// Opens a connection to the program.
+    pub async fn connect(&self) -> Result<Connection> {
+        Connection::open(self.address).await
     }
 
     /// A request to the room by the member with this number.
@@ -202,7 +218,7 @@ fn ceiling(address: SocketAddr, data: &Path) -> Result<Command> {
 }
 
 /// The command that starts the room server without limits.
-pub fn server(address: SocketAddr, data: &Path) -> Result<Command> {
+fn server(address: SocketAddr, data: &Path) -> Result<Command> {
     let mut command = command(&build_folder()?.join("sc-chatroom"), ["serve", "--listen"]);
     command
         .arg(address.to_string())

@@ -18,6 +18,39 @@ use crate::sse::Message;
 const STREAM: &str = "bench";
 const SUBJECT: &str = "bench.room";
 
+/// The version that learned to sync every message.
+const SYNCS_SINCE: (u32, u32) = (2, 10);
+
+/// Why JetStream cannot be measured here, if it cannot.
+pub fn obstacle(sync_always: bool) -> Option<String> {
+    let version = match version() {
+        Ok(version) => version,
+        Err(error) => return Some(error.to_string()),
+    };
+    let (major, minor) = SYNCS_SINCE;
+    (sync_always && version < SYNCS_SINCE).then(|| {
+        let (old_major, old_minor) = version;
+        format!(
+            "nats-server {old_major}.{old_minor} knows no sync_interval, {major}.{minor} does; \
+             name another in NATS_SERVER"
+        )
+    })
+}
+
+/// The major and the minor number of nats-server's version.
+fn version() -> Result<(u32, u32)> {
+    let program = find_command("nats-server", "NATS_SERVER")?;
+    let output = command(&program, ["--version"]).output()?;
+    let said = String::from_utf8(output.stdout)?;
+    let mut numbers = said
+        .split(|character: char| !character.is_ascii_digit())
+        .filter_map(|digits| digits.parse().ok());
+    numbers
+        .next()
+        .zip(numbers.next())
+        .ok_or_else(|| format!("nats-server gave its version as {said:?}").into())
+}
+
 /// A running nats-server with one stream.
 pub struct JetStream {
     address: SocketAddr,

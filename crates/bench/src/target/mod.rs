@@ -34,6 +34,15 @@ impl Kind {
             Self::JetstreamDefault => "JetStream, default",
         }
     }
+
+    /// Why this cannot be measured here, if it cannot.
+    pub fn obstacle(self) -> Option<String> {
+        match self {
+            Self::Ceiling | Self::Server => None,
+            Self::JetstreamAlways => jetstream::obstacle(true),
+            Self::JetstreamDefault => jetstream::obstacle(false),
+        }
+    }
 }
 
 /// A running program with one room in it.
