@@ -77,6 +77,18 @@ impl Process {
         Ok(kilobytes * 1024)
     }
 
+    /// The time the program has spent on the processors, in seconds.
+    pub fn processor_time(&self) -> Result<f64> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        // The name, in parentheses, may hold spaces; user and system time are 12th and 13th after.
+        let (_, fields) = stat.rsplit_once(')').ok_or("no name in /proc")?;
+        let mut ticks = 0_u64;
+        for field in fields.split_whitespace().skip(11).take(2) {
+            ticks += field.parse::<u64>()?;
+        }
+        Ok(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
+    }
+
     /// Asks the program to end and waits until it has.
     pub fn terminate(mut self) -> Result<()> {
         let id = rustix::process::Pid::from_child(&self.child);

@@ -8,7 +8,7 @@ use crate::Result;
 use crate::audience::Audience;
 use crate::content::{BYTES, Content};
 use crate::report::{Cell, Table};
-use crate::stats::median;
+use crate::stats::{median, quantile};
 use crate::target::http::Http;
 use crate::target::jetstream::JetStream;
 use crate::target::{Kind, Poster, Target};
@@ -31,12 +31,19 @@ impl Running {
         })
     }
 
-    async fn round(&self, posters: usize, length: Duration) -> Result<f64> {
+    async fn round(&self, posters: usize, length: Duration) -> Result<Round> {
         match self {
             Self::Http(target) => round(target, posters, length).await,
             Self::JetStream(target) => round(target, posters, length).await,
         }
     }
+}
+
+/// What one round gave.
+struct Round {
+    posts_a_second: f64,
+    /// What the target's processors did for a post, which other work on the machine blurs less.
+    microseconds_a_post: f64,
 }
 
 /// Takes the measurement.
@@ -47,37 +54,20 @@ pub async fn measure(plan: &Plan) -> Result<Table> {
     }
     let mut rows = Vec::new();
     for posters in POSTERS {
-        let mut rates = vec![Vec::new(); running.len()];
+        let mut results: Vec<Vec<Round>> = running.iter().map(|_| Vec::new()).collect();
         for number in 1..=plan.rounds {
-            for ((kind, target), rates) in running.iter().zip(&mut rates) {
-                let rate = target
+            for ((kind, target), rounds) in running.iter().zip(&mut results) {
+                let name = kind.name();
+                let round = target
                     .round(posters, plan.length)
                     .await
-                    .map_err(|error| format!("{}: {error}", kind.name()))?;
-                eprintln!(
-                    "  {posters} posters, round {number}, {}: {rate:.0}/s",
-                    kind.name()
-                );
-                rates.push(rate);
+                    .map_err(|error| format!("{name}: {error}"))?;
+                let rate = round.posts_a_second;
+                eprintln!("  {posters} posters, round {number}, {name}: {rate:.0}/s");
+                rounds.push(round);
             }
         }
-        let results = running.iter().zip(&rates);
-        let ceiling = results
-            .clone()
-            .find(|((kind, _), _)| *kind == Kind::Ceiling)
-            .map(|(_, rates)| median(rates));
-        rows.extend(results.map(|((kind, _), rates)| {
-            let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
-            let most = rates.iter().copied().fold(0.0, f64::max);
-            vec![
-                Cell::text(kind.name()),
-                Cell::Number(posters as f64, 0),
-                Cell::Number(median(rates), 0),
-                Cell::Number(least, 0),
-                Cell::Number(most, 0),
-                Cell::ratio(median(rates), ceiling),
-            ]
-        }));
+        rows.extend(compare(&plan.targets, posters, &results));
     }
     Ok(Table {
         name: "posts",
@@ -91,13 +81,43 @@ pub async fn measure(plan: &Plan) -> Result<Table> {
             "least",
             "most",
             "of ceiling",
+            "CPU us/post",
         ],
         rows,
     })
 }
 
-/// Posts for so long and gives the rate at which messages were delivered to all.
-async fn round<T: Target>(target: &T, posters: usize, length: Duration) -> Result<f64> {
+/// A row for each target.
+fn compare(targets: &[Kind], posters: usize, results: &[Vec<Round>]) -> Vec<Vec<Cell>> {
+    let rates = |rounds: &[Round]| -> Vec<f64> {
+        rounds.iter().map(|round| round.posts_a_second).collect()
+    };
+    let results = targets.iter().zip(results);
+    let ceiling = results
+        .clone()
+        .find(|(kind, _)| **kind == Kind::Ceiling)
+        .map(|(_, rounds)| median(&rates(rounds)));
+    let row = |(kind, rounds): (&Kind, &Vec<Round>)| {
+        let rates = rates(rounds);
+        let costs: Vec<f64> = rounds
+            .iter()
+            .map(|round| round.microseconds_a_post)
+            .collect();
+        vec![
+            Cell::text(kind.name()),
+            Cell::Number(posters as f64, 0),
+            Cell::Number(median(&rates), 0),
+            Cell::Number(quantile(&rates, 0.0), 0),
+            Cell::Number(quantile(&rates, 1.0), 0),
+            Cell::ratio(median(&rates), ceiling),
+            Cell::Number(median(&costs), 1),
+        ]
+    };
+    results.map(row).collect()
+}
+
+/// Posts for so long, and on until all is delivered.
+async fn round<T: Target>(target: &T, posters: usize, length: Duration) -> Result<Round> {
     let mut audience = Audience::open(target, SUBSCRIBERS, |_| ()).await?;
     let mut ready = Vec::with_capacity(posters);
     for number in 0..posters {
@@ -106,6 +126,7 @@ async fn round<T: Target>(target: &T, posters: usize, length: Duration) -> Resul
     let first = ready[0].post(&Content::new(Duration::ZERO)).await?;
     audience.reached(first).await?;
 
+    let worked = target.process().processor_time()?;
     let start = Instant::now();
     let tasks: Vec<_> = ready
         .into_iter()
@@ -118,12 +139,16 @@ async fn round<T: Target>(target: &T, posters: usize, length: Duration) -> Resul
         last = last.max(seq);
     }
     audience.reached(last).await?;
-    let rate = posts as f64 / start.elapsed().as_secs_f64();
+    let elapsed = start.elapsed().as_secs_f64();
+    let worked = target.process().processor_time()? - worked;
 
     if last - first != posts {
         return Err(format!("{posts} posts were numbered {first} to {last}").into());
     }
-    Ok(rate)
+    Ok(Round {
+        posts_a_second: posts as f64 / elapsed,
+        microseconds_a_post: worked * 1e6 / posts as f64,
+    })
 }
 
 /// Posts one message after another; gives how many and the last one's number.

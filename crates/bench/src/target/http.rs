@@ -85,11 +85,6 @@ impl Http {
         Ok(self)
     }
 
-    /// The program itself.
-    pub fn process(&self) -> &Process {
-        &self.process
-    }
-
     /// Opens a connection to the program.
     pub async fn connect(&self) -> Result<Connection> {
         Connection::open(self.address).await
@@ -105,6 +100,10 @@ impl Http {
 impl Target for Http {
     type Poster = HttpPoster;
     type Subscriber = HttpSubscriber;
+
+    fn process(&self) -> &Process {
+        &self.process
+    }
 
     async fn poster(&self, number: usize) -> Result<HttpPoster> {
         let content = "x".repeat(BYTES);

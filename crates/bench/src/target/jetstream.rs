@@ -54,7 +54,7 @@ fn version() -> Result<(u32, u32)> {
 /// A running nats-server with one stream.
 pub struct JetStream {
     address: SocketAddr,
-    _process: Process,
+    process: Process,
     _data: TempDir,
 }
 
@@ -80,7 +80,7 @@ impl JetStream {
         process.listening(address).await?;
         let server = Self {
             address,
-            _process: process,
+            process,
             _data: data,
         };
         let config = stream::Config {
@@ -106,6 +106,10 @@ impl JetStream {
 impl Target for JetStream {
     type Poster = Context;
     type Subscriber = Consumer;
+
+    fn process(&self) -> &Process {
+        &self.process
+    }
 
     async fn poster(&self, _number: usize) -> Result<Context> {
         self.connect().await

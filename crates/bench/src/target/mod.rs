@@ -9,6 +9,7 @@ use clap::ValueEnum;
 
 use crate::Result;
 use crate::content::Content;
+use crate::process::Process;
 use crate::sse::Message;
 
 /// The programs that are compared.
@@ -51,6 +52,9 @@ pub trait Target {
     type Poster: Poster;
     /// Who listens to it.
     type Subscriber: Subscriber;
+
+    /// The program itself.
+    fn process(&self) -> &Process;
 
     /// Opens the connection of the poster with this number.
     fn poster(&self, number: usize) -> impl Future<Output = Result<Self::Poster>>;
