@@ -6,6 +6,7 @@
 mod audience;
 mod content;
 mod http;
+mod machine;
 mod measure;
 mod process;
 mod report;
@@ -73,6 +74,10 @@ async fn run(options: Options) -> Result<()> {
         rounds: options.rounds.max(1),
         length: Duration::from_secs(options.seconds.max(1)),
     };
+    let machine = machine::describe();
+    if !options.json {
+        println!("{machine}\n");
+    }
     let mut tables = Vec::new();
     for measurement in measurements {
         let table = measurement.take(&plan).await?;
@@ -82,7 +87,10 @@ async fn run(options: Options) -> Result<()> {
         tables.push(table.json());
     }
     if options.json {
-        println!("{:#}", json!({ "measurements": tables }));
+        println!(
+            "{:#}",
+            json!({ "machine": machine, "measurements": tables })
+        );
     }
     Ok(())
 }
