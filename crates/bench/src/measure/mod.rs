@@ -9,6 +9,7 @@ pub mod start;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use tokio::time::timeout;
 
 use crate::Result;
 use crate::report::Table;
@@ -42,9 +43,22 @@ pub struct Plan {
     pub length: Duration,
 }
 
+impl Plan {
+    /// The time after which a measurement hangs and is given up.
+    fn patience(&self) -> Duration {
+        Duration::from_secs(300) + self.length * (4 * self.rounds * self.targets.len()) as u32
+    }
+}
+
 impl Measurement {
     /// Takes the measurement.
     pub async fn take(self, plan: &Plan) -> Result<Table> {
+        timeout(plan.patience(), self.take_patiently(plan))
+            .await
+            .map_err(|_| format!("{self:?} took too long"))?
+    }
+
+    async fn take_patiently(self, plan: &Plan) -> Result<Table> {
         match self {
             Self::Posts => posts::measure(plan).await,
             Self::Latency => latency::measure(plan).await,

@@ -173,6 +173,7 @@ impl HttpSubscriber {
         if id.is_empty() {
             return Err("a stream ended before its first event".into());
         }
+        eprintln!("  a stream was cut off and resumes");
         let head = &self.request[..self.request.len() - b"\r\n".len()];
         let request = [head, b"last-event-id: ", id, b"\r\n\r\n"].concat();
         let connection = Connection::open(self.address).await?;
