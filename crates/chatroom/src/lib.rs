@@ -1,1 +1,24 @@
-//! chatroom
+//! The room server.
+//!
+//! Three layers and no way around them: [`api`] reads requests and answers, [`services`] hold the
+//! rules of rooms, [`store`] holds all the SQL and [`events`] carry what happened to those who
+//! watch. Who is calling is decided in [`auth`], before a handler runs.
+
+#![allow(
+    missing_docs,
+    reason = "a server's insides; the types that travel are documented in protocol"
+)]
+
+pub mod api;
+pub mod app;
+pub mod auth;
+pub mod clock;
+pub mod config;
+pub mod docs;
+pub mod error;
+pub mod events;
+pub mod metrics;
+pub mod operate;
+pub mod serve;
+pub mod services;
+pub mod store;

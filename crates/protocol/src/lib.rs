@@ -1,1 +1,78 @@
-//! protocol
+//! The wire types of the room server: ids, requests, replies, stream events and error codes.
+//!
+//! No I/O happens here. The server, the client, the command line and the tests share these
+//! types, so that a field has one name and one meaning everywhere.
+//!
+//! ```
+//! use protocol::{Cursor, RoomId};
+//!
+//! let room: RoomId = "rm_8f3kz2".parse()?;
+//! assert_eq!(room.as_str(), "rm_8f3kz2");
+//! let cursor: Cursor = "43.2".parse()?;
+//! assert!(cursor > Cursor::at(43));
+//! # Ok::<(), protocol::BadId>(())
+//! ```
+
+mod error;
+mod event;
+mod id;
+mod invite;
+mod key;
+mod member;
+mod message;
+mod room;
+mod system;
+
+pub use error::{ErrorBody, ErrorCode};
+pub use event::{Cursor, Event, EventKind, Reaction, Resync, RulesUpdated};
+pub use id::{AgentId, BadId, RoomId, UserId};
+pub use invite::*;
+pub use key::*;
+pub use member::*;
+pub use message::*;
+pub use room::*;
+pub use system::*;
+
+/// The most bytes of UTF-8 that a message may hold.
+pub const MAX_CONTENT_BYTES: usize = 4096;
+/// The most bytes of UTF-8 that a room's rules or data may hold.
+pub const MAX_RULES_BYTES: usize = 16 * 1024;
+/// The most characters of a member's name.
+pub const MAX_NAME_CHARS: usize = 64;
+/// The most characters of a room's name.
+pub const MAX_ROOM_NAME_CHARS: usize = 200;
+/// The user that system messages come from.
+pub const SYSTEM_USER: &str = "u_system";
+/// What the id of every member who came with an invite alone begins with.
+pub const EXTERNAL_PREFIX: &str = "ext_";
+
+/// Declares an enum that travels as a lowercase word.
+macro_rules! words {
+    ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+        pub enum $name { $($(#[$vmeta])* #[serde(rename = $word)] $variant),+ }
+
+        impl $name {
+            /// The word on the wire and in the store.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = $crate::BadId;
+            fn from_str(word: &str) -> Result<Self, Self::Err> {
+                match word { $($word => Ok(Self::$variant),)+ _ => Err($crate::BadId(concat!("unknown ", stringify!($name)))) }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+pub(crate) use words;

@@ -1,0 +1,155 @@
+//! Reading requests: whatever cannot be read becomes a row of the error table.
+
+use crate::{
+    app::App,
+    error::{Error, Result},
+};
+use axum::{
+    body::to_bytes,
+    extract::{FromRequest, FromRequestParts, Request},
+    http::{header, request::Parts},
+};
+use protocol::{ErrorCode, RoomId, UserId};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// The largest body that is read.
+const MAX_BODY: usize = 64 * 1024;
+
+/// A JSON body.
+pub struct Json<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
+    type Rejection = Error;
+
+    async fn from_request(request: Request, _: &App) -> Result<Self> {
+        let body = Body::read(request).await?;
+        if body.bytes.is_empty() {
+            return Err(Error::bad_request("The body is empty; send a JSON object"));
+        }
+        body.parse().map(Self)
+    }
+}
+
+/// A JSON body that may be left out where everything in it is optional.
+pub struct JsonOrEmpty<T>(pub T);
+
+impl<T: DeserializeOwned + Default> FromRequest<App> for JsonOrEmpty<T> {
+    type Rejection = Error;
+
+    async fn from_request(request: Request, _: &App) -> Result<Self> {
+        let body = Body::read(request).await?;
+        match body.bytes.is_empty() {
+            true => Ok(Self(T::default())),
+            false => body.parse().map(Self),
+        }
+    }
+}
+
+struct Body {
+    bytes: bytes::Bytes,
+    is_json: bool,
+}
+
+impl Body {
+    async fn read(request: Request) -> Result<Self> {
+        let content_type = request.headers().get(header::CONTENT_TYPE);
+        let is_json = content_type
+            .and_then(|value| value.to_str().ok())
+            .is_some_and(|value| {
+                let essence = value
+                    .split(';')
+                    .next()
+                    .unwrap_or_default()
+                    .trim()
+                    .to_ascii_lowercase();
+                essence == "application/json" || essence.ends_with("+json")
+            });
+        let bytes = to_bytes(request.into_body(), MAX_BODY)
+            .await
+            .map_err(|error| {
+                // The limit's own error is the only one that tells of a length.
+                match std::error::Error::source(&error) {
+                    Some(source) if source.is::<http_body_util::LengthLimitError>() => Error::new(
+                        ErrorCode::PayloadTooLarge,
+                        format!("The body is larger than {MAX_BODY} bytes"),
+                    ),
+                    _ => Error::bad_request("The body could not be read to its end"),
+                }
+            })?;
+        Ok(Self { bytes, is_json })
+    }
+
+    fn parse<T: DeserializeOwned>(&self) -> Result<T> {
+        if !self.is_json {
+            return Err(Error::bad_request(
+                "Send the body with Content-Type: application/json",
+            ));
+        }
+        let value = serde_json::from_slice(&self.bytes)
+            .map_err(|error| Error::bad_request(format!("The body does not fit: {error}")))?;
+        if self.bytes.windows(6).any(|escape| escape == b"\\u0000") && self.holds_nul() {
+            return Err(Error::bad_request(
+                "Text must not hold the character U+0000",
+            ));
+        }
+        Ok(value)
+    }
+
+    /// Whether any text in the document holds a NUL, which PostgreSQL cannot store.
+    fn holds_nul(&self) -> bool {
+        fn walk(value: &Value) -> bool {
+            match value {
+                Value::String(text) => text.contains('\0'),
+                Value::Array(items) => items.iter().any(walk),
+                Value::Object(fields) => fields
+                    .iter()
+                    .any(|(key, value)| key.contains('\0') || walk(value)),
+                _ => false,
+            }
+        }
+        serde_json::from_slice::<Value>(&self.bytes).is_ok_and(|value| walk(&value))
+    }
+}
+
+/// A query string.
+pub struct Query<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self> {
+        axum::extract::Query::try_from_uri(&parts.uri)
+            .map(|query| Self(query.0))
+            .map_err(|error| {
+                Error::bad_request(format!("The query does not fit: {}", error.body_text()))
+            })
+    }
+}
+
+/// Parameters of the path.
+pub struct Path<T>(pub T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<App> for Path<T> {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self> {
+        axum::extract::Path::<T>::from_request_parts(parts, app)
+            .await
+            .map(|path| Self(path.0))
+            .map_err(|error| {
+                Error::bad_request(format!("The path does not fit: {}", error.body_text()))
+            })
+    }
+}
+
+/// A room's id from a path. What is no id names no room.
+pub fn room(text: &str) -> Result<RoomId> {
+    text.parse().map_err(|_| Error::room_not_found())
+}
+
+/// A user's id from a path. What is no id names no member.
+pub fn user(text: &str) -> Result<UserId> {
+    text.parse()
+        .map_err(|_| Error::not_found("No such member in this room"))
+}

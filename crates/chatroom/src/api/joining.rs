@@ -1,0 +1,131 @@
+//! Invites and joining.
+
+use super::extract::{Json, JsonOrEmpty, Path, room, user};
+use crate::{
+    app::App,
+    auth::{Caller, MaybeCaller, network::Origin},
+    clock::Now,
+    error::Result,
+    services::{identity, invites, joining, members},
+};
+use axum::{Json as Reply, extract::State, http::StatusCode, http::header, response::IntoResponse};
+use protocol::{
+    AutoInvite, CreateInvite, ErrorBody, InviteCreated, Invites, Join, Joined, Ok as Yes,
+    TokenReissued,
+};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+pub fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(create_invite, list_invites))
+        .routes(routes!(revoke_invite))
+        .routes(routes!(auto_invite))
+        .routes(routes!(short_code))
+        .routes(routes!(join))
+        .routes(routes!(leave))
+        .routes(routes!(reissue))
+}
+
+/// Issue an invite. Owner only.
+#[utoipa::path(post, path = "/rooms/{id}/invites", tag = "Joining", params(("id" = String, Path)), request_body = CreateInvite,
+    responses((status = 201, body = InviteCreated), (status = "4XX", body = ErrorBody)))]
+async fn create_invite(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    JsonOrEmpty(request): JsonOrEmpty<CreateInvite>,
+) -> Result<(StatusCode, Reply<InviteCreated>)> {
+    let created = invites::create(&app, &caller, &room(&id)?, request).await?;
+    Ok((StatusCode::CREATED, Reply(created)))
+}
+
+/// List the invites that somebody could still join with. Owner only.
+#[utoipa::path(get, path = "/rooms/{id}/invites", tag = "Joining", params(("id" = String, Path)),
+    responses((status = 200, body = Invites), (status = "4XX", body = ErrorBody)))]
+async fn list_invites(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Reply<Invites>> {
+    invites::list(&app, &caller, &room(&id)?).await.map(Reply)
+}
+
+/// Revoke an invite at once. Owner only.
+#[utoipa::path(delete, path = "/rooms/{id}/invites/{code_jti}", tag = "Joining", params(("id" = String, Path), ("code_jti" = String, Path)),
+    responses((status = 200, body = Yes), (status = "4XX", body = ErrorBody)))]
+async fn revoke_invite(
+    State(app): State<App>,
+    caller: Caller,
+    Path((id, jti)): Path<(String, String)>,
+) -> Result<Reply<Yes>> {
+    invites::revoke(&app, &caller, &room(&id)?, &jti).await?;
+    Ok(Reply(Yes::YES))
+}
+
+/// Get an invite into a public room for one's own agent. Anonymous.
+#[utoipa::path(post, path = "/rooms/{id}/auto-invite", tag = "Joining", params(("id" = String, Path)),
+    responses((status = 201, body = AutoInvite), (status = "4XX", body = ErrorBody)))]
+async fn auto_invite(
+    State(app): State<App>,
+    origin: Origin,
+    Path(id): Path<String>,
+) -> Result<(StatusCode, Reply<AutoInvite>)> {
+    let created = invites::create_for_visitor(&app, &room(&id)?, origin.ip).await?;
+    Ok((StatusCode::CREATED, Reply(created)))
+}
+
+/// The invite behind a short code, as plain text. Anonymous.
+#[utoipa::path(get, path = "/i/{short_code}", tag = "Joining", params(("short_code" = String, Path)),
+    responses((status = 200, body = String, content_type = "text/plain"), (status = "4XX", body = ErrorBody)))]
+async fn short_code(
+    State(app): State<App>,
+    origin: Origin,
+    Path(code): Path<String>,
+) -> Result<impl IntoResponse> {
+    app.visitors.take(
+        origin.ip,
+        "/i",
+        app.config.limits.visitor_reads_per_minute,
+        Now::get(),
+    )?;
+    let code = invites::by_short_code(&app, &code).await?;
+    Ok(([(header::CACHE_CONTROL, "no-store")], code))
+}
+
+/// Join a room, with an invite or as a Starchild user in a public room.
+#[utoipa::path(post, path = "/rooms/{id}/join", tag = "Joining", params(("id" = String, Path)), request_body = Join,
+    responses((status = 201, body = Joined), (status = "4XX", body = ErrorBody)))]
+async fn join(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Json(request): Json<Join>,
+) -> Result<(StatusCode, Reply<Joined>)> {
+    let joined = joining::join(&app, &caller, &room(&id)?, request).await?;
+    Ok((StatusCode::CREATED, Reply(joined)))
+}
+
+/// Leave a room, or remove a member as its owner.
+#[utoipa::path(delete, path = "/rooms/{id}/members/{user_id}", tag = "Joining", params(("id" = String, Path), ("user_id" = String, Path)),
+    responses((status = 200, body = Yes), (status = "4XX", body = ErrorBody)))]
+async fn leave(
+    State(app): State<App>,
+    caller: Caller,
+    Path((id, user_id)): Path<(String, String)>,
+) -> Result<Reply<Yes>> {
+    members::remove(&app, &caller, &room(&id)?, &user(&user_id)?).await?;
+    Ok(Reply(Yes::YES))
+}
+
+/// Mint a new room key with another room's key, or with the identity token.
+#[utoipa::path(post, path = "/rooms/{id}/members/{user_id}/reissue-token", tag = "Joining", params(("id" = String, Path), ("user_id" = String, Path)),
+    responses((status = 200, body = TokenReissued), (status = "4XX", body = ErrorBody)))]
+async fn reissue(
+    State(app): State<App>,
+    caller: MaybeCaller,
+    Path((id, user_id)): Path<(String, String)>,
+) -> Result<Reply<TokenReissued>> {
+    identity::reissue(&app, caller.0, &room(&id)?, &user(&user_id)?)
+        .await
+        .map(Reply)
+}

@@ -1,0 +1,109 @@
+//! Room keys for people's browsers, and short links.
+
+use super::extract::{Json, Path, room};
+use crate::{
+    app::App,
+    auth::{Caller, network::Origin},
+    clock::Now,
+    error::Result,
+    services::keys,
+};
+use axum::{
+    Json as Reply,
+    extract::State,
+    http::{StatusCode, header},
+    response::IntoResponse,
+};
+use protocol::{CreateRoomKey, ErrorBody, KeysRevoked, Ok as Yes, RoomKeyCreated, RoomKeys};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+pub fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(create, list, revoke_all))
+        .routes(routes!(revoke))
+        .routes(routes!(follow))
+        .routes(routes!(revoke_link))
+}
+
+/// Issue a room key for oneself, with a short link.
+#[utoipa::path(post, path = "/rooms/{id}/room-keys", tag = "Room keys", params(("id" = String, Path)), request_body = CreateRoomKey,
+    responses((status = 201, body = RoomKeyCreated), (status = "4XX", body = ErrorBody)))]
+async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Json(request): Json<CreateRoomKey>,
+) -> Result<(StatusCode, Reply<RoomKeyCreated>)> {
+    let created = keys::create(&app, &caller, &room(&id)?, request).await?;
+    Ok((StatusCode::CREATED, Reply(created)))
+}
+
+/// List one's own active room keys.
+#[utoipa::path(get, path = "/rooms/{id}/room-keys", tag = "Room keys", params(("id" = String, Path)),
+    responses((status = 200, body = RoomKeys), (status = "4XX", body = ErrorBody)))]
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Reply<RoomKeys>> {
+    keys::list(&app, &caller, &room(&id)?).await.map(Reply)
+}
+
+/// Revoke all of one's own active room keys.
+#[utoipa::path(delete, path = "/rooms/{id}/room-keys", tag = "Room keys", params(("id" = String, Path)),
+    responses((status = 200, body = KeysRevoked), (status = "4XX", body = ErrorBody)))]
+async fn revoke_all(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Reply<KeysRevoked>> {
+    keys::revoke_all(&app, &caller, &room(&id)?)
+        .await
+        .map(Reply)
+}
+
+/// Revoke one of one's own room keys.
+#[utoipa::path(delete, path = "/rooms/{id}/room-keys/{jti}", tag = "Room keys", params(("id" = String, Path), ("jti" = String, Path)),
+    responses((status = 200, body = Yes), (status = "4XX", body = ErrorBody)))]
+async fn revoke(
+    State(app): State<App>,
+    caller: Caller,
+    Path((id, jti)): Path<(String, String)>,
+) -> Result<Reply<Yes>> {
+    keys::revoke(&app, &caller, &room(&id)?, &jti).await?;
+    Ok(Reply(Yes::YES))
+}
+
+/// Follow a short link to the viewer. Anonymous.
+#[utoipa::path(get, path = "/k/{code}", tag = "Short codes", params(("code" = String, Path)),
+    responses((status = 302, description = "To the viewer"), (status = "4XX", body = ErrorBody)))]
+async fn follow(
+    State(app): State<App>,
+    origin: Origin,
+    Path(code): Path<String>,
+) -> Result<impl IntoResponse> {
+    app.visitors.take(
+        origin.ip,
+        "/k",
+        app.config.limits.visitor_reads_per_minute,
+        Now::get(),
+    )?;
+    let target = keys::follow(&app, &code).await?;
+    let headers = [
+        (header::LOCATION, target),
+        (header::CACHE_CONTROL, "no-store".to_owned()),
+    ];
+    Ok((StatusCode::FOUND, headers))
+}
+
+/// Revoke a short link. The key behind it stays as it is.
+#[utoipa::path(delete, path = "/share-keys/{code}", tag = "Short codes", params(("code" = String, Path)),
+    responses((status = 200, body = Yes), (status = "4XX", body = ErrorBody)))]
+async fn revoke_link(
+    State(app): State<App>,
+    caller: Caller,
+    Path(code): Path<String>,
+) -> Result<Reply<Yes>> {
+    keys::revoke_link(&app, &caller, &code).await?;
+    Ok(Reply(Yes::YES))
+}

@@ -1,0 +1,187 @@
+//! Messages and reactions.
+
+use super::extract::{Json, Path, Query, room};
+use crate::{
+    app::App,
+    auth::{Caller, Credential, network::Origin},
+    error::{Error, Result},
+    services::{
+        checks::{self, Content},
+        messages::{self, Query as Wanted},
+        posting::rules::Post,
+    },
+};
+use axum::{
+    Json as Reply,
+    extract::State,
+    http::{HeaderMap, StatusCode},
+};
+use protocol::{
+    EditMessage, ErrorBody, MessageDeleted, MessageEdited, Messages, PostMessage, Posted, React,
+    ReactionAdded, ReactionRemoved, Thread,
+};
+use serde::Deserialize;
+use utoipa::IntoParams;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+pub fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(post, list))
+        .routes(routes!(thread))
+        .routes(routes!(edit, delete))
+        .routes(routes!(react))
+        .routes(routes!(unreact))
+}
+
+/// Post a message. The same `Idempotency-Key` again gives the same answer and no second message.
+#[utoipa::path(post, path = "/rooms/{id}/messages", tag = "Messages",
+    params(("id" = String, Path), ("Idempotency-Key" = Option<String>, Header)), request_body = PostMessage,
+    responses((status = 201, body = Posted), (status = "4XX", body = ErrorBody)))]
+async fn post(
+    State(app): State<App>,
+    credential: Credential,
+    origin: Origin,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    Json(request): Json<PostMessage>,
+) -> Result<(StatusCode, Reply<Posted>)> {
+    let depth = request.reply_chain_depth.unwrap_or(0);
+    if depth < 0 {
+        return Err(Error::bad_request("reply_chain_depth must not be negative"));
+    }
+    let header = headers
+        .get("idempotency-key")
+        .map(|value| value.to_str().unwrap_or_default());
+    let client_key = header
+        .or(request.client_msg_id.as_deref())
+        .map(idempotency_key)
+        .transpose()?;
+    let post = Post {
+        room: room(&id)?,
+        credential,
+        ip: origin.ip,
+        content: Content::new(request.content)?,
+        reply_to_seq: request.reply_to_seq,
+        depth,
+        client_key,
+    };
+    Ok((StatusCode::CREATED, Reply(app.poster.post(post).await?)))
+}
+
+fn idempotency_key(text: &str) -> Result<String> {
+    if text.len() > 200 {
+        return Err(Error::bad_request(
+            "An idempotency key has at most 200 characters",
+        ));
+    }
+    checks::opaque("The idempotency key", text)
+}
+
+#[derive(Deserialize, IntoParams)]
+struct Filter {
+    /// Messages after this seq, oldest first.
+    since: Option<i64>,
+    /// The newest messages before this seq, oldest first.
+    before: Option<i64>,
+    /// How many, 50 where absent; 200 at most, 50 for visitors.
+    limit: Option<i64>,
+    /// `me`: only messages that mention the caller.
+    mentions: Option<String>,
+    /// Only messages of this sender. Without effect for visitors.
+    sender_user_id: Option<String>,
+}
+
+/// Read messages. Anonymous in public rooms.
+#[utoipa::path(get, path = "/rooms/{id}/messages", tag = "Messages", params(("id" = String, Path), Filter),
+    responses((status = 200, body = Messages), (status = "4XX", body = ErrorBody)))]
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    origin: Origin,
+    Path(id): Path<String>,
+    Query(filter): Query<Filter>,
+) -> Result<Reply<Messages>> {
+    let mentions_me = match filter.mentions.as_deref() {
+        None => false,
+        Some("me") => true,
+        Some(_) => return Err(Error::bad_request("mentions takes the value me")),
+    };
+    let wanted = Wanted {
+        since: filter.since,
+        before: filter.before,
+        limit: filter.limit,
+        mentions_me,
+        sender: filter.sender_user_id,
+    };
+    messages::list(&app, &caller, origin.ip, &room(&id)?, wanted)
+        .await
+        .map(Reply)
+}
+
+/// Read the chain of replies that leads to a message.
+#[utoipa::path(get, path = "/rooms/{id}/messages/{seq}/thread", tag = "Messages", params(("id" = String, Path), ("seq" = i64, Path)),
+    responses((status = 200, body = Thread), (status = "4XX", body = ErrorBody)))]
+async fn thread(
+    State(app): State<App>,
+    caller: Caller,
+    origin: Origin,
+    Path((id, seq)): Path<(String, i64)>,
+) -> Result<Reply<Thread>> {
+    messages::thread(&app, &caller, origin.ip, &room(&id)?, seq)
+        .await
+        .map(Reply)
+}
+
+/// Edit one's own message, within five minutes.
+#[utoipa::path(patch, path = "/rooms/{id}/messages/{seq}", tag = "Messages", params(("id" = String, Path), ("seq" = i64, Path)), request_body = EditMessage,
+    responses((status = 200, body = MessageEdited), (status = "4XX", body = ErrorBody)))]
+async fn edit(
+    State(app): State<App>,
+    caller: Caller,
+    Path((id, seq)): Path<(String, i64)>,
+    Json(request): Json<EditMessage>,
+) -> Result<Reply<MessageEdited>> {
+    messages::edit(&app, &caller, &room(&id)?, seq, request.content)
+        .await
+        .map(Reply)
+}
+
+/// Delete one's own message, within five minutes. Its place stays taken.
+#[utoipa::path(delete, path = "/rooms/{id}/messages/{seq}", tag = "Messages", params(("id" = String, Path), ("seq" = i64, Path)),
+    responses((status = 200, body = MessageDeleted), (status = "4XX", body = ErrorBody)))]
+async fn delete(
+    State(app): State<App>,
+    caller: Caller,
+    Path((id, seq)): Path<(String, i64)>,
+) -> Result<Reply<MessageDeleted>> {
+    messages::delete(&app, &caller, &room(&id)?, seq)
+        .await
+        .map(Reply)
+}
+
+/// React to a message. Twice is as good as once.
+#[utoipa::path(post, path = "/rooms/{id}/messages/{seq}/reactions", tag = "Messages", params(("id" = String, Path), ("seq" = i64, Path)), request_body = React,
+    responses((status = 200, body = ReactionAdded), (status = "4XX", body = ErrorBody)))]
+async fn react(
+    State(app): State<App>,
+    caller: Caller,
+    Path((id, seq)): Path<(String, i64)>,
+    Json(request): Json<React>,
+) -> Result<Reply<ReactionAdded>> {
+    messages::react(&app, &caller, &room(&id)?, seq, &request.emoji)
+        .await
+        .map(Reply)
+}
+
+/// Take one's own reaction back. Twice is as good as once.
+#[utoipa::path(delete, path = "/rooms/{id}/messages/{seq}/reactions/{emoji}", tag = "Messages", params(("id" = String, Path), ("seq" = i64, Path), ("emoji" = String, Path)),
+    responses((status = 200, body = ReactionRemoved), (status = "4XX", body = ErrorBody)))]
+async fn unreact(
+    State(app): State<App>,
+    caller: Caller,
+    Path((id, seq, emoji)): Path<(String, i64, String)>,
+) -> Result<Reply<ReactionRemoved>> {
+    messages::unreact(&app, &caller, &room(&id)?, seq, &emoji)
+        .await
+        .map(Reply)
+}

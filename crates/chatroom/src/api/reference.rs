@@ -1,0 +1,156 @@
+//! The API described by itself: as OpenAPI, and as a page for people.
+
+use crate::app::App;
+use axum::{
+    Router,
+    http::header,
+    response::{Html, IntoResponse},
+    routing::get,
+};
+use serde_json::Value;
+use std::{fmt::Write, sync::Arc};
+use utoipa::openapi::OpenApi;
+
+const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
+const STYLE: &str = "<style>body{font:16px/1.5 system-ui,sans-serif;max-width:56rem;margin:2rem auto;padding:0 1rem;\
+color:#1c1c1c;background:#fdfdfc}code{font:14px/1.4 ui-monospace,monospace;overflow-wrap:anywhere}\
+h2{border-bottom:1px solid #ddd;margin-top:2.5rem}section{margin:1.2rem 0;padding:.2rem 0}\
+.m{display:inline-block;min-width:4.5rem;font-weight:600;color:#0a5f8a}ul{margin:.3rem 0}\
+@media(prefers-color-scheme:dark){body{color:#e6e6e6;background:#161616}h2{border-color:#444}.m{color:#7cc4ee}}</style>";
+
+pub fn routes(document: Arc<OpenApi>) -> Router<App> {
+    let json = document.to_json().unwrap_or_default();
+    let page = page(&serde_json::from_str(&json).unwrap_or_default());
+    Router::new()
+        .route(
+            "/openapi.json",
+            get(async move || ([(header::CONTENT_TYPE, "application/json")], json.clone())),
+        )
+        .route("/docs/api-reference", get(async move || show(&page)))
+}
+
+fn show(page: &str) -> impl IntoResponse + use<> {
+    let policy = "default-src 'none'; style-src 'unsafe-inline'";
+    (
+        [(header::CONTENT_SECURITY_POLICY, policy)],
+        Html(page.to_owned()),
+    )
+}
+
+/// The whole page. Everything in it comes from this program's own code.
+fn page(document: &Value) -> String {
+    let mut html = format!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
+         <title>API reference</title>{STYLE}<h1>API reference</h1><p>{}</p><p>The same as a document for programs: \
+         <a href=\"/openapi.json\">/openapi.json</a></p>",
+        escape(document["info"]["description"].as_str().unwrap_or_default())
+    );
+    let mut tags: Vec<&str> = Vec::new();
+    let routes: Vec<(&str, &String, &Value)> = document["paths"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .flat_map(|(path, item)| {
+            METHODS
+                .iter()
+                .filter_map(move |m| Some((*m, path, item.get(*m)?)))
+        })
+        .collect();
+    for (_, _, route) in &routes {
+        let tag = tag(route);
+        if !tags.contains(&tag) {
+            tags.push(tag);
+        }
+    }
+    for wanted in tags {
+        let _ = write!(html, "<h2>{}</h2>", escape(wanted));
+        for (method, path, route) in routes.iter().filter(|(_, _, route)| tag(route) == wanted) {
+            write_route(&mut html, document, method, path, route);
+        }
+    }
+    html + "</html>"
+}
+
+fn tag(route: &Value) -> &str {
+    route["tags"][0].as_str().unwrap_or("Other")
+}
+
+fn write_route(html: &mut String, document: &Value, method: &str, path: &str, route: &Value) {
+    let words = route["summary"]
+        .as_str()
+        .or(route["description"].as_str())
+        .unwrap_or_default();
+    let _ = write!(
+        html,
+        "<section><div><span class=\"m\">{}</span><code>{}</code></div><p>{}</p><ul>",
+        method.to_uppercase(),
+        escape(path),
+        escape(words)
+    );
+    for parameter in route["parameters"].as_array().into_iter().flatten() {
+        if parameter["in"] == "path" {
+            continue;
+        }
+        let _ = write!(
+            html,
+            "<li>{} <code>{}</code> {}</li>",
+            escape(parameter["in"].as_str().unwrap_or_default()),
+            escape(parameter["name"].as_str().unwrap_or_default()),
+            escape(parameter["description"].as_str().unwrap_or_default())
+        );
+    }
+    let body = &route["requestBody"]["content"]["application/json"]["schema"];
+    if !body.is_null() {
+        let _ = write!(
+            html,
+            "<li>body <code>{}</code></li>",
+            escape(&fields(document, body))
+        );
+    }
+    for (status, reply) in route["responses"].as_object().into_iter().flatten() {
+        if status == "4XX" {
+            continue;
+        }
+        let schema = &reply["content"]["application/json"]["schema"];
+        let _ = write!(
+            html,
+            "<li>{} <code>{}</code></li>",
+            escape(status),
+            escape(&fields(document, schema))
+        );
+    }
+    html.push_str("</ul></section>");
+}
+
+/// A schema's fields, in one line.
+fn fields(document: &Value, schema: &Value) -> String {
+    let schema = match schema["$ref"].as_str() {
+        Some(reference) => {
+            &document["components"]["schemas"][reference.rsplit('/').next().unwrap_or_default()]
+        }
+        None => schema,
+    };
+    let required: Vec<&str> = schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let Some(properties) = schema["properties"].as_object() else {
+        return String::new();
+    };
+    let names = properties
+        .keys()
+        .map(|name| match required.contains(&name.as_str()) {
+            true => name.clone(),
+            false => format!("{name}?"),
+        });
+    format!("{{ {} }}", names.collect::<Vec<_>>().join(", "))
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}

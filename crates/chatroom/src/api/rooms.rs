@@ -1,0 +1,248 @@
+//! Rooms.
+
+use super::extract::{Json, Path, Query, room};
+use crate::{
+    app::App,
+    auth::{Caller, network::Origin},
+    clock::Now,
+    error::{Error, Result},
+    services::{
+        access::{self, Hold},
+        audit, rooms, state, texts,
+    },
+    store::rooms::Text,
+};
+use axum::{Json as Reply, extract::State, http::StatusCode};
+use protocol::{
+    AuditLog, CreateRoom, ErrorBody, MyRooms, Ok as Yes, PublicRooms, PublicSummary, Room,
+    RoomCreated, RoomState, RoomText, UpdateRoom, UpdateText,
+};
+use serde::Deserialize;
+use utoipa::IntoParams;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+pub fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(create, mine))
+        .routes(routes!(public))
+        .routes(routes!(public_summary))
+        .routes(routes!(get, update))
+        .routes(routes!(read_rules, write_rules))
+        .routes(routes!(read_data, write_data))
+        .routes(routes!(read_state))
+        .routes(routes!(read_audit))
+}
+
+/// A page of a list.
+#[derive(Deserialize, IntoParams)]
+pub struct Page {
+    /// How many, 50 where absent, 100 at most.
+    limit: Option<i64>,
+    /// How many to skip.
+    offset: Option<i64>,
+}
+
+impl Page {
+    /// What was asked for, within bounds.
+    pub fn bounds(&self) -> Result<(i64, i64)> {
+        let (limit, offset) = (self.limit.unwrap_or(50), self.offset.unwrap_or(0));
+        if limit < 1 || offset < 0 {
+            return Err(Error::bad_request(
+                "limit must be at least 1 and offset at least 0",
+            ));
+        }
+        Ok((limit.min(100), offset))
+    }
+}
+
+/// Make a room. The caller becomes its owner.
+#[utoipa::path(post, path = "/rooms", tag = "Rooms", request_body = CreateRoom,
+    responses((status = 201, body = RoomCreated), (status = "4XX", body = ErrorBody)))]
+async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    Json(request): Json<CreateRoom>,
+) -> Result<(StatusCode, Reply<RoomCreated>)> {
+    let created = rooms::create(&app, &caller, request).await?;
+    Ok((StatusCode::CREATED, Reply(created)))
+}
+
+/// List the rooms that the caller is a member of.
+#[utoipa::path(get, path = "/rooms", tag = "Rooms",
+    responses((status = 200, body = MyRooms), (status = "4XX", body = ErrorBody)))]
+async fn mine(State(app): State<App>, caller: Caller) -> Result<Reply<MyRooms>> {
+    rooms::mine(&app, &caller).await.map(Reply)
+}
+
+/// List the public rooms that are not archived. Anonymous.
+#[utoipa::path(get, path = "/rooms/public", tag = "Rooms", params(Page),
+    responses((status = 200, body = PublicRooms), (status = "4XX", body = ErrorBody)))]
+async fn public(
+    State(app): State<App>,
+    origin: Origin,
+    Query(page): Query<Page>,
+) -> Result<Reply<PublicRooms>> {
+    let (limit, offset) = page.bounds()?;
+    app.visitors.take(
+        origin.ip,
+        "/rooms/public",
+        app.config.limits.visitor_reads_per_minute,
+        Now::get(),
+    )?;
+    rooms::public(&app, limit, offset).await.map(Reply)
+}
+
+/// What a visitor may see of a public room. Anonymous; never a user id.
+#[utoipa::path(get, path = "/rooms/{id}/public-summary", tag = "Rooms", params(("id" = String, Path)),
+    responses((status = 200, body = PublicSummary), (status = "4XX", body = ErrorBody)))]
+async fn public_summary(
+    State(app): State<App>,
+    origin: Origin,
+    Path(id): Path<String>,
+) -> Result<Reply<PublicSummary>> {
+    let id = room(&id)?;
+    app.visitors.take(
+        origin.ip,
+        id.as_str(),
+        app.config.limits.visitor_reads_per_minute,
+        Now::get(),
+    )?;
+    rooms::public_summary(&app, &id).await.map(Reply)
+}
+
+/// Read a room.
+#[utoipa::path(get, path = "/rooms/{id}", tag = "Rooms", params(("id" = String, Path)),
+    responses((status = 200, body = Room), (status = "4XX", body = ErrorBody)))]
+async fn get(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Reply<Room>> {
+    rooms::get(&app, &caller, &room(&id)?).await.map(Reply)
+}
+
+/// Change a room's name, visibility, chain depth, or whether it is archived. Owner only.
+#[utoipa::path(patch, path = "/rooms/{id}", tag = "Rooms", params(("id" = String, Path)), request_body = UpdateRoom,
+    responses((status = 200, body = Yes), (status = "4XX", body = ErrorBody)))]
+async fn update(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Json(request): Json<UpdateRoom>,
+) -> Result<Reply<Yes>> {
+    rooms::update(&app, &caller, &room(&id)?, request).await?;
+    Ok(Reply(Yes::YES))
+}
+
+/// Read the room's rules.
+#[utoipa::path(get, path = "/rooms/{id}/rules", tag = "Rooms", params(("id" = String, Path)),
+    responses((status = 200, body = RoomText), (status = "4XX", body = ErrorBody)))]
+async fn read_rules(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Reply<RoomText>> {
+    texts::read(&app, &caller, &room(&id)?, Text::Rules)
+        .await
+        .map(Reply)
+}
+
+/// Replace the room's rules. Owner only; at most 16 KB.
+#[utoipa::path(patch, path = "/rooms/{id}/rules", tag = "Rooms", params(("id" = String, Path)), request_body = UpdateText,
+    responses((status = 200, body = RoomText), (status = "4XX", body = ErrorBody)))]
+async fn write_rules(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Json(request): Json<UpdateText>,
+) -> Result<Reply<RoomText>> {
+    texts::write(&app, &caller, &room(&id)?, Text::Rules, request.content)
+        .await
+        .map(Reply)
+}
+
+/// Read the room's data: the owner's reference text.
+#[utoipa::path(get, path = "/rooms/{id}/data", tag = "Rooms", params(("id" = String, Path)),
+    responses((status = 200, body = RoomText), (status = "4XX", body = ErrorBody)))]
+async fn read_data(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Reply<RoomText>> {
+    texts::read(&app, &caller, &room(&id)?, Text::Data)
+        .await
+        .map(Reply)
+}
+
+/// Replace the room's data. Owner only; at most 16 KB.
+#[utoipa::path(patch, path = "/rooms/{id}/data", tag = "Rooms", params(("id" = String, Path)), request_body = UpdateText,
+    responses((status = 200, body = RoomText), (status = "4XX", body = ErrorBody)))]
+async fn write_data(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Json(request): Json<UpdateText>,
+) -> Result<Reply<RoomText>> {
+    texts::write(&app, &caller, &room(&id)?, Text::Data, request.content)
+        .await
+        .map(Reply)
+}
+
+#[derive(Deserialize, IntoParams)]
+struct Recent {
+    /// How many messages, 20 where absent, 100 at most.
+    recent: Option<i64>,
+}
+
+/// One look at a room: its members and its newest messages.
+#[utoipa::path(get, path = "/rooms/{id}/state", tag = "Rooms", params(("id" = String, Path), Recent),
+    responses((status = 200, body = RoomState), (status = "4XX", body = ErrorBody)))]
+async fn read_state(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Query(query): Query<Recent>,
+) -> Result<Reply<RoomState>> {
+    let recent = query.recent.unwrap_or(20);
+    if recent < 0 {
+        return Err(Error::bad_request("recent must not be negative"));
+    }
+    state::state(&app, &caller, &room(&id)?, recent.min(100))
+        .await
+        .map(Reply)
+}
+
+#[derive(Deserialize, IntoParams)]
+struct After {
+    /// Lines after this one.
+    since: Option<i64>,
+    /// How many, 50 where absent, 200 at most.
+    limit: Option<i64>,
+}
+
+/// Read the room's audit log. Owner only.
+#[utoipa::path(get, path = "/rooms/{id}/audit", tag = "Rooms", params(("id" = String, Path), After),
+    responses((status = 200, body = AuditLog), (status = "4XX", body = ErrorBody)))]
+async fn read_audit(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Query(query): Query<After>,
+) -> Result<Reply<AuditLog>> {
+    let (id, limit) = (room(&id)?, query.limit.unwrap_or(50));
+    if limit < 1 {
+        return Err(Error::bad_request("limit must be at least 1"));
+    }
+    let mut conn = app.db.read().await?;
+    access::member(&mut conn, &caller, &id, Hold::No)
+        .await?
+        .as_owner()?;
+    audit::read(
+        &mut conn,
+        id.as_str(),
+        query.since.unwrap_or(0),
+        limit.min(200),
+    )
+    .await
+    .map(Reply)
+}

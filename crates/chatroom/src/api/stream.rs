@@ -1,0 +1,91 @@
+//! The live stream.
+
+use super::extract::{Path, Query, room};
+use crate::{
+    app::App,
+    auth::{Caller, StreamCaller},
+    error::{Error, Result},
+    events::{self, ConnectionCut, Reader, StreamSettings},
+    services::access::{self, Hold},
+};
+use axum::{
+    Extension,
+    body::Body,
+    extract::State,
+    http::{HeaderMap, header},
+    response::{IntoResponse, Response},
+};
+use protocol::{Cursor, ErrorBody};
+use serde::Deserialize;
+use std::time::Duration;
+use utoipa::IntoParams;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+pub fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(stream))
+}
+
+#[derive(Deserialize, IntoParams)]
+struct Position {
+    /// A cursor to resume from: a message's seq, or the `id:` of any event.
+    since: Option<String>,
+    /// A room key, for clients that cannot send headers.
+    #[serde(rename = "token")]
+    _token: Option<String>,
+}
+
+/// Follow the room as it happens, as server-sent events.
+#[utoipa::path(get, path = "/rooms/{id}/stream", tag = "Messages",
+    params(("id" = String, Path), ("Last-Event-ID" = Option<String>, Header), Position),
+    responses((status = 200, body = String, content_type = "text/event-stream"), (status = "4XX", body = ErrorBody)))]
+async fn stream(
+    State(app): State<App>,
+    StreamCaller(caller): StreamCaller,
+    cut: Option<Extension<ConnectionCut>>,
+    Path(id): Path<String>,
+    Query(position): Query<Position>,
+    headers: HeaderMap,
+) -> Result<Response> {
+    let id = room(&id)?;
+    let entry = access::member(&mut app.db.read().await?, &caller, &id, Hold::No).await?;
+    let cursor = cursor(&headers, position.since.as_deref())?;
+    let (jti, expires_at) = match caller {
+        Caller::RoomKey(key) => (Some(key.jti), Some(key.expires_at)),
+        _ => (None, None),
+    };
+    let reader = Reader {
+        room_id: id.to_string(),
+        user_id: entry.member.user_id,
+        jti,
+        expires_at,
+    };
+    let settings = StreamSettings {
+        heartbeat: Duration::from_secs(app.config.stream.heartbeat_seconds.max(1)),
+        replay_limit: app.config.stream.replay_limit,
+    };
+    let cut = cut.map(|cut| cut.0).unwrap_or_default();
+    let frames = events::open(&app.hub, &app.db, reader, cursor, settings, cut).await?;
+    let headers = [
+        (header::CONTENT_TYPE, "text/event-stream"),
+        (header::CACHE_CONTROL, "no-store"),
+        // Proxies that buffer would hold events back.
+        (header::HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    Ok((headers, Body::from_stream(frames)).into_response())
+}
+
+/// Where to resume from. A client that reconnects sends the newest place it knows in the header,
+/// while the query is still the one it began with.
+fn cursor(headers: &HeaderMap, since: Option<&str>) -> Result<Option<Cursor>> {
+    let header = headers
+        .get("last-event-id")
+        .and_then(|value| value.to_str().ok());
+    header
+        .filter(|text| !text.is_empty())
+        .or(since)
+        .map(|text| {
+            text.parse()
+                .map_err(|why: protocol::BadId| Error::bad_request(why.0))
+        })
+        .transpose()
+}

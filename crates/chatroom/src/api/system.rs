@@ -1,0 +1,108 @@
+//! The server itself: health, metrics, documents, and the operator's list.
+
+use super::{
+    extract::{Path, Query},
+    rooms::Page,
+};
+use crate::{
+    app::App,
+    auth::{self, Caller, network::Origin},
+    clock::Now,
+    error::{Error, Result},
+    services::rooms,
+};
+use axum::{
+    Json as Reply,
+    extract::State,
+    http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use protocol::{AdminRooms, DocsVersion, ErrorBody, Health};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+pub fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(health))
+        .routes(routes!(metrics))
+        .routes(routes!(admin_rooms))
+        .routes(routes!(docs_version))
+        .routes(routes!(doc))
+}
+
+/// Whether the server serves.
+#[utoipa::path(get, path = "/health", tag = "System", responses((status = 200, body = Health)))]
+async fn health(State(app): State<App>) -> Result<Reply<Health>> {
+    let mut conn = app.db.read().await?;
+    Ok(Reply(Health {
+        status: "ok".to_owned(),
+        active_rooms: conn.active_rooms().await?,
+        messages_last_hour: conn.traffic_since(Now::get().minutes() - 60).await?,
+    }))
+}
+
+/// Measurements in Prometheus's text format. Internal networks only.
+#[utoipa::path(get, path = "/metrics", tag = "System",
+    responses((status = 200, body = String, content_type = "text/plain"), (status = "4XX", body = ErrorBody)))]
+async fn metrics(State(app): State<App>, origin: Origin) -> Result<impl IntoResponse> {
+    if !origin.internal {
+        return Err(auth::internal_only());
+    }
+    let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    Ok((
+        [(header::CONTENT_TYPE, content_type)],
+        app.metrics.render(app.hub.readers()),
+    ))
+}
+
+/// List every room. Admin tokens only.
+#[utoipa::path(get, path = "/internal/admin/rooms", tag = "System", params(Page),
+    responses((status = 200, body = AdminRooms), (status = "4XX", body = ErrorBody)))]
+async fn admin_rooms(
+    State(app): State<App>,
+    caller: Caller,
+    Query(page): Query<Page>,
+) -> Result<Reply<AdminRooms>> {
+    let (limit, offset) = page.bounds()?;
+    rooms::all(&app, &caller, limit, offset).await.map(Reply)
+}
+
+/// The fingerprints of the documents that define the protocol.
+#[utoipa::path(get, path = "/docs-version", tag = "System", responses((status = 200, body = DocsVersion)))]
+async fn docs_version(State(app): State<App>) -> Reply<DocsVersion> {
+    Reply(app.docs.describe(&app.public_url))
+}
+
+/// A document, as markdown.
+#[utoipa::path(get, path = "/docs/{name}", tag = "System", params(("name" = String, Path)),
+    responses((status = 200, body = String, content_type = "text/markdown"), (status = "4XX", body = ErrorBody)))]
+async fn doc(
+    State(app): State<App>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response> {
+    let (text, hash) = app
+        .docs
+        .get(&name)
+        .ok_or_else(|| Error::not_found("No such document"))?;
+    let etag = format!("\"{hash}\"");
+    let known = headers
+        .get(header::IF_NONE_MATCH)
+        .and_then(|value| value.to_str().ok());
+    let head = [
+        (header::ETAG, etag.clone()),
+        (header::HeaderName::from_static("x-doc-version"), hash),
+        (header::CACHE_CONTROL, "public, max-age=300".to_owned()),
+        (
+            header::CONTENT_TYPE,
+            "text/markdown; charset=utf-8".to_owned(),
+        ),
+    ];
+    if known.is_some_and(|known| {
+        known
+            .split(',')
+            .any(|tag| tag.trim() == etag || tag.trim() == "*")
+    }) {
+        return Ok((StatusCode::NOT_MODIFIED, head).into_response());
+    }
+    Ok((head, text).into_response())
+}

@@ -1,0 +1,72 @@
+//! What a running server is made of.
+
+use crate::{
+    auth::{secrets::Secrets, tokens::Tokens, user::UserKeys},
+    config::Config,
+    docs::Docs,
+    events::{Bus, Commit, Hub},
+    metrics::Metrics,
+    services::{posting::Poster, visitors::Visitors},
+    store::Db,
+};
+use std::{collections::HashSet, ops::Deref, sync::Arc};
+
+/// The parts of a running server. Cheap to clone.
+#[derive(Clone)]
+pub struct App(Arc<Parts>);
+
+/// What [`App`] gives access to.
+pub struct Parts {
+    pub config: Config,
+    /// What links begin with, without a slash at the end.
+    pub public_url: String,
+    pub db: Db,
+    pub secrets: Secrets,
+    pub tokens: Tokens,
+    pub users: UserKeys,
+    pub hub: Arc<Hub>,
+    pub bus: Option<Arc<Bus>>,
+    pub poster: Poster,
+    pub visitors: Visitors,
+    pub metrics: Arc<Metrics>,
+    pub docs: Docs,
+}
+
+impl App {
+    pub fn new(parts: Parts) -> Self {
+        Self(Arc::new(parts))
+    }
+
+    /// Hands a commit to its readers, here and on other nodes.
+    pub fn publish(&self, commit: Commit) {
+        if let Some(bus) = &self.bus {
+            bus.committed(&commit.room_id, commit.head);
+        }
+        self.hub.publish(commit);
+    }
+
+    /// Makes the room's readers prove anew that they may read, here and on other nodes.
+    pub fn recheck_readers(&self, room: &str) {
+        if let Some(bus) = &self.bus {
+            bus.recheck(room);
+        }
+        self.hub.recheck(room);
+    }
+
+    /// The users with an open stream in the room, on any node.
+    pub fn online(&self, room: &str) -> HashSet<String> {
+        let elsewhere = self.bus.iter().flat_map(|bus| bus.present(room));
+        self.hub
+            .present(room)
+            .into_iter()
+            .chain(elsewhere)
+            .collect()
+    }
+}
+
+impl Deref for App {
+    type Target = Parts;
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}

@@ -1,0 +1,100 @@
+//! Where a request comes from.
+
+use crate::config::Network;
+use axum::http::HeaderMap;
+use std::net::IpAddr;
+
+/// The address at the other end of the connection.
+#[derive(Debug, Clone, Copy)]
+pub struct Peer(pub IpAddr);
+
+/// Where a request comes from, proxies seen through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Origin {
+    pub ip: IpAddr,
+    /// Whether that is on the operator's own networks.
+    pub internal: bool,
+}
+
+impl Origin {
+    /// The nearest address that is no proxy of ours. What a proxy did not add itself could be
+    /// anybody's invention, so the list is read from its end.
+    pub fn of(peer: IpAddr, headers: &HeaderMap, network: &Network) -> Self {
+        let is_proxy = |ip: &IpAddr| network.trusted_proxies.iter().any(|net| net.contains(ip));
+        let mut ip = peer.to_canonical();
+        if is_proxy(&ip) {
+            let forwarded = headers.get_all("x-forwarded-for");
+            let hops: Vec<&str> = forwarded
+                .iter()
+                .filter_map(|value| value.to_str().ok())
+                .flat_map(|list| list.split(','))
+                .map(str::trim)
+                .collect();
+            for hop in hops.iter().rev() {
+                let Ok(hop) = hop.parse::<IpAddr>() else {
+                    break;
+                };
+                ip = hop.to_canonical();
+                if !is_proxy(&ip) {
+                    break;
+                }
+            }
+        }
+        Self {
+            ip,
+            internal: network.internal.iter().any(|net| net.contains(&ip)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn origin(peer: &str, forwarded: &[&str], proxies: &[&str]) -> Origin {
+        let mut headers = HeaderMap::new();
+        for value in forwarded {
+            headers.append("x-forwarded-for", value.parse().unwrap());
+        }
+        let network = Network {
+            trusted_proxies: proxies.iter().map(|net| net.parse().unwrap()).collect(),
+            ..Network::default()
+        };
+        Origin::of(peer.parse().unwrap(), &headers, &network)
+    }
+
+    #[test]
+    fn a_forwarded_address_counts_only_from_a_trusted_proxy() {
+        assert_eq!(
+            origin("203.0.113.9", &["10.0.0.1"], &[]).ip.to_string(),
+            "203.0.113.9"
+        );
+        assert!(!origin("203.0.113.9", &["10.0.0.1"], &[]).internal);
+        let seen = origin("10.0.0.2", &["203.0.113.9"], &["10.0.0.2/32"]);
+        assert_eq!(seen.ip.to_string(), "203.0.113.9");
+        assert!(!seen.internal);
+    }
+
+    #[test]
+    fn a_caller_cannot_put_a_better_address_in_front() {
+        let seen = origin("10.0.0.2", &["127.0.0.1, 203.0.113.9"], &["10.0.0.2/32"]);
+        assert_eq!(seen.ip.to_string(), "203.0.113.9");
+        let seen = origin(
+            "10.0.0.2",
+            &["127.0.0.1", "203.0.113.9, 10.0.0.3"],
+            &["10.0.0.2/31", "10.0.0.3/32"],
+        );
+        assert_eq!(seen.ip.to_string(), "203.0.113.9");
+    }
+
+    #[test]
+    fn rubbish_in_the_header_leaves_the_proxy_as_the_caller() {
+        let seen = origin("10.0.0.2", &["unknown"], &["10.0.0.2/32"]);
+        assert_eq!(seen.ip.to_string(), "10.0.0.2");
+    }
+
+    #[test]
+    fn a_mapped_address_is_the_address() {
+        assert!(origin("::ffff:127.0.0.1", &[], &[]).internal);
+    }
+}

@@ -1,0 +1,319 @@
+//! The tokens that this server signs: room keys, identity tokens and invites.
+//!
+//! Each kind has a signing key of its own, so a token of one kind cannot pass as another even
+//! if its claims say so. All are HS256 and nothing else.
+
+use super::secrets::Secrets;
+use crate::{
+    clock::Now,
+    store::{identities::IdentityRow, invites::InviteRow, keys::KeyRow},
+};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+/// What an invite code begins with.
+pub const INVITE_PREFIX: &str = "inv_";
+/// Longer tokens are not looked at.
+const MAX_TOKEN_BYTES: usize = 8192;
+
+/// The kinds of token this server signs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    RoomKey,
+    Identity,
+    Invite,
+}
+
+impl Kind {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::RoomKey => "room_key",
+            Self::Identity => "agent_identity",
+            Self::Invite => "invite",
+        }
+    }
+
+    /// What a token says it is. Good for choosing how to check it, and for nothing else.
+    pub fn claimed_by(token: &str) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Claimed {
+            kind: Option<String>,
+        }
+        if token.len() > MAX_TOKEN_BYTES {
+            return None;
+        }
+        let middle = token.split('.').nth(1)?;
+        let claims = URL_SAFE_NO_PAD.decode(middle).ok()?;
+        let kind = serde_json::from_slice::<Claimed>(&claims).ok()?.kind?;
+        [Self::RoomKey, Self::Identity, Self::Invite]
+            .into_iter()
+            .find(|k| k.as_str() == kind)
+    }
+}
+
+/// Why a token was not accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// Forged, or no token of this kind at all.
+    Forged,
+    /// Ours, but its time is over.
+    Expired,
+}
+
+/// What a room key says. It is checked; whether it was revoked, the store knows.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RoomKeyClaims {
+    kind: String,
+    pub jti: String,
+    pub room_id: String,
+    pub user_id: String,
+    pub scope: String,
+    iat: i64,
+    pub exp: i64,
+}
+
+/// What an identity token says.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct IdentityClaims {
+    kind: String,
+    pub jti: String,
+    pub user_id: String,
+    iat: i64,
+    pub exp: i64,
+}
+
+/// What an invite says.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct InviteClaims {
+    kind: String,
+    pub jti: String,
+    pub room_id: String,
+    pub created_by: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub display_name: Option<String>,
+    pub max_uses: i64,
+    iat: i64,
+    pub exp: i64,
+}
+
+trait Claims: Serialize + DeserializeOwned {
+    const KIND: Kind;
+    fn kind(&self) -> &str;
+    fn exp(&self) -> i64;
+}
+
+macro_rules! claims {
+    ($($name:ident = $kind:ident),+) => {
+        $(impl Claims for $name {
+            const KIND: Kind = Kind::$kind;
+            fn kind(&self) -> &str { &self.kind }
+            fn exp(&self) -> i64 { self.exp }
+        })+
+    };
+}
+claims!(
+    RoomKeyClaims = RoomKey,
+    IdentityClaims = Identity,
+    InviteClaims = Invite
+);
+
+struct KeyPair {
+    sign: EncodingKey,
+    check: DecodingKey,
+}
+
+/// Signs and checks this server's tokens.
+pub struct Tokens {
+    room_key: KeyPair,
+    identity: KeyPair,
+    invite: KeyPair,
+    header: Header,
+    validation: Validation,
+}
+
+impl Tokens {
+    pub fn new(secrets: &Secrets) -> Self {
+        let pair = |kind: Kind| {
+            let key = secrets.derive(&format!("token:{}", kind.as_str()));
+            KeyPair {
+                sign: EncodingKey::from_secret(&key),
+                check: DecodingKey::from_secret(&key),
+            }
+        };
+        let mut validation = Validation::new(Algorithm::HS256);
+        // The end of a token's life is checked here, so that an expired token of ours can be
+        // told from a forged one.
+        validation.validate_exp = false;
+        validation.validate_aud = false;
+        validation.required_spec_claims.clear();
+        Self {
+            room_key: pair(Kind::RoomKey),
+            identity: pair(Kind::Identity),
+            invite: pair(Kind::Invite),
+            header: Header::new(Algorithm::HS256),
+            validation,
+        }
+    }
+
+    /// The token of this row: the same row gives the same token.
+    pub fn room_key(&self, row: &KeyRow) -> String {
+        self.sign(&RoomKeyClaims {
+            kind: Kind::RoomKey.as_str().to_owned(),
+            jti: row.jti.clone(),
+            room_id: row.room_id.clone(),
+            user_id: row.user_id.clone(),
+            scope: row.scope.clone(),
+            iat: row.issued_at,
+            exp: row.expires_at,
+        })
+    }
+
+    /// The token of this row.
+    pub fn identity(&self, row: &IdentityRow) -> String {
+        self.sign(&IdentityClaims {
+            kind: Kind::Identity.as_str().to_owned(),
+            jti: row.jti.clone(),
+            user_id: row.user_id.clone(),
+            iat: row.issued_at,
+            exp: row.expires_at,
+        })
+    }
+
+    /// The code of this row, with its prefix.
+    pub fn invite(&self, row: &InviteRow) -> String {
+        let token = self.sign(&InviteClaims {
+            kind: Kind::Invite.as_str().to_owned(),
+            jti: row.jti.clone(),
+            room_id: row.room_id.clone(),
+            created_by: row.created_by.clone(),
+            display_name: row.display_name.clone(),
+            max_uses: row.max_uses,
+            iat: row.issued_at,
+            exp: row.expires_at,
+        });
+        format!("{INVITE_PREFIX}{token}")
+    }
+
+    pub fn check_room_key(&self, token: &str, now: Now) -> Result<RoomKeyClaims, Refused> {
+        self.check(token, now)
+    }
+
+    pub fn check_identity(&self, token: &str, now: Now) -> Result<IdentityClaims, Refused> {
+        self.check(token, now)
+    }
+
+    pub fn check_invite(&self, code: &str, now: Now) -> Result<InviteClaims, Refused> {
+        self.check(
+            code.strip_prefix(INVITE_PREFIX).ok_or(Refused::Forged)?,
+            now,
+        )
+    }
+
+    fn pair(&self, kind: Kind) -> &KeyPair {
+        match kind {
+            Kind::RoomKey => &self.room_key,
+            Kind::Identity => &self.identity,
+            Kind::Invite => &self.invite,
+        }
+    }
+
+    fn sign<C: Claims>(&self, claims: &C) -> String {
+        jsonwebtoken::encode(&self.header, claims, &self.pair(C::KIND).sign)
+            .unwrap_or_else(|_| unreachable!("plain claims under HMAC always sign"))
+    }
+
+    fn check<C: Claims>(&self, token: &str, now: Now) -> Result<C, Refused> {
+        if token.len() > MAX_TOKEN_BYTES {
+            return Err(Refused::Forged);
+        }
+        let claims = jsonwebtoken::decode::<C>(token, &self.pair(C::KIND).check, &self.validation)
+            .map_err(|_| Refused::Forged)?
+            .claims;
+        if claims.kind() != C::KIND.as_str() {
+            return Err(Refused::Forged);
+        }
+        if claims.exp() <= now.seconds() {
+            return Err(Refused::Expired);
+        }
+        Ok(claims)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens() -> Tokens {
+        let dir = tempfile::tempdir().unwrap();
+        Tokens::new(&Secrets::open(dir.path()).unwrap())
+    }
+
+    fn identity() -> IdentityRow {
+        IdentityRow {
+            jti: "j1".into(),
+            user_id: "ext_a".into(),
+            lineage: None,
+            issued_at: 100,
+            expires_at: 200,
+            revoked: false,
+        }
+    }
+
+    #[test]
+    fn a_token_of_one_kind_is_refused_as_another() {
+        let tokens = tokens();
+        let identity = tokens.identity(&identity());
+        assert!(tokens.check_identity(&identity, Now(150_000)).is_ok());
+        assert_eq!(
+            tokens.check_room_key(&identity, Now(150_000)).unwrap_err(),
+            Refused::Forged
+        );
+        let as_invite = format!("{INVITE_PREFIX}{identity}");
+        assert_eq!(
+            tokens.check_invite(&as_invite, Now(150_000)).unwrap_err(),
+            Refused::Forged
+        );
+    }
+
+    #[test]
+    fn an_expired_token_is_told_from_a_forged_one() {
+        let tokens = tokens();
+        let token = tokens.identity(&identity());
+        assert_eq!(
+            tokens.check_identity(&token, Now(200_000)).unwrap_err(),
+            Refused::Expired
+        );
+        let forged = format!("{}x", &token[..token.len() - 1]);
+        assert_eq!(
+            tokens.check_identity(&forged, Now(150_000)).unwrap_err(),
+            Refused::Forged
+        );
+    }
+
+    #[test]
+    fn no_other_algorithm_is_accepted() {
+        let tokens = tokens();
+        let none = URL_SAFE_NO_PAD.encode(r#"{"alg":"none","typ":"JWT"}"#);
+        let claims = URL_SAFE_NO_PAD.encode(
+            r#"{"kind":"agent_identity","jti":"j1","user_id":"ext_a","iat":1,"exp":9999999999}"#,
+        );
+        for token in [
+            format!("{none}.{claims}."),
+            format!("{none}.{claims}.x"),
+            "..".into(),
+            String::new(),
+        ] {
+            assert_eq!(
+                tokens.check_identity(&token, Now(0)).unwrap_err(),
+                Refused::Forged
+            );
+        }
+    }
+
+    #[test]
+    fn the_same_row_gives_the_same_token() {
+        let tokens = tokens();
+        assert_eq!(tokens.identity(&identity()), tokens.identity(&identity()));
+    }
+}

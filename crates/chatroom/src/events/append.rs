@@ -1,0 +1,109 @@
+//! Writing to a room's log inside a transaction.
+
+use super::{frame, hub::Commit};
+use crate::{
+    clock::Now,
+    error::Result,
+    services::wire,
+    store::{Tx, messages::MessageRow, posting::NewMessage, rooms::RoomRow},
+};
+use bytes::BytesMut;
+use protocol::{Cursor, EventKind, MessageType, SYSTEM_USER, Via};
+use serde::Serialize;
+
+/// What a transaction adds to a room's log. The room must be locked in that transaction.
+pub struct Appender {
+    room: RoomRow,
+    from: Cursor,
+    head: Cursor,
+    frames: BytesMut,
+}
+
+impl Appender {
+    pub fn new(room: RoomRow) -> Self {
+        let head = room.head();
+        Self {
+            room,
+            from: head,
+            head,
+            frames: BytesMut::new(),
+        }
+    }
+
+    /// Adds a message of the server's own.
+    pub async fn system_message(&mut self, tx: &mut Tx, content: String, now: Now) -> Result<()> {
+        let message = NewMessage {
+            room_id: self.room.room_id.clone(),
+            seq: self.head.seq + 1,
+            sender_user_id: SYSTEM_USER.to_owned(),
+            sender_user_name: None,
+            via: Via::System.as_str(),
+            r#type: MessageType::System.as_str(),
+            content,
+            reply_to_seq: None,
+            reply_chain_depth: 0,
+            created_at: now.seconds(),
+            client_key: None,
+        };
+        tx.insert_messages(std::slice::from_ref(&message)).await?;
+        self.head = Cursor::at(message.seq);
+        frame::message_frame(
+            &mut self.frames,
+            &wire::new_message(&message, self.room.rules_version),
+        );
+        Ok(())
+    }
+
+    /// Adds an event that has no seq of its own.
+    pub async fn event(
+        &mut self,
+        tx: &mut Tx,
+        kind: EventKind,
+        data: &impl Serialize,
+    ) -> Result<()> {
+        let text = crate::store::posting::json(data);
+        self.head.sub += 1;
+        tx.insert_event(&self.room.room_id, self.head, kind.as_str(), None, &text)
+            .await?;
+        frame::raw_event(&mut self.frames, self.head, kind.as_str(), &text);
+        Ok(())
+    }
+
+    /// Adds an edit. The log keeps which message it is about and not its text, so that a text
+    /// that is deleted later cannot be read from the log.
+    pub async fn edited(&mut self, tx: &mut Tx, message: MessageRow) -> Result<()> {
+        self.head.sub += 1;
+        let kind = EventKind::MessageEdited;
+        tx.insert_event(
+            &self.room.room_id,
+            self.head,
+            kind.as_str(),
+            Some(message.seq),
+            "",
+        )
+        .await?;
+        frame::event(
+            &mut self.frames,
+            self.head,
+            kind,
+            &wire::message(message, self.room.rules_version),
+        );
+        Ok(())
+    }
+
+    /// The rules have a new version, which messages tell from now on.
+    pub fn set_rules_version(&mut self, version: i64) {
+        self.room.rules_version = version;
+    }
+
+    /// Moves the room on, and gives what to publish once the transaction is committed.
+    pub async fn finish(self, tx: &mut Tx) -> Result<Commit> {
+        tx.set_head(&self.room.room_id, self.head).await?;
+        Ok(Commit {
+            room_id: self.room.room_id,
+            from: self.from,
+            head: self.head,
+            frames: self.frames.freeze(),
+        })
+    }
+}

@@ -1,0 +1,184 @@
+//! Several nodes on one database: what one commits wakes the readers on the others.
+//!
+//! The bus carries places, never messages: a node that hears of a new place reads the log. A
+//! message lost on the bus is made up for by a look at the heads of the rooms that are read here.
+
+use super::hub::Hub;
+use crate::store::Db;
+use futures_util::StreamExt;
+use protocol::Cursor;
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+use tokio::{sync::mpsc, time::MissedTickBehavior};
+
+const SUBJECT: &str = "sc-chatroom.rooms";
+const QUEUE: usize = 4096;
+const PRESENCE_EVERY: Duration = Duration::from_secs(2);
+const PRESENCE_LASTS: Duration = Duration::from_secs(10);
+
+/// Why there is no bus.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot reach the bus: {0}")]
+pub struct BusError(#[from] async_nats::ConnectError);
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Note {
+    node: String,
+    #[serde(flatten)]
+    what: What,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+enum What {
+    Commit { room: String, seq: i64, sub: i64 },
+    Recheck { room: String },
+    Presence { rooms: Vec<(String, Vec<String>)> },
+}
+
+/// This node's end of the bus.
+pub struct Bus {
+    outbox: mpsc::Sender<What>,
+    elsewhere: Arc<Elsewhere>,
+}
+
+/// Who reads what on other nodes.
+type Elsewhere = Mutex<HashMap<String, (Instant, HashMap<String, Vec<String>>)>>;
+
+impl Bus {
+    /// Connects, and keeps this node and the others in step.
+    pub async fn connect(url: &str, node: String, hub: Arc<Hub>, db: Db) -> Result<Self, BusError> {
+        let client = async_nats::connect(url).await?;
+        let (outbox, inbox) = mpsc::channel(QUEUE);
+        let elsewhere = Arc::new(Elsewhere::default());
+        tokio::spawn(send(client.clone(), node.clone(), inbox));
+        tokio::spawn(receive(client, node, hub.clone(), elsewhere.clone()));
+        tokio::spawn(tell_presence(outbox.clone(), hub.clone()));
+        tokio::spawn(look_for_missed(hub, db));
+        Ok(Self { outbox, elsewhere })
+    }
+
+    /// Tells other nodes of a commit.
+    pub fn committed(&self, room: &str, head: Cursor) {
+        // A full queue means the bus is away; the others look for what they missed.
+        let _ = self.outbox.try_send(What::Commit {
+            room: room.to_owned(),
+            seq: head.seq,
+            sub: head.sub,
+        });
+    }
+
+    /// Tells other nodes that the room's readers must prove anew that they may read.
+    pub fn recheck(&self, room: &str) {
+        let _ = self.outbox.try_send(What::Recheck {
+            room: room.to_owned(),
+        });
+    }
+
+    /// Who reads the room on other nodes.
+    pub fn present(&self, room: &str) -> Vec<String> {
+        let mut elsewhere = self
+            .elsewhere
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        elsewhere.retain(|_, (heard, _)| heard.elapsed() < PRESENCE_LASTS);
+        elsewhere
+            .values()
+            .filter_map(|(_, rooms)| rooms.get(room))
+            .flatten()
+            .cloned()
+            .collect()
+    }
+}
+
+async fn send(client: async_nats::Client, node: String, mut inbox: mpsc::Receiver<What>) {
+    while let Some(what) = inbox.recv().await {
+        let note = Note {
+            node: node.clone(),
+            what,
+        };
+        let Ok(payload) = serde_json::to_vec(&note) else {
+            continue;
+        };
+        if let Err(error) = client.publish(SUBJECT, payload.into()).await {
+            tracing::warn!(%error, "the bus takes no messages; other nodes find out by looking");
+        }
+    }
+}
+
+async fn receive(
+    client: async_nats::Client,
+    node: String,
+    hub: Arc<Hub>,
+    elsewhere: Arc<Elsewhere>,
+) {
+    let mut notes = match client.subscribe(SUBJECT).await {
+        Ok(notes) => notes,
+        Err(error) => {
+            tracing::error!(%error, "cannot listen to the bus; this node looks for what it missed");
+            return;
+        }
+    };
+    while let Some(message) = notes.next().await {
+        let Ok(note) = serde_json::from_slice::<Note>(&message.payload) else {
+            tracing::warn!("a message on the bus is not from a node of ours");
+            continue;
+        };
+        if note.node == node {
+            continue;
+        }
+        match note.what {
+            What::Commit { room, seq, sub } => hub.wake(&room, Cursor { seq, sub }),
+            What::Recheck { room } => hub.recheck(&room),
+            What::Presence { rooms } => {
+                let mut elsewhere = elsewhere
+                    .lock()
+                    .unwrap_or_else(|poisoned| poisoned.into_inner());
+                elsewhere.insert(note.node, (Instant::now(), rooms.into_iter().collect()));
+            }
+        }
+    }
+}
+
+async fn tell_presence(outbox: mpsc::Sender<What>, hub: Arc<Hub>) {
+    let mut ticks = ticks(PRESENCE_EVERY);
+    loop {
+        ticks.tick().await;
+        if outbox
+            .send(What::Presence {
+                rooms: hub.presence(),
+            })
+            .await
+            .is_err()
+        {
+            return;
+        }
+    }
+}
+
+/// Wakes readers of rooms that have moved on, whether the bus said so or not.
+async fn look_for_missed(hub: Arc<Hub>, db: Db) {
+    let mut ticks = ticks(Duration::from_secs(5));
+    loop {
+        ticks.tick().await;
+        let rooms: Vec<String> = hub.presence().into_iter().map(|(room, _)| room).collect();
+        let Ok(mut conn) = db.read().await else {
+            continue;
+        };
+        for room in rooms {
+            if let Ok(Some(row)) = conn.room(&room).await {
+                hub.wake(&room, row.head());
+            }
+        }
+    }
+}
+
+fn ticks(every: Duration) -> tokio::time::Interval {
+    let mut ticks = tokio::time::interval(every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}

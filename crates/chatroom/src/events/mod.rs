@@ -1,0 +1,17 @@
+//! A room's events: written to its log inside a transaction, then published to its readers.
+//!
+//! The log in the store is the truth. What is published only wakes readers and saves them a
+//! read: whoever has missed anything reads the log.
+
+mod append;
+mod bus;
+mod frame;
+mod hub;
+mod replay;
+mod stream;
+
+pub use append::Appender;
+pub use bus::{Bus, BusError};
+pub use frame::message_frame;
+pub use hub::{Commit, ConnectionCut, Hub};
+pub use stream::{Reader, Settings as StreamSettings, open};

@@ -1,0 +1,114 @@
+//! Reading a room's log back into frames.
+
+use super::frame;
+use crate::{
+    error::Result,
+    services::wire,
+    store::{Conn, messages::Page, rooms::RoomRow},
+};
+use bytes::{Bytes, BytesMut};
+use protocol::{Cursor, EventKind, Resync, RoomId};
+
+/// Rows of the log that are read at once.
+const PAGE: i64 = 200;
+
+/// Where a reader begins.
+pub enum Start {
+    /// The log holds everything after its cursor.
+    Resume(Cursor),
+    /// It does not: the reader is told to read the room anew, and goes on from there.
+    Resync(Bytes, Cursor),
+}
+
+/// Whether a reader can resume from its cursor.
+pub fn start(room: &RoomRow, cursor: Cursor, replay_limit: i64) -> Start {
+    let head = room.head();
+    let reason = if cursor > head {
+        Some("the cursor is ahead of the room")
+    } else if cursor < room.pruned_to() {
+        Some("the cursor is older than the events that are kept")
+    } else if head.seq - cursor.seq > replay_limit {
+        Some("the cursor is too many messages behind")
+    } else {
+        None
+    };
+    let (Some(reason), Ok(room_id)) = (reason, room.room_id.parse::<RoomId>()) else {
+        return Start::Resume(cursor);
+    };
+    let mut buffer = BytesMut::new();
+    let resync = Resync {
+        room_id,
+        reason: reason.to_owned(),
+        latest_seq: head.seq,
+    };
+    frame::event(&mut buffer, head, EventKind::Resync, &resync);
+    Start::Resync(buffer.freeze(), head)
+}
+
+/// The next page of the log after the cursor, and where it ends; nothing where the log ends there.
+pub async fn page(conn: &mut Conn, room: &str, after: Cursor) -> Result<Option<(Bytes, Cursor)>> {
+    let Some(row) = conn.room(room).await? else {
+        return Ok(None);
+    };
+    let head = row.head();
+    if after >= head {
+        return Ok(None);
+    }
+    let messages = conn
+        .messages(
+            room,
+            &Page {
+                since: after.seq,
+                limit: PAGE,
+                ..Page::default()
+            },
+        )
+        .await?;
+    // Events after the page's last message belong to the next page, unless this is the last.
+    let full = i64::try_from(messages.len()).is_ok_and(|n| n >= PAGE);
+    let upto = match messages.last() {
+        Some(last) if full => Cursor::at(last.seq),
+        _ => head,
+    };
+    let events = conn.events_between(room, after, upto, PAGE).await?;
+    let upto = match events.last() {
+        Some(last) if i64::try_from(events.len()).is_ok_and(|n| n >= PAGE) => last.cursor(),
+        _ => upto,
+    };
+
+    let mut buffer = BytesMut::new();
+    let mut events = events.into_iter().peekable();
+    for message in messages.into_iter().filter(|m| m.seq <= upto.seq) {
+        while let Some(event) = events.next_if(|event| event.cursor() < Cursor::at(message.seq)) {
+            side_event(conn, room, &row, &mut buffer, event).await?;
+        }
+        frame::message_frame(&mut buffer, &wire::message(message, row.rules_version));
+    }
+    for event in events {
+        side_event(conn, room, &row, &mut buffer, event).await?;
+    }
+    Ok(Some((buffer.freeze(), upto)))
+}
+
+async fn side_event(
+    conn: &mut Conn,
+    room: &str,
+    row: &RoomRow,
+    buffer: &mut BytesMut,
+    event: crate::store::log::EventRow,
+) -> Result<()> {
+    match event.about {
+        None => frame::raw_event(buffer, event.cursor(), &event.kind, &event.data),
+        Some(seq) => {
+            if let Some(message) = conn.message(room, seq).await? {
+                frame::event(
+                    buffer,
+                    event.cursor(),
+                    EventKind::MessageEdited,
+                    &wire::message(message, row.rules_version),
+                );
+            }
+        }
+    }
+    Ok(())
+}

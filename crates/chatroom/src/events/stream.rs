@@ -1,0 +1,173 @@
+//! One reader's stream: the log up to now, then what is published, with signs of life.
+
+use super::{
+    frame,
+    hub::{ConnectionCut, Hub, Look, Subscription},
+    replay::{self, Start},
+};
+use crate::{
+    clock::Now,
+    error::{Error, Result},
+    store::Db,
+};
+use bytes::{Bytes, BytesMut};
+use futures_util::{Stream, stream};
+use protocol::Cursor;
+use std::{convert::Infallible, pin::Pin, sync::Arc, time::Duration};
+
+/// Who reads, and by what right.
+#[derive(Debug, Clone)]
+pub struct Reader {
+    pub room_id: String,
+    pub user_id: String,
+    /// The room key, where it is one.
+    pub jti: Option<String>,
+    /// When that key ends, in unix seconds.
+    pub expires_at: Option<i64>,
+}
+
+impl Reader {
+    /// Whether the reader may still read.
+    async fn still_allowed(&self, db: &Db) -> Result<bool> {
+        let mut conn = db.read().await?;
+        if let Some(jti) = &self.jti
+            && conn.key(jti).await?.is_none_or(|key| key.revoked)
+        {
+            return Ok(false);
+        }
+        Ok(conn.member(&self.room_id, &self.user_id).await?.is_some())
+    }
+
+    fn expired(&self) -> bool {
+        self.expires_at
+            .is_some_and(|end| end <= Now::get().seconds())
+    }
+}
+
+/// How streams behave.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    pub heartbeat: Duration,
+    pub replay_limit: i64,
+}
+
+struct State {
+    reader: Reader,
+    db: Db,
+    subscription: Subscription,
+    cursor: Cursor,
+    /// The log is read up to here before the channel is looked at.
+    log_until: Cursor,
+    /// Whether the stream has caught up once: from then on it keeps up or is cut off.
+    live: bool,
+    heartbeat: Duration,
+    /// Sent before anything else.
+    opening: Option<Bytes>,
+}
+
+/// Opens a stream for a reader, from its cursor or from now.
+pub async fn open(
+    hub: &Arc<Hub>,
+    db: &Db,
+    reader: Reader,
+    cursor: Option<Cursor>,
+    settings: Settings,
+    cut: ConnectionCut,
+) -> Result<impl Stream<Item = Result<Bytes, Infallible>> + Send + use<>> {
+    // Subscribed before the room is read, so that no commit falls between the two.
+    let subscription = hub.subscribe(&reader.room_id, &reader.user_id, cut);
+    let room = db
+        .read()
+        .await?
+        .room(&reader.room_id)
+        .await?
+        .ok_or_else(Error::room_not_found)?;
+    let mut opening = BytesMut::new();
+    let cursor = match cursor.map(|cursor| replay::start(&room, cursor, settings.replay_limit)) {
+        None => {
+            frame::position(&mut opening, room.head());
+            room.head()
+        }
+        Some(Start::Resume(cursor)) => {
+            frame::position(&mut opening, cursor);
+            cursor
+        }
+        Some(Start::Resync(frames, head)) => {
+            opening.extend_from_slice(&frames);
+            head
+        }
+    };
+    let state = State {
+        reader,
+        db: db.clone(),
+        subscription,
+        cursor,
+        log_until: room.head(),
+        live: false,
+        heartbeat: settings.heartbeat,
+        opening: Some(opening.freeze()),
+    };
+    Ok(stream::unfold(state, |mut state| async move {
+        let frames = state.next().await?;
+        Some((Ok(frames), state))
+    }))
+}
+
+impl State {
+    /// The next bytes, or nothing once the stream is to end.
+    async fn next(&mut self) -> Option<Bytes> {
+        if let Some(opening) = self.opening.take() {
+            return Some(opening);
+        }
+        loop {
+            if self.subscription.must_recheck() && !self.recheck().await {
+                return None;
+            }
+            if self.cursor < self.log_until {
+                return self.read_log().await;
+            }
+            match self.subscription.look(self.cursor) {
+                Look::Frames(frames, head) => {
+                    self.keep_up();
+                    self.cursor = head;
+                    return Some(frames);
+                }
+                Look::CutOff if self.live => return None,
+                Look::ReadLog | Look::CutOff => return self.read_log().await,
+                Look::UpToDate => self.keep_up(),
+            }
+            tokio::select! {
+                biased;
+                open = self.subscription.woken() => if !open { return None },
+                () = tokio::time::sleep(self.heartbeat) => {
+                    return (!self.reader.expired()).then_some(Bytes::from_static(frame::HEARTBEAT));
+                }
+            }
+        }
+    }
+
+    fn keep_up(&mut self) {
+        if !self.live {
+            self.live = true;
+            self.subscription.live();
+        }
+    }
+
+    // Both are rare, and their futures large: boxed, they cost an idle stream nothing.
+
+    fn read_log(&mut self) -> Pin<Box<dyn Future<Output = Option<Bytes>> + Send + '_>> {
+        Box::pin(async {
+            let mut conn = self.db.read().await.ok()?;
+            let page = replay::page(&mut conn, &self.reader.room_id, self.cursor)
+                .await
+                .ok()?;
+            let (frames, head) = page?;
+            self.cursor = head;
+            Some(frames)
+        })
+    }
+
+    fn recheck(&mut self) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
+        Box::pin(async { self.reader.still_allowed(&self.db).await.unwrap_or(false) })
+    }
+}

@@ -1,0 +1,235 @@
+//! `sc-chatroom`: keeps rooms where people and agents work together.
+
+use chatroom::{
+    auth::TokenType,
+    config::{Config, LogFormat},
+    operate::{backup, users},
+    serve::serve,
+};
+use clap::{Args, Parser, Subcommand};
+use std::{
+    error::Error,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
+use tracing_subscriber::EnvFilter;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Keeps rooms where people and agents work together.
+///
+/// Without a command it serves with its defaults. Every setting can be given in a TOML file
+/// (--config) or as an environment variable: SC_CHATROOM__ and the path in capitals, joined by
+/// two underscores, e.g. SC_CHATROOM__LIMITS__AGENT_COOLDOWN_SECONDS=0.
+#[derive(Parser)]
+#[command(name = "sc-chatroom", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve rooms over HTTP until SIGTERM or Ctrl-C.
+    Serve(Serve),
+    /// Print a user token, signed with this server's own key.
+    Token(Token),
+    /// Let people in.
+    #[command(subcommand)]
+    User(User),
+    /// Copy the rooms and the keys into one file, while the server runs.
+    Backup {
+        /// The file to write; it must not exist.
+        file: PathBuf,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Unpack a backup into a new data folder.
+    Restore {
+        /// The file that `backup` wrote.
+        file: PathBuf,
+        /// The new data folder.
+        #[arg(long)]
+        data: PathBuf,
+    },
+}
+
+#[derive(Args, Default)]
+struct Place {
+    /// The folder for the database and the keys [default: ./data].
+    #[arg(long)]
+    data: Option<PathBuf>,
+    /// A TOML file with settings.
+    #[arg(long)]
+    config: Option<PathBuf>,
+}
+
+#[derive(Args, Default)]
+struct Serve {
+    #[command(flatten)]
+    place: Place,
+    /// The address to listen on [default: 127.0.0.1:8080].
+    #[arg(long)]
+    listen: Option<SocketAddr>,
+    /// Keep the rooms in PostgreSQL: postgres://user:password@host/database.
+    #[arg(long)]
+    database_url: Option<String>,
+    /// Keep several nodes in step: nats://host:port.
+    #[arg(long)]
+    bus: Option<String>,
+    /// What links begin with, e.g. https://rooms.example.org.
+    #[arg(long)]
+    public_url: Option<String>,
+}
+
+#[derive(Args)]
+struct Token {
+    #[command(flatten)]
+    place: Place,
+    /// The user's id.
+    #[arg(long)]
+    user: String,
+    /// The user's name, as rooms show it.
+    #[arg(long)]
+    name: Option<String>,
+    /// What the token is for.
+    #[arg(long, value_enum, default_value = "container")]
+    r#type: TokenType,
+    /// How long it lasts, e.g. 15m, 1h, 30d.
+    #[arg(long, default_value = "1h", value_parser = humantime::parse_duration)]
+    ttl: Duration,
+}
+
+#[derive(Subcommand)]
+enum User {
+    /// Print a link with which a person signs in. The same name is the same person.
+    Add {
+        /// The person's name.
+        name: String,
+        #[command(flatten)]
+        place: Place,
+        /// How long the link works, e.g. 15m, 1h.
+        #[arg(long, default_value = "1h", value_parser = humantime::parse_duration)]
+        ttl: Duration,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse()
+        .command
+        .unwrap_or(Command::Serve(Serve::default())))
+    {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("sc-chatroom: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<(), Box<dyn Error>> {
+    match command {
+        Command::Serve(options) => start(options),
+        Command::Token(options) => {
+            let config = load(&options.place)?;
+            let name = options.name.as_deref();
+            println!(
+                "{}",
+                users::token(
+                    &config.keys_dir(),
+                    &options.user,
+                    name,
+                    options.r#type,
+                    options.ttl
+                )?
+            );
+            Ok(())
+        }
+        Command::User(User::Add { name, place, ttl }) => {
+            let config = load(&place)?;
+            let id = users::id_for(&name)?;
+            let token = users::token(&config.keys_dir(), &id, Some(&name), TokenType::Access, ttl)?;
+            let url = config
+                .public_url
+                .unwrap_or_else(|| format!("http://{}", config.listen));
+            println!("{}/view#user_jwt={token}", url.trim_end_matches('/'));
+            eprintln!(
+                "{name} signs in as {id} with this link; it works for {}.",
+                humantime::format_duration(ttl)
+            );
+            Ok(())
+        }
+        Command::Backup { file, place } => {
+            let config = load(&place)?;
+            if config.database_url.is_some() {
+                return Err(backup::BackupError::Postgres(config.keys_dir()).into());
+            }
+            block_on(backup::backup(
+                &config.sqlite_file(),
+                &config.keys_dir(),
+                &file,
+            ))??;
+            eprintln!(
+                "Wrote {}. It holds the keys: keep it as safe as the server.",
+                file.display()
+            );
+            Ok(())
+        }
+        Command::Restore { file, data } => {
+            block_on(backup::restore(&file, &data))??;
+            eprintln!(
+                "Restored. Start it with: sc-chatroom serve --data {}",
+                data.display()
+            );
+            Ok(())
+        }
+    }
+}
+
+fn start(options: Serve) -> Result<(), Box<dyn Error>> {
+    let mut config = load(&options.place)?;
+    config.listen = options.listen.unwrap_or(config.listen);
+    config.database_url = options.database_url.or(config.database_url);
+    config.bus = options.bus.or(config.bus);
+    config.public_url = options.public_url.or(config.public_url);
+    log_to_stderr(&config)?;
+    let public_url = config.public_url.clone();
+    block_on(serve(config, move |address| {
+        let url = public_url.unwrap_or_else(|| format!("http://{address}"));
+        println!("Open {}/", url.trim_end_matches('/'));
+    }))??;
+    Ok(())
+}
+
+fn load(place: &Place) -> Result<Config, Box<dyn Error>> {
+    let env = std::env::vars_os()
+        .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
+    let mut config = Config::load(place.config.as_deref().map(Path::new), env)?;
+    config.data = place.data.clone().unwrap_or(config.data);
+    Ok(config)
+}
+
+fn log_to_stderr(config: &Config) -> Result<(), Box<dyn Error>> {
+    let filter = EnvFilter::try_new(&config.log.level)
+        .map_err(|error| format!("log.level does not fit: {error}"))?;
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    match config.log.format {
+        LogFormat::Json => lines.json().init(),
+        LogFormat::Text => lines
+            .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+            .init(),
+    }
+    Ok(())
+}
+
+fn block_on<F: Future>(future: F) -> std::io::Result<F::Output> {
+    Ok(tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?
+        .block_on(future))
+}

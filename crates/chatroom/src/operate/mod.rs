@@ -1,0 +1,4 @@
+//! What operators run beside the server.
+
+pub mod backup;
+pub mod users;

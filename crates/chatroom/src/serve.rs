@@ -1,0 +1,319 @@
+//! Running the server: from settings to an open port, and back down in good order.
+
+use crate::{
+    api,
+    app::{App, Parts},
+    auth::{
+        network::Peer,
+        secrets::{Secrets, SecretsError},
+        tokens::Tokens,
+        user::{UserKeys, UserKeysError},
+    },
+    clock::Now,
+    config::Config,
+    docs::Docs,
+    events::{Bus, BusError, ConnectionCut, Hub},
+    metrics::Metrics,
+    services::{posting::Writer, visitors::Visitors},
+    store::{Db, DbError, migrate},
+};
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    server::graceful::{GracefulShutdown, Watcher},
+    service::TowerToHyperService,
+};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use tokio::{
+    net::{TcpListener, TcpSocket, TcpStream},
+    signal::unix::{SignalKind, signal},
+    task::JoinHandle,
+};
+use tower::ServiceExt;
+
+/// How long a client may take to send a request's head.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
+const BACKLOG: u32 = 4096;
+const SWEEP_EVERY: Duration = Duration::from_secs(60);
+const JWKS_EVERY: Duration = Duration::from_secs(600);
+
+/// Why the server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error("cannot make the data folder {0}: {1}")]
+    DataDir(String, io::Error),
+    #[error(transparent)]
+    Secrets(#[from] SecretsError),
+    #[error(transparent)]
+    UserKeys(#[from] UserKeysError),
+    #[error("cannot open the database: {0}")]
+    Database(#[from] DbError),
+    #[error("cannot bring the database up to date: {0}")]
+    Migrate(#[from] sqlx::migrate::MigrateError),
+    #[error(
+        "the database was written with another master key; point auth.keys_dir to the keys it was written with"
+    )]
+    OtherKeys,
+    #[error("cannot listen on {0}: {1}")]
+    Listen(SocketAddr, io::Error),
+    #[error("cannot read the JWKS from {0}: {1}")]
+    Jwks(String, reqwest::Error),
+    #[error(transparent)]
+    Bus(#[from] BusError),
+    #[error("cannot wait for signals: {0}")]
+    Signals(io::Error),
+}
+
+/// Runs the server until it is told to stop. `opened` is called once it serves.
+pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<(), ServeError> {
+    // Each stream is an open file.
+    if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
+        tracing::warn!(%error, "cannot raise the limit on open files");
+    }
+    std::fs::create_dir_all(&config.data)
+        .map_err(|error| ServeError::DataDir(config.data.display().to_string(), error))?;
+    let secrets = Secrets::open(&config.keys_dir())?;
+    let users = UserKeys::open(&config.auth, &config.keys_dir())?;
+    let db = open_database(&config).await?;
+    check_keys(&db, &secrets).await?;
+    let listener =
+        listen(config.listen).map_err(|error| ServeError::Listen(config.listen, error))?;
+    let address = listener
+        .local_addr()
+        .map_err(|error| ServeError::Listen(config.listen, error))?;
+
+    let node = secrets.random_code("node-", 8)?;
+    let hub = Arc::new(Hub::new(config.stream.buffer));
+    let bus = match &config.bus {
+        None => None,
+        Some(url) => Some(Arc::new(
+            Bus::connect(url, node.clone(), hub.clone(), db.clone()).await?,
+        )),
+    };
+    let metrics = Arc::new(Metrics::default());
+    let writer = Writer {
+        db: db.clone(),
+        hub: hub.clone(),
+        bus: bus.clone(),
+        limits: config.limits.clone(),
+        metrics: metrics.clone(),
+        node,
+    };
+    let (poster, writing) = writer.start();
+    let grace = Duration::from_secs(config.shutdown_seconds);
+    let public_url = config
+        .public_url
+        .clone()
+        .unwrap_or_else(|| format!("http://{address}"));
+    let app = App::new(Parts {
+        public_url: public_url.trim_end_matches('/').to_owned(),
+        tokens: Tokens::new(&secrets),
+        secrets,
+        users,
+        db: db.clone(),
+        hub: hub.clone(),
+        bus,
+        poster,
+        visitors: Visitors::default(),
+        metrics,
+        docs: Docs::default(),
+        config,
+    });
+    if let Some(url) = app.config.auth.jwks_url.clone() {
+        read_jwks(&app, &url).await?;
+        tokio::spawn(keep_jwks(app.clone(), url));
+    }
+    let sweeping = tokio::spawn(sweep(app.clone()));
+    let mut stop = Stop::new().map_err(ServeError::Signals)?;
+    let router = api::router(app);
+    tracing::info!(%address, engine = if db.is_sqlite() { "sqlite" } else { "postgres" }, "serving");
+    opened(address);
+
+    let graceful = GracefulShutdown::new();
+    accept(&listener, &router, &graceful, &mut stop).await;
+    tracing::info!("stopping: streams are closed, work in hand is finished");
+    drop(listener);
+    hub.close();
+    sweeping.abort();
+    if tokio::time::timeout(grace, graceful.shutdown())
+        .await
+        .is_err()
+    {
+        tracing::warn!(
+            seconds = grace.as_secs(),
+            "some requests took too long and were cut off"
+        );
+    }
+    drop(router);
+    finish(writing, grace, &db).await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+async fn open_database(config: &Config) -> Result<Db, ServeError> {
+    let db = match &config.database_url {
+        Some(url) => Db::open_postgres(url).await?,
+        None => Db::open_sqlite(&config.sqlite_file()).await?,
+    };
+    migrate::migrate(&db).await?;
+    Ok(db)
+}
+
+/// A node with another master key could read no secret and accept no token of the others.
+async fn check_keys(db: &Db, secrets: &Secrets) -> Result<(), ServeError> {
+    const NAME: &str = "master_key";
+    let mine = secrets.fingerprint();
+    let mut tx = db.begin().await?;
+    tx.set_meta_once(NAME, &mine).await?;
+    let stored = tx.meta(NAME).await?;
+    tx.commit().await?;
+    if stored.as_deref() == Some(mine.as_str()) {
+        Ok(())
+    } else {
+        Err(ServeError::OtherKeys)
+    }
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() {
+        TcpSocket::new_v4()
+    } else {
+        TcpSocket::new_v6()
+    }?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// Takes connections until it is time to stop.
+async fn accept(
+    listener: &TcpListener,
+    router: &Router,
+    graceful: &GracefulShutdown,
+    stop: &mut Stop,
+) {
+    loop {
+        tokio::select! {
+            () = stop.requested() => return,
+            accepted = listener.accept() => match accepted {
+                Ok((socket, peer)) => {
+                    tokio::spawn(connection(socket, peer, router.clone(), graceful.watcher()));
+                }
+                Err(error) => {
+                    // Out of files, most likely: others may close soon.
+                    tracing::warn!(%error, "cannot take a connection");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            },
+        }
+    }
+}
+
+async fn connection(socket: TcpStream, peer: SocketAddr, router: Router, watcher: Watcher) {
+    let _ = socket.set_nodelay(true);
+    let cut = ConnectionCut::default();
+    let marked = cut.clone();
+    let service = router.map_request(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        request.extensions_mut().insert(Peer(peer.ip()));
+        request.extensions_mut().insert(marked.clone());
+        request.map(axum::body::Body::new)
+    });
+    let serving = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(32 * 1024)
+        .serve_connection(TokioIo::new(socket), TowerToHyperService::new(service));
+    tokio::select! {
+        served = watcher.watch(serving) => {
+            if let Err(error) = served {
+                tracing::debug!(%error, "a connection broke");
+            }
+        }
+        () = cut.requested() => tracing::debug!("a reader fell behind and was cut off"),
+    }
+}
+
+/// Waits for the posts in hand, then closes the database.
+async fn finish(writing: JoinHandle<()>, grace: Duration, db: &Db) {
+    if tokio::time::timeout(grace, writing).await.is_err() {
+        tracing::warn!("some messages were not written");
+    }
+    db.close().await;
+}
+
+/// Forgets what is over: windows that have ended, old counts, events beyond those kept.
+async fn sweep(app: App) {
+    let mut ticks = tokio::time::interval(SWEEP_EVERY);
+    loop {
+        ticks.tick().await;
+        if let Err(error) = sweep_once(&app).await {
+            tracing::warn!(%error, "cannot tidy up; it is tried again in a minute");
+        }
+    }
+}
+
+async fn sweep_once(app: &App) -> Result<(), DbError> {
+    let now = Now::get();
+    let keep = app.config.stream.retain_events;
+    let rooms = app.db.read().await?.rooms_to_prune(keep).await?;
+    let mut tx = app.db.begin().await?;
+    tx.forget_windows(now.millis()).await?;
+    tx.forget_traffic(now.minutes() - 120).await?;
+    tx.commit().await?;
+    for (room,) in rooms {
+        let mut tx = app.db.begin().await?;
+        tx.lock_room(&room).await?;
+        tx.prune_events(&room, keep).await?;
+        tx.commit().await?;
+    }
+    Ok(())
+}
+
+async fn read_jwks(app: &App, url: &str) -> Result<(), ServeError> {
+    let failed = |error| ServeError::Jwks(url.to_owned(), error);
+    let client = reqwest::Client::builder()
+        .timeout(Duration::from_secs(10))
+        .build()
+        .map_err(failed)?;
+    let reply = client
+        .get(url)
+        .send()
+        .await
+        .and_then(reqwest::Response::error_for_status)
+        .map_err(failed)?;
+    let text = reply.text().await.map_err(failed)?;
+    app.users.replace_with_jwks(url, &text)?;
+    Ok(())
+}
+
+async fn keep_jwks(app: App, url: String) {
+    loop {
+        tokio::time::sleep(JWKS_EVERY).await;
+        if let Err(error) = read_jwks(&app, &url).await {
+            tracing::warn!(%error, "the keys from before stay in use");
+        }
+    }
+}
+
+/// The signals that end the server.
+struct Stop {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Stop {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn requested(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Who may enter a room, and as what.
+
+use crate::{
+    auth::{self, Caller, User},
+    error::{Error, Result},
+    store::{Conn, keys::KeyRow, members::MemberRow, rooms::RoomRow},
+};
+use protocol::{ErrorCode, RoomId, Scope};
+
+/// A caller who is a member of the room, or holds a member's key.
+pub struct Entry {
+    pub room: RoomRow,
+    pub member: MemberRow,
+    /// The key the caller came with, where it is one.
+    pub key: Option<KeyRow>,
+}
+
+/// A caller who may read the room.
+pub enum Reading {
+    /// As a member.
+    Member(Box<Entry>),
+    /// Because the room is public.
+    Visitor(RoomRow),
+}
+
+/// Whether the room is held until the transaction ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    /// It may change meanwhile.
+    No,
+    /// Nobody else changes it meanwhile.
+    Yes,
+}
+
+/// The user of a user token; what else was presented does not do.
+pub fn user(caller: &Caller) -> Result<&User> {
+    match caller {
+        Caller::User(user) => Ok(user),
+        Caller::Anonymous => Err(Error::missing_bearer()),
+        Caller::RoomKey(_) | Caller::Identity(_) => Err(Error::new(
+            ErrorCode::TokenInvalid,
+            "This endpoint takes a user token",
+        )),
+    }
+}
+
+/// The caller as a member of the room.
+pub async fn member(conn: &mut Conn, caller: &Caller, room: &RoomId, hold: Hold) -> Result<Entry> {
+    if matches!(caller, Caller::Anonymous) {
+        return Err(Error::missing_bearer());
+    }
+    let found = find(conn, room, hold).await?;
+    enter(conn, caller, found).await
+}
+
+/// The caller as somebody who may read the room.
+pub async fn reader(conn: &mut Conn, caller: &Caller, room: &RoomId) -> Result<Reading> {
+    let found = find(conn, room, Hold::No).await?;
+    match caller {
+        Caller::Anonymous => {
+            let room = found
+                .filter(RoomRow::is_public)
+                .ok_or_else(Error::room_not_found)?;
+            Ok(Reading::Visitor(room))
+        }
+        _ => Ok(Reading::Member(Box::new(enter(conn, caller, found).await?))),
+    }
+}
+
+async fn find(conn: &mut Conn, room: &RoomId, hold: Hold) -> Result<Option<RoomRow>> {
+    Ok(match hold {
+        Hold::No => conn.room(room.as_str()).await?,
+        Hold::Yes => conn.lock_room(room.as_str()).await?,
+    })
+}
+
+async fn enter(conn: &mut Conn, caller: &Caller, room: Option<RoomRow>) -> Result<Entry> {
+    match caller {
+        Caller::Anonymous => Err(Error::missing_bearer()),
+        Caller::Identity(_) => Err(Error::new(
+            ErrorCode::TokenInvalid,
+            "An identity token opens no room by itself; mint a room key with reissue-token",
+        )),
+        Caller::User(user) => {
+            let room = room.ok_or_else(Error::room_not_found)?;
+            let member = conn
+                .member(&room.room_id, user.id.as_str())
+                .await?
+                .ok_or_else(|| {
+                    Error::new(
+                        ErrorCode::NotAMember,
+                        "You are not a member of this room; join it first",
+                    )
+                })?;
+            Ok(Entry {
+                room,
+                member,
+                key: None,
+            })
+        }
+        Caller::RoomKey(key) => {
+            let room = room.ok_or_else(Error::room_not_found)?;
+            if key.room_id != room.room_id {
+                return Err(foreign_key(&room));
+            }
+            // A key ends with the membership that it was made for.
+            let member = conn
+                .member(&room.room_id, &key.user_id)
+                .await?
+                .ok_or_else(auth::key_ended)?;
+            Ok(Entry {
+                room,
+                member,
+                key: Some(key.clone()),
+            })
+        }
+    }
+}
+
+/// What the holder of another room's key is told: nothing of a private room.
+pub fn foreign_key(room: &RoomRow) -> Error {
+    if room.is_public() {
+        Error::new(
+            ErrorCode::KeyScopeInsufficient,
+            "This room key is for another room",
+        )
+    } else {
+        Error::room_not_found()
+    }
+}
+
+impl Entry {
+    /// The owner, with a user token: a key that was shared to let somebody post must not let them
+    /// change the room.
+    pub fn as_owner(self) -> Result<Self> {
+        if self.key.is_some() {
+            return Err(Error::new(
+                ErrorCode::KeyScopeInsufficient,
+                "A room key does not let you manage the room; use the owner's user token",
+            ));
+        }
+        if !self.member.is_owner() {
+            return Err(Error::forbidden("Only the room's owner may do this"));
+        }
+        Ok(self)
+    }
+
+    /// Somebody who may write.
+    pub fn as_writer(self) -> Result<Self> {
+        match &self.key {
+            Some(key) if key.scope != Scope::ViewPost.as_str() => Err(scope_insufficient()),
+            _ => Ok(self),
+        }
+    }
+
+    /// The room while it can be changed.
+    pub fn not_archived(self) -> Result<Self> {
+        refuse_archived(&self.room)?;
+        Ok(self)
+    }
+}
+
+/// The error for a key that may only read.
+pub fn scope_insufficient() -> Error {
+    Error::new(
+        ErrorCode::KeyScopeInsufficient,
+        "This room key may read but not post",
+    )
+}
+
+/// An archived room takes no changes.
+pub fn refuse_archived(room: &RoomRow) -> Result<()> {
+    if room.archived {
+        return Err(Error::new(
+            ErrorCode::Archived,
+            "The room is archived, so it is read-only",
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! What was done in a room that its owner should be able to look up. Each line seals the one
+//! before it, so that a line changed or taken out later is found.
+
+use crate::{
+    auth::secrets::sha256_hex,
+    clock::Now,
+    error::Result,
+    store::{Conn, Tx, audit::AuditRow},
+};
+use protocol::{AuditEntry, AuditLog};
+use serde_json::Value;
+
+/// Who stands in the log for visitors.
+pub const VISITOR: &str = "_visitor";
+
+/// Adds a line. The room must be locked in the transaction.
+pub async fn record(
+    tx: &mut Tx,
+    room: &str,
+    actor: &str,
+    action: &str,
+    target: Option<&str>,
+    detail: Value,
+    now: Now,
+) -> Result<()> {
+    let (n, sealed) = tx.audit_head(room).await?.unwrap_or_default();
+    let mut line = AuditRow {
+        n: n + 1,
+        at: now.seconds(),
+        actor: actor.to_owned(),
+        action: action.to_owned(),
+        target: target.map(str::to_owned),
+        detail: detail.to_string(),
+        hash: String::new(),
+    };
+    line.hash = seal(&sealed, room, &line);
+    tx.insert_audit(room, &line).await?;
+    Ok(())
+}
+
+/// The lines after line `since`.
+pub async fn read(conn: &mut Conn, room: &str, since: i64, limit: i64) -> Result<AuditLog> {
+    let lines = conn.audit_after(room, since, limit).await?;
+    let entries = lines
+        .into_iter()
+        .map(|line| AuditEntry {
+            n: line.n,
+            at: line.at,
+            actor: line.actor,
+            action: line.action,
+            target: line.target,
+            detail: serde_json::from_str(&line.detail).unwrap_or(Value::Null),
+            hash: line.hash,
+        })
+        .collect();
+    Ok(AuditLog { entries })
+}
+
+fn seal(before: &str, room: &str, line: &AuditRow) -> String {
+    let sealed = serde_json::json!([
+        before,
+        room,
+        line.n,
+        line.at,
+        line.actor,
+        line.action,
+        line.target,
+        line.detail
+    ]);
+    sha256_hex(sealed.to_string().as_bytes())
+}

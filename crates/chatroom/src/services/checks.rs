@@ -1,0 +1,180 @@
+//! Checks of what callers write. After these, the text is fit to be stored and shown.
+
+use crate::error::{Error, Result};
+use protocol::{
+    ErrorCode, MAX_CONTENT_BYTES, MAX_NAME_CHARS, MAX_ROOM_NAME_CHARS, MAX_RULES_BYTES,
+};
+
+/// The text of a message that may be posted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Content(String);
+
+impl Content {
+    pub fn new(text: String) -> Result<Self> {
+        if text.len() > MAX_CONTENT_BYTES {
+            return Err(Error::new(
+                ErrorCode::TooLarge,
+                format!(
+                    "content has {} bytes of UTF-8; at most {MAX_CONTENT_BYTES} fit",
+                    text.len()
+                ),
+            ));
+        }
+        if text.trim().is_empty() {
+            return Err(Error::bad_request("content must not be empty"));
+        }
+        Ok(Self(text))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub fn into_string(self) -> String {
+        self.0
+    }
+}
+
+/// A room's name.
+pub fn room_name(name: &str) -> Result<String> {
+    line("name", name, MAX_ROOM_NAME_CHARS)
+}
+
+/// A member's name.
+pub fn member_name(field: &str, name: &str) -> Result<String> {
+    line(field, name, MAX_NAME_CHARS)
+}
+
+/// The rules or the data of a room.
+pub fn room_text(text: &str) -> Result<()> {
+    if text.len() > MAX_RULES_BYTES {
+        return Err(Error::new(
+            ErrorCode::TooLarge,
+            format!(
+                "content has {} bytes of UTF-8; at most {MAX_RULES_BYTES} fit",
+                text.len()
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// One emoji: short, with something to see, and no space or control character.
+pub fn emoji(text: &str) -> Result<&str> {
+    let fits = !text.is_empty()
+        && text.len() <= 64
+        && text.chars().count() <= 16
+        && !text.chars().any(|c| c.is_control() || c.is_whitespace());
+    fits.then_some(text).ok_or_else(|| {
+        Error::bad_request("emoji must be one emoji or short word, at most 16 characters")
+    })
+}
+
+/// An address that starts with http or https.
+pub fn web_address(field: &str, text: &str) -> Result<String> {
+    let bad = || {
+        Error::bad_request(format!(
+            "{field} must be an http or https address of at most 2048 bytes"
+        ))
+    };
+    if text.len() > 2048 {
+        return Err(bad());
+    }
+    let url = reqwest::Url::parse(text).map_err(|_| bad())?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        return Err(bad());
+    }
+    Ok(text.to_owned())
+}
+
+/// A secret or an id that is passed on: printable, one word, not too long.
+pub fn opaque(field: &str, text: &str) -> Result<String> {
+    let fits = !text.is_empty() && text.len() <= 4096 && text.bytes().all(|b| b.is_ascii_graphic());
+    fits.then(|| text.to_owned()).ok_or_else(|| {
+        Error::bad_request(format!(
+            "{field} must be 1 to 4096 printable ASCII characters without spaces"
+        ))
+    })
+}
+
+/// A number that must lie in a range.
+pub fn in_range(field: &str, number: i64, range: std::ops::RangeInclusive<i64>) -> Result<i64> {
+    if range.contains(&number) {
+        return Ok(number);
+    }
+    Err(Error::bad_request(format!(
+        "{field} must be from {} to {}",
+        range.start(),
+        range.end()
+    )))
+}
+
+fn line(field: &str, text: &str, max_chars: usize) -> Result<String> {
+    let text = text.trim();
+    let chars = text.chars().count();
+    if chars == 0 || chars > max_chars {
+        return Err(Error::bad_request(format!(
+            "{field} must have 1 to {max_chars} characters"
+        )));
+    }
+    if text.chars().any(char::is_control) {
+        return Err(Error::bad_request(format!(
+            "{field} must be one line without control characters"
+        )));
+    }
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_is_counted_in_bytes_of_utf8() {
+        assert!(Content::new("é".repeat(2048)).is_ok());
+        let error = Content::new("é".repeat(2049)).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::TooLarge);
+    }
+
+    #[test]
+    fn blank_content_is_refused() {
+        for blank in ["", " ", "\n\t", "\u{2003}"] {
+            assert_eq!(
+                Content::new(blank.into()).unwrap_err().code(),
+                ErrorCode::BadRequest
+            );
+        }
+    }
+
+    #[test]
+    fn a_name_is_one_line() {
+        assert_eq!(room_name("  strategy ").unwrap(), "strategy");
+        assert!(room_name("a\nb").is_err());
+        assert!(room_name(&"x".repeat(201)).is_err());
+        assert!(room_name("").is_err());
+    }
+
+    #[test]
+    fn an_emoji_may_be_made_of_many_characters() {
+        assert!(emoji("👍").is_ok());
+        assert!(emoji("👩‍👩‍👧‍👦").is_ok());
+        assert!(emoji("").is_err());
+        assert!(emoji("a b").is_err());
+        assert!(emoji(&"👍".repeat(17)).is_err());
+    }
+
+    #[test]
+    fn only_web_addresses_are_addresses() {
+        assert!(web_address("u", "https://a.example/x").is_ok());
+        for bad in [
+            "ftp://a",
+            "javascript:alert(1)",
+            "//a",
+            "http://",
+            "x",
+            "file:///etc/passwd",
+        ] {
+            assert!(web_address("u", bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! Joining a room: who one is from then on, and with what one comes back.
+
+use super::{
+    access::refuse_archived,
+    checks,
+    identity::{self, Lineage},
+    invites::refuse_full,
+    keys,
+    members::seal_key,
+};
+use crate::{
+    app::App,
+    auth::{Caller, User},
+    clock::Now,
+    error::{Error, Result},
+    events::Appender,
+    store::{Tx, invites::InviteRow, members::NewMember, rooms::RoomRow},
+};
+use protocol::{
+    AdapterType, AgentId, ClientKind, ErrorCode, Join, Joined, MemberKind, Role, RoomId, UserId,
+};
+
+/// A joiner whose credentials were accepted.
+struct Joiner {
+    user: UserId,
+    name: Option<String>,
+    kind: MemberKind,
+    lineage: Lineage,
+}
+
+/// How messages will reach the joiner.
+struct Reach {
+    adapter: AdapterType,
+    endpoint: Option<String>,
+    akm_key: Option<String>,
+    container: Option<String>,
+    card: Option<String>,
+}
+
+pub async fn join(app: &App, caller: &Caller, room: &RoomId, request: Join) -> Result<Joined> {
+    let reach = reach(&request)?;
+    let now = Now::get();
+    let mut tx = app.db.begin().await?;
+    let row = tx.lock_room(room.as_str()).await?;
+    // A stranger learns nothing from a wrong code about whether there is such a room; users with
+    // a token may know.
+    if row.is_none() && matches!(caller, Caller::User(_)) {
+        return Err(Error::room_not_found());
+    }
+    let invite = match &request.invite_code {
+        Some(code) => Some(check_invite(app, &mut tx, room, code, now).await?),
+        None => None,
+    };
+    let row = admit(row, caller, invite.as_ref())?;
+    let joiner = match (caller, &invite) {
+        (Caller::User(user), _) => starchild(user, reach.adapter),
+        (_, Some(invite)) => {
+            external(app, &mut tx, caller, &request, reach.adapter, invite, &row).await?
+        }
+        (_, None) => return Err(Error::missing_bearer()),
+    };
+    refuse_archived(&row)?;
+    if tx
+        .member(room.as_str(), joiner.user.as_str())
+        .await?
+        .is_some()
+    {
+        return Err(Error::new(
+            ErrorCode::AlreadyMember,
+            format!("{} is in this room already", joiner.user),
+        ));
+    }
+    refuse_full(app, &mut tx, room).await?;
+    if let Some(invite) = &invite
+        && !tx
+            .use_invite(&invite.jti, room.as_str(), now.seconds())
+            .await?
+    {
+        return Err(invite_invalid());
+    }
+    add(app, tx, row, joiner, reach, now).await
+}
+
+/// What an invite must be to let anybody in.
+async fn check_invite(
+    app: &App,
+    tx: &mut Tx,
+    room: &RoomId,
+    code: &str,
+    now: Now,
+) -> Result<InviteRow> {
+    let claims = app
+        .tokens
+        .check_invite(code, now)
+        .map_err(|_| invite_invalid())?;
+    let invite = tx.invite(&claims.jti).await?.ok_or_else(invite_invalid)?;
+    let open = invite.room_id == room.as_str()
+        && !invite.revoked
+        && invite.uses < invite.max_uses
+        && invite.expires_at > now.seconds();
+    open.then_some(invite).ok_or_else(invite_invalid)
+}
+
+/// The room, if the caller may know of it and enter it this way.
+fn admit(row: Option<RoomRow>, caller: &Caller, invite: Option<&InviteRow>) -> Result<RoomRow> {
+    let row = row.ok_or_else(Error::room_not_found)?;
+    match (caller, invite) {
+        (_, Some(_)) => Ok(row),
+        (Caller::User(_), None) if row.is_public() => Ok(row),
+        (Caller::User(_), None) => Err(Error::new(
+            ErrorCode::InviteInvalid,
+            "A private room needs an invite_code",
+        )),
+        (_, None) if !row.is_public() => Err(Error::room_not_found()),
+        (_, None) => Err(Error::new(
+            ErrorCode::InviteInvalid,
+            "Send an invite_code; for a public room, POST /rooms/{id}/auto-invite gives one",
+        )),
+    }
+}
+
+fn starchild(user: &User, adapter: AdapterType) -> Joiner {
+    let kind = match adapter {
+        AdapterType::Clawd => MemberKind::StarchildAgent,
+        AdapterType::Pull => MemberKind::StarchildUser,
+    };
+    Joiner {
+        user: user.id.clone(),
+        name: user.name.clone(),
+        kind,
+        lineage: Lineage::of_user(&user.id),
+    }
+}
+
+async fn external(
+    app: &App,
+    tx: &mut Tx,
+    caller: &Caller,
+    request: &Join,
+    adapter: AdapterType,
+    invite: &InviteRow,
+    row: &RoomRow,
+) -> Result<Joiner> {
+    let kind = match (
+        adapter,
+        request.client_kind.unwrap_or(ClientKind::ExternalAgent),
+    ) {
+        (AdapterType::Pull, ClientKind::Human) => MemberKind::ExternalUser,
+        (AdapterType::Clawd, ClientKind::Human) => {
+            return Err(Error::bad_request(
+                "adapter_type clawd takes client_kind external_agent",
+            ));
+        }
+        (_, ClientKind::ExternalAgent) => MemberKind::ExternalAgent,
+    };
+    let wanted = request.user_id.as_deref().ok_or_else(|| {
+        Error::bad_request("user_id is needed where an invite is the only credential")
+    })?;
+    let user = match kind {
+        MemberKind::ExternalAgent => {
+            let agent: AgentId = wanted.parse().map_err(|why: protocol::BadId| {
+                Error::new(ErrorCode::InvalidAgentId, why.to_string())
+            })?;
+            UserId::from(agent)
+        }
+        _ => {
+            let user: UserId = wanted
+                .parse()
+                .map_err(|why: protocol::BadId| Error::bad_request(why.0))?;
+            user.external()
+        }
+    };
+    let name = match (&invite.display_name, &request.display_name) {
+        (Some(name), _) => Some(name.clone()),
+        (None, Some(name)) => Some(checks::member_name("display_name", name)?),
+        (None, None) => None,
+    };
+    let lineage = identity::claim(app, tx, caller, &user).await?;
+    // Only the owner's own invite vouches for anybody; a visitor's vouches for nobody.
+    if invite.created_by == row.owner_user_id {
+        tx.remember_invited(lineage.as_str(), &row.owner_user_id)
+            .await?;
+    }
+    Ok(Joiner {
+        user,
+        name,
+        kind,
+        lineage,
+    })
+}
+
+fn reach(request: &Join) -> Result<Reach> {
+    let adapter = request.adapter_type.unwrap_or(AdapterType::Clawd);
+    let endpoint = request
+        .agent_endpoint
+        .as_deref()
+        .map(|url| checks::web_address("agent_endpoint", url))
+        .transpose()?;
+    let akm_key = request
+        .akm_key
+        .as_deref()
+        .map(|key| checks::opaque("akm_key", key))
+        .transpose()?;
+    if adapter == AdapterType::Clawd && (endpoint.is_none() || akm_key.is_none()) {
+        return Err(Error::bad_request(
+            "adapter_type clawd needs agent_endpoint and akm_key; to read for yourself, send adapter_type pull",
+        ));
+    }
+    let push = adapter == AdapterType::Clawd;
+    Ok(Reach {
+        adapter,
+        endpoint,
+        akm_key: akm_key.filter(|_| push),
+        container: request
+            .container_id
+            .as_deref()
+            .map(|id| checks::opaque("container_id", id))
+            .transpose()?,
+        card: request
+            .agent_card_url
+            .as_deref()
+            .map(|url| checks::web_address("agent_card_url", url))
+            .transpose()?,
+    })
+}
+
+/// Makes the joiner a member, tells the room, and gives out the member's tokens.
+async fn add(
+    app: &App,
+    mut tx: Tx,
+    row: RoomRow,
+    joiner: Joiner,
+    reach: Reach,
+    now: Now,
+) -> Result<Joined> {
+    let room: RoomId = super::wire::stored(&row.room_id)?;
+    tx.insert_member(NewMember {
+        room_id: room.as_str(),
+        user_id: joiner.user.as_str(),
+        user_name: joiner.name.as_deref(),
+        member_kind: joiner.kind.as_str(),
+        role: Role::Member.as_str(),
+        adapter_type: reach.adapter.as_str(),
+        joined_at: now.seconds(),
+        agent_endpoint: reach.endpoint.as_deref(),
+        akm: reach
+            .akm_key
+            .as_deref()
+            .map(|key| seal_key(app, key))
+            .transpose()?,
+        container_id: reach.container.as_deref(),
+        agent_card_url: reach.card.as_deref(),
+        lineage: Some(joiner.lineage.as_str()),
+    })
+    .await?;
+    let member_key = match reach.adapter {
+        AdapterType::Clawd => None,
+        AdapterType::Pull => {
+            let key = keys::new_member_key(
+                app,
+                &room,
+                joiner.user.as_str(),
+                joiner.kind,
+                &joiner.lineage,
+                now,
+            )?;
+            tx.insert_key(&key).await?;
+            Some(key)
+        }
+    };
+    let identity = match joiner.kind {
+        MemberKind::ExternalAgent => {
+            let row = identity::new_identity(app, &joiner.user, &joiner.lineage, now)?;
+            tx.insert_identity(&row).await?;
+            Some(row)
+        }
+        _ => None,
+    };
+    let mut log = Appender::new(row);
+    let shown = joiner.name.as_deref().unwrap_or(joiner.user.as_str());
+    log.system_message(&mut tx, format!("{shown} joined the room"), now)
+        .await?;
+    let commit = log.finish(&mut tx).await?;
+    tx.commit().await?;
+    app.publish(commit);
+    Ok(Joined {
+        ok: true,
+        room_id: room,
+        user_id: joiner.user,
+        user_name: joiner.name,
+        member_kind: joiner.kind,
+        adapter_type: reach.adapter,
+        joined_at: now.seconds(),
+        member_token: member_key.as_ref().map(|key| app.tokens.room_key(key)),
+        expires_at: member_key.map(|key| key.expires_at),
+        identity_token: identity.as_ref().map(|row| app.tokens.identity(row)),
+        identity_expires_at: identity.map(|row| row.expires_at),
+    })
+}
+
+fn invite_invalid() -> Error {
+    Error::new(
+        ErrorCode::InviteInvalid,
+        "This invite is not valid for this room, has expired or is used up; ask for a new one",
+    )
+}

@@ -1,0 +1,175 @@
+//! Rate limits. A window opens with the first thing it counts and allows so many until it ends.
+//!
+//! [`Windows`] is the rule, without I/O: it is filled with what the store knows, asked, and what
+//! has changed is written back.
+
+use crate::{
+    clock::Now,
+    error::{Error, Result},
+    store::{Tx, limits::WindowRow},
+};
+use protocol::ErrorCode;
+use std::collections::HashMap;
+
+/// So many of something in so much time.
+#[derive(Debug, Clone)]
+pub struct Limit {
+    /// What is counted, for whom.
+    pub bucket: String,
+    /// 0 means no limit.
+    pub most: i64,
+    pub window_ms: i64,
+    pub code: ErrorCode,
+    /// What the caller is told.
+    pub words: &'static str,
+}
+
+/// The windows that are open.
+#[derive(Debug, Default)]
+pub struct Windows {
+    open: HashMap<String, WindowRow>,
+    changed: std::collections::HashSet<String>,
+}
+
+impl Windows {
+    pub fn new(rows: Vec<WindowRow>) -> Self {
+        let open = rows
+            .into_iter()
+            .map(|row| (row.bucket.clone(), row))
+            .collect();
+        Self {
+            open,
+            changed: Default::default(),
+        }
+    }
+
+    /// Counts one more under every limit, or under none if one of them is reached.
+    pub fn take(&mut self, limits: &[Limit], now: Now) -> Result<()> {
+        for limit in limits.iter().filter(|limit| limit.most > 0) {
+            if let Some(window) = self.window(limit, now)
+                && window.count >= limit.most
+            {
+                let wait = window.started_ms + limit.window_ms - now.millis();
+                return Err(Error::limited(limit.code, limit.words, wait));
+            }
+        }
+        for limit in limits.iter().filter(|limit| limit.most > 0) {
+            match self.window(limit, now).is_some() {
+                true => {
+                    if let Some(window) = self.open.get_mut(&limit.bucket) {
+                        window.count += 1;
+                    }
+                }
+                false => {
+                    let row = WindowRow {
+                        bucket: limit.bucket.clone(),
+                        started_ms: now.millis(),
+                        count: 1,
+                        ends_ms: now.millis() + limit.window_ms,
+                    };
+                    self.open.insert(limit.bucket.clone(), row);
+                }
+            }
+            self.changed.insert(limit.bucket.clone());
+        }
+        Ok(())
+    }
+
+    /// The window that counts now; one that has ended, or began in the future, does not.
+    fn window(&self, limit: &Limit, now: Now) -> Option<&WindowRow> {
+        self.open.get(&limit.bucket).filter(|window| {
+            (window.started_ms..window.started_ms + limit.window_ms).contains(&now.millis())
+        })
+    }
+
+    /// Forgets windows that have ended.
+    pub fn forget_ended(&mut self, now: Now) {
+        self.open.retain(|_, window| window.ends_ms > now.millis());
+        self.changed.clear();
+    }
+
+    /// What has to be written back.
+    pub fn changed(&self) -> Vec<&WindowRow> {
+        self.changed
+            .iter()
+            .filter_map(|bucket| self.open.get(bucket))
+            .collect()
+    }
+}
+
+/// Counts one more in the store, as part of a transaction.
+pub async fn take(tx: &mut Tx, limits: &[Limit], now: Now) -> Result<()> {
+    let buckets: Vec<&str> = limits
+        .iter()
+        .filter(|limit| limit.most > 0)
+        .map(|limit| limit.bucket.as_str())
+        .collect();
+    let mut windows = Windows::new(tx.windows(&buckets).await?);
+    windows.take(limits, now)?;
+    tx.save_windows(&windows.changed()).await?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limit(bucket: &str, most: i64, seconds: i64) -> Limit {
+        Limit {
+            bucket: bucket.into(),
+            most,
+            window_ms: seconds * 1000,
+            code: ErrorCode::RateLimited,
+            words: "Too many",
+        }
+    }
+
+    #[test]
+    fn so_many_pass_until_the_window_ends() {
+        let mut windows = Windows::default();
+        let six = [limit("a", 6, 60)];
+        for n in 0..6 {
+            windows.take(&six, Now(n * 1000)).unwrap();
+        }
+        assert_eq!(
+            windows.take(&six, Now(59_999)).unwrap_err().code(),
+            ErrorCode::RateLimited
+        );
+        windows.take(&six, Now(60_000)).unwrap();
+    }
+
+    #[test]
+    fn one_in_a_window_is_a_cooldown() {
+        let mut windows = Windows::default();
+        let cooldown = [limit("a", 1, 15)];
+        windows.take(&cooldown, Now(0)).unwrap();
+        assert!(windows.take(&cooldown, Now(14_999)).is_err());
+        windows.take(&cooldown, Now(15_000)).unwrap();
+        assert!(windows.take(&cooldown, Now(29_999)).is_err());
+    }
+
+    #[test]
+    fn what_one_limit_refuses_is_counted_by_none() {
+        let mut windows = Windows::default();
+        let both = [limit("many", 10, 60), limit("one", 1, 60)];
+        windows.take(&both, Now(0)).unwrap();
+        windows.take(&both, Now(1)).unwrap_err();
+        assert_eq!(windows.open["many"].count, 1);
+    }
+
+    #[test]
+    fn zero_means_no_limit() {
+        let mut windows = Windows::default();
+        for _ in 0..1000 {
+            windows.take(&[limit("a", 0, 60)], Now(0)).unwrap();
+        }
+        assert!(windows.changed().is_empty());
+    }
+
+    #[test]
+    fn a_clock_set_back_does_not_lock_anybody_out() {
+        let mut windows = Windows::default();
+        windows.take(&[limit("a", 1, 60)], Now(1_000_000)).unwrap();
+        windows.take(&[limit("a", 1, 60)], Now(5_000)).unwrap();
+    }
+}

@@ -1,0 +1,261 @@
+//! The members of a room: who they are, how they are reached, and how they go.
+
+use super::{
+    access::{self, Hold},
+    audit, checks,
+    wire::{self, stored},
+};
+use crate::{
+    app::App,
+    auth::Caller,
+    clock::Now,
+    error::{Error, Result},
+    events::Appender,
+    store::members::SealedKey,
+};
+use protocol::{
+    AgentCardUpdated, EndpointUpdated, MemberKind, Members, Renamed, RoomId, UpdateEndpoint, UserId,
+};
+use serde_json::json;
+
+pub async fn list(app: &App, caller: &Caller, room: &RoomId) -> Result<Members> {
+    let mut conn = app.db.read().await?;
+    access::member(&mut conn, caller, room, Hold::No).await?;
+    let rows = conn.members(room.as_str()).await?;
+    let online = app.online(room.as_str());
+    let members = rows
+        .iter()
+        .map(|row| wire::member(row, online.contains(&row.user_id)));
+    Ok(Members {
+        members: members.collect::<Result<_>>()?,
+    })
+}
+
+/// Takes a member out: oneself, or anyone but oneself as owner.
+pub async fn remove(app: &App, caller: &Caller, room: &RoomId, user: &UserId) -> Result<()> {
+    let now = Now::get();
+    let mut tx = app.db.begin().await?;
+    let mut entry = access::member(&mut tx, caller, room, Hold::Yes).await?;
+    let leaving = entry.member.user_id == user.as_str();
+    if !leaving {
+        entry = entry.as_owner()?;
+    }
+    let target = tx.member(room.as_str(), user.as_str()).await?;
+    let target = target.ok_or_else(|| Error::not_found("No such member in this room"))?;
+    if target.is_owner() {
+        return Err(Error::forbidden(
+            "The owner cannot leave or be removed; archive the room instead",
+        ));
+    }
+    tx.delete_member(room.as_str(), user.as_str()).await?;
+    tx.revoke_all_keys(room.as_str(), user.as_str()).await?;
+    let actor = entry.member;
+    let words = match leaving {
+        true => format!("{} left the room", target.shown_name()),
+        false => format!(
+            "{} was removed by {}",
+            target.shown_name(),
+            actor.shown_name()
+        ),
+    };
+    let action = if leaving {
+        "member_left"
+    } else {
+        "member_removed"
+    };
+    audit::record(
+        &mut tx,
+        room.as_str(),
+        &actor.user_id,
+        action,
+        Some(user.as_str()),
+        json!({}),
+        now,
+    )
+    .await?;
+    let mut log = Appender::new(entry.room);
+    log.system_message(&mut tx, words, now).await?;
+    let commit = log.finish(&mut tx).await?;
+    tx.commit().await?;
+    app.recheck_readers(room.as_str());
+    app.publish(commit);
+    Ok(())
+}
+
+/// Changes where and with what a member's agent is called.
+pub async fn set_endpoint(
+    app: &App,
+    caller: &Caller,
+    room: &RoomId,
+    user: &UserId,
+    request: UpdateEndpoint,
+) -> Result<EndpointUpdated> {
+    let endpoint = request
+        .agent_endpoint
+        .as_deref()
+        .map(|url| checks::web_address("agent_endpoint", url))
+        .transpose()?;
+    let key = request
+        .akm_key
+        .as_deref()
+        .map(|key| checks::opaque("akm_key", key))
+        .transpose()?;
+    let container = request
+        .container_id
+        .as_deref()
+        .map(|id| checks::opaque("container_id", id))
+        .transpose()?;
+    let mut tx = app.db.begin().await?;
+    let mut entry = access::member(&mut tx, caller, room, Hold::Yes)
+        .await?
+        .as_writer()?;
+    if entry.member.user_id != user.as_str() {
+        entry = entry.as_owner()?;
+    }
+    let target = tx.member(room.as_str(), user.as_str()).await?;
+    let target = target.ok_or_else(|| Error::not_found("No such member in this room"))?;
+    let sealed = key.as_deref().map(|key| seal_key(app, key)).transpose()?;
+    let prior_akm_prefix = target.akm_prefix.filter(|_| sealed.is_some());
+    tx.set_endpoint(
+        room.as_str(),
+        user.as_str(),
+        endpoint.as_deref(),
+        sealed,
+        container.as_deref(),
+    )
+    .await?;
+    if entry.member.user_id != user.as_str() {
+        let actor = &entry.member.user_id;
+        audit::record(
+            &mut tx,
+            room.as_str(),
+            actor,
+            "endpoint_changed",
+            Some(user.as_str()),
+            json!({}),
+            Now::get(),
+        )
+        .await?;
+    }
+    tx.commit().await?;
+    Ok(EndpointUpdated {
+        ok: true,
+        prior_akm_prefix,
+    })
+}
+
+/// Renames a member who came with an invite. The names of Starchild members are not the room's
+/// to change.
+pub async fn rename(
+    app: &App,
+    caller: &Caller,
+    room: &RoomId,
+    user: &UserId,
+    name: &str,
+) -> Result<Renamed> {
+    let name = checks::member_name("name", name)?;
+    let mut tx = app.db.begin().await?;
+    let entry = access::member(&mut tx, caller, room, Hold::Yes)
+        .await?
+        .as_owner()?;
+    let target = tx.member(room.as_str(), user.as_str()).await?;
+    let target = target.ok_or_else(|| Error::not_found("No such member in this room"))?;
+    if !stored::<MemberKind>(&target.member_kind)?.is_external() {
+        return Err(Error::forbidden(
+            "The names of Starchild members come with their tokens",
+        ));
+    }
+    tx.set_member_name(room.as_str(), user.as_str(), &name)
+        .await?;
+    let detail = json!({"from": target.user_name, "to": name});
+    let actor = &entry.member.user_id;
+    audit::record(
+        &mut tx,
+        room.as_str(),
+        actor,
+        "member_renamed",
+        Some(user.as_str()),
+        detail,
+        Now::get(),
+    )
+    .await?;
+    tx.commit().await?;
+    Ok(Renamed {
+        ok: true,
+        user_name: name,
+    })
+}
+
+/// Changes one's own agent card, or clears another's as owner.
+pub async fn set_agent_card(
+    app: &App,
+    caller: &Caller,
+    room: &RoomId,
+    user: &UserId,
+    url: Option<&str>,
+) -> Result<AgentCardUpdated> {
+    let url = url
+        .filter(|url| !url.is_empty())
+        .map(|url| checks::web_address("agent_card_url", url))
+        .transpose()?;
+    let mut tx = app.db.begin().await?;
+    let entry = access::member(&mut tx, caller, room, Hold::Yes)
+        .await?
+        .as_writer()?;
+    if entry.member.user_id != user.as_str() {
+        entry.as_owner()?;
+        if url.is_some() {
+            return Err(Error::forbidden(
+                "Of another member's agent card, an owner can only clear the address",
+            ));
+        }
+        if tx.member(room.as_str(), user.as_str()).await?.is_none() {
+            return Err(Error::not_found("No such member in this room"));
+        }
+    }
+    tx.set_agent_card(room.as_str(), user.as_str(), url.as_deref())
+        .await?;
+    tx.commit().await?;
+    Ok(AgentCardUpdated {
+        ok: true,
+        agent_card_url: url,
+    })
+}
+
+/// A push bearer as it is stored: encrypted, with the part that may be shown.
+pub fn seal_key(app: &App, key: &str) -> Result<SealedKey> {
+    let sealed = app.secrets.seal(key).map_err(Error::internal)?;
+    Ok(SealedKey {
+        sealed,
+        prefix: shown_prefix(key).to_owned(),
+    })
+}
+
+/// How a key begins, up to and with its prefix part: `sk_ab12cd34` of `sk_ab12cd34_…`. Never
+/// more than a third of the key.
+fn shown_prefix(key: &str) -> &str {
+    let kind_end = key.find('_').map_or(0, |at| at + 1);
+    let rest = &key[kind_end..];
+    let part = rest.find('_').map_or(8, |at| at.min(8));
+    &key[..(kind_end + part).min(key.len() / 3)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_key_only_its_prefix_part_is_shown() {
+        assert_eq!(
+            shown_prefix("sk_ab12cd34_0123456789abcdef0123456789abcdef"),
+            "sk_ab12cd34"
+        );
+        assert_eq!(
+            shown_prefix("sk_0123456789abcdef0123456789abcdef0123"),
+            "sk_01234567"
+        );
+        assert_eq!(shown_prefix("0123456789abcdef0123456789abcdef"), "01234567");
+        assert_eq!(shown_prefix("secret"), "se");
+        assert_eq!(shown_prefix("x"), "");
+    }
+}

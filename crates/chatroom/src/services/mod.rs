@@ -1,0 +1,19 @@
+//! The rules of rooms. No HTTP here and no SQL: a function takes a caller it can trust, asks the
+//! store, decides, and gives a reply or an error of the document's table.
+
+pub mod access;
+pub mod audit;
+pub mod checks;
+pub mod identity;
+pub mod invites;
+pub mod joining;
+pub mod keys;
+pub mod limits;
+pub mod members;
+pub mod messages;
+pub mod posting;
+pub mod rooms;
+pub mod state;
+pub mod texts;
+pub mod visitors;
+pub mod wire;

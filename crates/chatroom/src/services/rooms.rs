@@ -1,0 +1,240 @@
+//! Making, listing and changing rooms.
+
+use super::{
+    access::{self, Hold},
+    audit, checks,
+    wire::{self, stored},
+};
+use crate::{
+    app::App,
+    auth::{Caller, TokenType},
+    clock::Now,
+    error::{Error, Result},
+    store::members::NewMember,
+};
+use protocol::{
+    AdapterType, AdminRoom, AdminRooms, CreateRoom, KindCounts, MemberKind, MyRoom, MyRooms,
+    PublicRoom, PublicRooms, PublicSummary, Role, Room, RoomCreated, RoomId, UpdateRoom,
+    Visibility,
+};
+use serde_json::json;
+
+/// The characters of a room's id after `rm_`.
+const ID_LENGTH: usize = 6;
+
+pub async fn create(app: &App, caller: &Caller, request: CreateRoom) -> Result<RoomCreated> {
+    let user = access::user(caller)?;
+    let name = checks::room_name(&request.name)?;
+    let visibility = request.visibility.unwrap_or(Visibility::Private);
+    let now = Now::get();
+    let owner = user.id.as_str();
+    let mut tx = app.db.begin().await?;
+    let room = loop {
+        let id = app
+            .secrets
+            .random_code("rm_", ID_LENGTH)
+            .map_err(Error::internal)?;
+        if tx
+            .insert_room(&id, &name, owner, visibility.as_str(), now.seconds())
+            .await?
+        {
+            break id;
+        }
+    };
+    // A person who signed in takes part as a person; anything else is that user's agent.
+    let kind = match user.token_type {
+        TokenType::Access => MemberKind::StarchildUser,
+        TokenType::Container | TokenType::Admin => MemberKind::StarchildAgent,
+    };
+    tx.insert_member(NewMember {
+        room_id: &room,
+        user_id: owner,
+        user_name: user.name.as_deref(),
+        member_kind: kind.as_str(),
+        role: Role::Owner.as_str(),
+        adapter_type: AdapterType::Clawd.as_str(),
+        joined_at: now.seconds(),
+        agent_endpoint: None,
+        akm: None,
+        container_id: None,
+        agent_card_url: None,
+        lineage: None,
+    })
+    .await?;
+    let detail = json!({"name": name, "visibility": visibility});
+    audit::record(&mut tx, &room, owner, "room_created", None, detail, now).await?;
+    tx.commit().await?;
+    Ok(RoomCreated {
+        room_id: stored(&room)?,
+        owner_user_id: user.id.clone(),
+        name,
+        visibility,
+        created_at: now.seconds(),
+    })
+}
+
+pub async fn mine(app: &App, caller: &Caller) -> Result<MyRooms> {
+    let user = access::user(caller)?;
+    let rows = app.db.read().await?.rooms_of(user.id.as_str()).await?;
+    let rooms = rows.into_iter().map(|row| {
+        Ok(MyRoom {
+            room_id: stored(&row.room_id)?,
+            name: row.name,
+            owner_user_id: stored(&row.owner_user_id)?,
+            role: stored(&row.role)?,
+            joined_at: row.joined_at,
+            archived: row.archived,
+            agent_endpoint: row.agent_endpoint,
+            has_akm_key: row.has_akm_key,
+            key_stale: row.key_stale,
+        })
+    });
+    Ok(MyRooms {
+        rooms: rooms.collect::<Result<_>>()?,
+    })
+}
+
+pub async fn public(app: &App, limit: i64, offset: i64) -> Result<PublicRooms> {
+    let rows = app.db.read().await?.public_rooms(limit, offset).await?;
+    let rooms = rows.into_iter().map(|row| {
+        Ok(PublicRoom {
+            room_id: stored(&row.room_id)?,
+            owner_user_id: stored(&row.owner_user_id)?,
+            name: row.name,
+            created_at: row.created_at,
+        })
+    });
+    Ok(PublicRooms {
+        rooms: rooms.collect::<Result<_>>()?,
+        limit,
+        offset,
+    })
+}
+
+/// What a visitor may see of a public room. Names, never ids.
+pub async fn public_summary(app: &App, room: &RoomId) -> Result<PublicSummary> {
+    let mut conn = app.db.read().await?;
+    let row = conn
+        .room(room.as_str())
+        .await?
+        .filter(|row| row.is_public());
+    let row = row.ok_or_else(Error::room_not_found)?;
+    let members = conn.members(room.as_str()).await?;
+    let mut kinds = KindCounts::default();
+    for member in &members {
+        *match stored(&member.member_kind)? {
+            MemberKind::StarchildAgent => &mut kinds.starchild_agent,
+            MemberKind::StarchildUser => &mut kinds.starchild_user,
+            MemberKind::ExternalAgent => &mut kinds.external_agent,
+            MemberKind::ExternalUser => &mut kinds.external_user,
+        } += 1;
+    }
+    Ok(PublicSummary {
+        room_id: room.clone(),
+        name: row.name,
+        visibility: Visibility::Public,
+        archived: row.archived,
+        created_at: row.created_at,
+        member_count: i64::try_from(members.len()).unwrap_or(i64::MAX),
+        kinds,
+        member_names: members
+            .into_iter()
+            .filter_map(|member| member.user_name)
+            .collect(),
+    })
+}
+
+pub async fn get(app: &App, caller: &Caller, room: &RoomId) -> Result<Room> {
+    let entry = access::member(&mut app.db.read().await?, caller, room, Hold::No).await?;
+    wire::room(&entry.room)
+}
+
+pub async fn update(app: &App, caller: &Caller, room: &RoomId, request: UpdateRoom) -> Result<()> {
+    let name = request.name.as_deref().map(checks::room_name).transpose()?;
+    let depth = request
+        .max_reply_chain_depth
+        .map(|depth| checks::in_range("max_reply_chain_depth", depth, 1..=50))
+        .transpose()?;
+    if name.is_none()
+        && depth.is_none()
+        && request.archived.is_none()
+        && request.visibility.is_none()
+    {
+        return Err(Error::bad_request(
+            "Name what to change: name, archived, visibility or max_reply_chain_depth",
+        ));
+    }
+    let now = Now::get();
+    let mut tx = app.db.begin().await?;
+    let entry = access::member(&mut tx, caller, room, Hold::Yes)
+        .await?
+        .as_owner()?;
+    let (mut row, actor) = (entry.room, entry.member.user_id);
+    let mut changes = Vec::new();
+    if let Some(name) = name.filter(|name| *name != row.name) {
+        changes.push(("room_renamed", json!({"from": row.name, "to": name})));
+        row.name = name;
+    }
+    if let Some(archived) = request
+        .archived
+        .filter(|archived| *archived != row.archived)
+    {
+        changes.push((
+            if archived {
+                "room_archived"
+            } else {
+                "room_unarchived"
+            },
+            json!({}),
+        ));
+        row.archived = archived;
+    }
+    if let Some(visibility) = request.visibility.filter(|v| v.as_str() != row.visibility) {
+        changes.push((
+            "visibility_changed",
+            json!({"from": row.visibility, "to": visibility}),
+        ));
+        row.visibility = visibility.as_str().to_owned();
+    }
+    if let Some(depth) = depth.filter(|depth| *depth != row.max_reply_chain_depth) {
+        changes.push((
+            "chain_depth_changed",
+            json!({"from": row.max_reply_chain_depth, "to": depth}),
+        ));
+        row.max_reply_chain_depth = depth;
+    }
+    tx.update_room(&row).await?;
+    for (action, detail) in changes {
+        audit::record(&mut tx, room.as_str(), &actor, action, None, detail, now).await?;
+    }
+    tx.commit().await?;
+    Ok(())
+}
+
+/// Every room there is, for the operator.
+pub async fn all(app: &App, caller: &Caller, limit: i64, offset: i64) -> Result<AdminRooms> {
+    if access::user(caller)?.token_type != TokenType::Admin {
+        return Err(Error::forbidden("This endpoint takes an admin token"));
+    }
+    let mut conn = app.db.read().await?;
+    let total = conn.room_count().await?;
+    let rows = conn.all_rooms(limit, offset).await?;
+    let rooms = rows.into_iter().map(|row| {
+        Ok(AdminRoom {
+            room_id: stored(&row.room_id)?,
+            owner_user_id: stored(&row.owner_user_id)?,
+            visibility: stored(&row.visibility)?,
+            name: row.name,
+            archived: row.archived,
+            created_at: row.created_at,
+            member_count: row.member_count,
+            message_count: row.last_seq,
+        })
+    });
+    Ok(AdminRooms {
+        rooms: rooms.collect::<Result<_>>()?,
+        total,
+        limit,
+        offset,
+    })
+}

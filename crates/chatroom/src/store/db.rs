@@ -1,0 +1,216 @@
+//! The two engines behind one connection type.
+//!
+//! Most SQL reads the same on SQLite and PostgreSQL; where it does not, [`Sql`] holds both texts.
+//! The macros run a text on whichever engine a connection belongs to.
+
+use sqlx::{
+    ConnectOptions, PgConnection, PgPool, Postgres, Sqlite, SqliteConnection, SqlitePool,
+    Transaction,
+    pool::PoolConnection,
+    postgres::{PgConnectOptions, PgPoolOptions},
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+};
+use std::{path::Path, str::FromStr, time::Duration};
+
+/// What a query can fail with.
+pub type DbError = sqlx::Error;
+type DbResult<T> = Result<T, DbError>;
+
+const READERS: u32 = 4;
+const STATEMENTS: usize = 256;
+
+/// A query's text on each engine.
+#[derive(Clone, Copy)]
+pub struct Sql {
+    pub sqlite: &'static str,
+    pub postgres: &'static str,
+}
+
+impl From<&'static str> for Sql {
+    fn from(text: &'static str) -> Self {
+        Self {
+            sqlite: text,
+            postgres: text,
+        }
+    }
+}
+
+/// Where connections come from.
+#[derive(Clone)]
+pub enum Db {
+    /// One writer, so that writes never meet a lock, and readers beside it.
+    Sqlite {
+        writer: SqlitePool,
+        readers: SqlitePool,
+    },
+    Postgres(PgPool),
+}
+
+/// A connection, in a transaction or not.
+pub enum Conn {
+    Sqlite(PoolConnection<Sqlite>),
+    SqliteTx(Transaction<'static, Sqlite>),
+    Postgres(PoolConnection<Postgres>),
+    PostgresTx(Transaction<'static, Postgres>),
+}
+
+/// A connection's engine, for the macros.
+pub enum Engine<'c> {
+    Sqlite(&'c mut SqliteConnection),
+    Postgres(&'c mut PgConnection),
+}
+
+impl Conn {
+    pub fn engine(&mut self) -> Engine<'_> {
+        match self {
+            Self::Sqlite(conn) => Engine::Sqlite(conn),
+            Self::SqliteTx(tx) => Engine::Sqlite(tx),
+            Self::Postgres(conn) => Engine::Postgres(conn),
+            Self::PostgresTx(tx) => Engine::Postgres(tx),
+        }
+    }
+}
+
+/// A transaction. Dropped without [`Tx::commit`], it is undone.
+pub struct Tx(Conn);
+
+impl std::ops::Deref for Tx {
+    type Target = Conn;
+    fn deref(&self) -> &Conn {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for Tx {
+    fn deref_mut(&mut self) -> &mut Conn {
+        &mut self.0
+    }
+}
+
+impl Tx {
+    /// Makes the transaction last: when this returns, it is on the disk.
+    pub async fn commit(self) -> DbResult<()> {
+        match self.0 {
+            Conn::SqliteTx(tx) => tx.commit().await,
+            Conn::PostgresTx(tx) => tx.commit().await,
+            Conn::Sqlite(_) | Conn::Postgres(_) => Ok(()),
+        }
+    }
+}
+
+impl Db {
+    /// Opens the SQLite file, making it where there is none.
+    pub async fn open_sqlite(file: &Path) -> DbResult<Self> {
+        let options = SqliteConnectOptions::new()
+            .filename(file)
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Full)
+            .busy_timeout(Duration::from_secs(10))
+            .statement_cache_capacity(STATEMENTS)
+            .pragma("cache_size", "-4096")
+            .pragma("journal_size_limit", "67108864")
+            .disable_statement_logging();
+        let writer = SqlitePoolOptions::new()
+            .max_connections(1)
+            .acquire_timeout(Duration::from_secs(30))
+            .connect_with(options.clone())
+            .await?;
+        let readers = SqlitePoolOptions::new()
+            .max_connections(READERS)
+            .connect_lazy_with(options.create_if_missing(false).pragma("query_only", "ON"));
+        Ok(Self::Sqlite { writer, readers })
+    }
+
+    /// Connects to PostgreSQL.
+    pub async fn open_postgres(url: &str) -> DbResult<Self> {
+        let options = PgConnectOptions::from_str(url)?
+            .statement_cache_capacity(STATEMENTS)
+            .disable_statement_logging();
+        let pool = PgPoolOptions::new()
+            .max_connections(16)
+            .acquire_timeout(Duration::from_secs(10))
+            .connect_with(options)
+            .await?;
+        Ok(Self::Postgres(pool))
+    }
+
+    /// A connection to read with.
+    pub async fn read(&self) -> DbResult<Conn> {
+        Ok(match self {
+            Self::Sqlite { readers, .. } => Conn::Sqlite(readers.acquire().await?),
+            Self::Postgres(pool) => Conn::Postgres(pool.acquire().await?),
+        })
+    }
+
+    /// A transaction to write in. On SQLite there is one at a time.
+    pub async fn begin(&self) -> DbResult<Tx> {
+        Ok(Tx(match self {
+            Self::Sqlite { writer, .. } => {
+                Conn::SqliteTx(writer.begin_with("BEGIN IMMEDIATE").await?)
+            }
+            Self::Postgres(pool) => Conn::PostgresTx(pool.begin().await?),
+        }))
+    }
+
+    /// Closes every connection, work in hand first.
+    pub async fn close(&self) {
+        match self {
+            Self::Sqlite { writer, readers } => {
+                readers.close().await;
+                writer.close().await;
+            }
+            Self::Postgres(pool) => pool.close().await,
+        }
+    }
+
+    pub fn is_sqlite(&self) -> bool {
+        matches!(self, Self::Sqlite { .. })
+    }
+}
+
+/// All rows of a query: `rows!(conn, Row, "SELECT … $1", a)`.
+macro_rules! rows {
+    ($conn:expr, $row:ty, $sql:expr $(, $arg:expr)* $(,)?) => {{
+        let sql = $crate::store::db::Sql::from($sql);
+        match $conn.engine() {
+            $crate::store::db::Engine::Sqlite(conn) => {
+                sqlx::query_as::<sqlx::Sqlite, $row>(sql.sqlite)$(.bind($arg))*.fetch_all(conn).await
+            }
+            $crate::store::db::Engine::Postgres(conn) => {
+                sqlx::query_as::<sqlx::Postgres, $row>(sql.postgres)$(.bind($arg))*.fetch_all(conn).await
+            }
+        }
+    }};
+}
+
+/// The first row of a query, if there is one.
+macro_rules! row {
+    ($conn:expr, $row:ty, $sql:expr $(, $arg:expr)* $(,)?) => {{
+        let sql = $crate::store::db::Sql::from($sql);
+        match $conn.engine() {
+            $crate::store::db::Engine::Sqlite(conn) => {
+                sqlx::query_as::<sqlx::Sqlite, $row>(sql.sqlite)$(.bind($arg))*.fetch_optional(conn).await
+            }
+            $crate::store::db::Engine::Postgres(conn) => {
+                sqlx::query_as::<sqlx::Postgres, $row>(sql.postgres)$(.bind($arg))*.fetch_optional(conn).await
+            }
+        }
+    }};
+}
+
+/// Runs a statement and tells how many rows it changed.
+macro_rules! exec {
+    ($conn:expr, $sql:expr $(, $arg:expr)* $(,)?) => {{
+        let sql = $crate::store::db::Sql::from($sql);
+        match $conn.engine() {
+            $crate::store::db::Engine::Sqlite(conn) => {
+                sqlx::query::<sqlx::Sqlite>(sql.sqlite)$(.bind($arg))*.execute(conn).await.map(|done| done.rows_affected())
+            }
+            $crate::store::db::Engine::Postgres(conn) => {
+                sqlx::query::<sqlx::Postgres>(sql.postgres)$(.bind($arg))*.execute(conn).await.map(|done| done.rows_affected())
+            }
+        }
+    }};
+}
+pub(crate) use {exec, row, rows};

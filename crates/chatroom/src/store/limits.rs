@@ -1,0 +1,58 @@
+//! The windows that rate limits count in. A window opens with the first thing it counts.
+
+use super::{
+    Conn, DbResult,
+    db::{Sql, exec, rows},
+};
+
+/// An open window.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct WindowRow {
+    pub bucket: String,
+    pub started_ms: i64,
+    pub count: i64,
+    pub ends_ms: i64,
+}
+
+impl Conn {
+    /// The windows of these buckets, held until the transaction ends.
+    pub async fn windows(&mut self, buckets: &[&str]) -> DbResult<Vec<WindowRow>> {
+        const WINDOWS: Sql = Sql {
+            sqlite: "SELECT bucket, started_ms, count, ends_ms FROM rate_windows \
+                 WHERE bucket IN (SELECT value FROM json_each($1))",
+            postgres: "SELECT bucket, started_ms, count, ends_ms FROM rate_windows \
+                 WHERE bucket IN (SELECT jsonb_array_elements_text($1::jsonb)) ORDER BY bucket FOR UPDATE",
+        };
+        if buckets.is_empty() {
+            return Ok(Vec::new());
+        }
+        rows!(self, WindowRow, WINDOWS, super::posting::json(buckets))
+    }
+
+    pub async fn save_windows(&mut self, windows: &[&WindowRow]) -> DbResult<()> {
+        const SAVE: Sql = Sql {
+            sqlite: "INSERT INTO rate_windows (bucket, started_ms, count, ends_ms) \
+                 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each($1) WHERE TRUE \
+                 ON CONFLICT (bucket) DO UPDATE SET started_ms = excluded.started_ms, count = excluded.count, ends_ms = excluded.ends_ms",
+            postgres: "INSERT INTO rate_windows (bucket, started_ms, count, ends_ms) \
+                 SELECT v ->> 0, (v ->> 1)::bigint, (v ->> 2)::bigint, (v ->> 3)::bigint \
+                 FROM jsonb_array_elements($1::jsonb) AS v \
+                 ON CONFLICT (bucket) DO UPDATE SET started_ms = excluded.started_ms, count = excluded.count, ends_ms = excluded.ends_ms",
+        };
+        if windows.is_empty() {
+            return Ok(());
+        }
+        let rows: Vec<_> = windows
+            .iter()
+            .map(|w| (&w.bucket, w.started_ms, w.count, w.ends_ms))
+            .collect();
+        exec!(self, SAVE, super::posting::json(&rows))?;
+        Ok(())
+    }
+
+    /// Forgets windows that have ended.
+    pub async fn forget_windows(&mut self, now_ms: i64) -> DbResult<()> {
+        exec!(self, "DELETE FROM rate_windows WHERE ends_ms <= $1", now_ms)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,110 @@
+//! A room's log: its messages, and the events that have no seq of their own, in one order.
+
+use super::{
+    Conn, DbResult,
+    db::{exec, row, rows},
+};
+use protocol::Cursor;
+
+/// An event without a seq of its own.
+#[derive(Debug, sqlx::FromRow)]
+pub struct EventRow {
+    pub seq: i64,
+    pub sub: i64,
+    pub kind: String,
+    pub about: Option<i64>,
+    pub data: String,
+}
+
+impl EventRow {
+    pub fn cursor(&self) -> Cursor {
+        Cursor {
+            seq: self.seq,
+            sub: self.sub,
+        }
+    }
+}
+
+impl Conn {
+    pub async fn insert_event(
+        &mut self,
+        room: &str,
+        at: Cursor,
+        kind: &str,
+        about: Option<i64>,
+        data: &str,
+    ) -> DbResult<()> {
+        exec!(
+            self,
+            "INSERT INTO events (room_id, seq, sub, kind, about, data) VALUES ($1, $2, $3, $4, $5, $6)",
+            room,
+            at.seq,
+            at.sub,
+            kind,
+            about,
+            data
+        )?;
+        Ok(())
+    }
+
+    /// The events without a seq after `after` and up to `upto`.
+    pub async fn events_between(
+        &mut self,
+        room: &str,
+        after: Cursor,
+        upto: Cursor,
+        limit: i64,
+    ) -> DbResult<Vec<EventRow>> {
+        rows!(
+            self,
+            EventRow,
+            "SELECT seq, sub, kind, about, data FROM events WHERE room_id = $1 \
+             AND (seq, sub) > ($2, $3) AND (seq, sub) <= ($4, $5) ORDER BY seq, sub LIMIT $6",
+            room,
+            after.seq,
+            after.sub,
+            upto.seq,
+            upto.sub,
+            limit
+        )
+    }
+
+    /// Drops all but the newest `keep` events without a seq, and remembers up to where.
+    pub async fn prune_events(&mut self, room: &str, keep: i64) -> DbResult<()> {
+        let oldest_to_drop = row!(
+            self,
+            (i64, i64),
+            "SELECT seq, sub FROM events WHERE room_id = $1 ORDER BY seq DESC, sub DESC LIMIT 1 OFFSET $2",
+            room,
+            keep
+        )?;
+        let Some((seq, sub)) = oldest_to_drop else {
+            return Ok(());
+        };
+        exec!(
+            self,
+            "DELETE FROM events WHERE room_id = $1 AND (seq, sub) <= ($2, $3)",
+            room,
+            seq,
+            sub
+        )?;
+        exec!(
+            self,
+            "UPDATE rooms SET pruned_seq = $2, pruned_sub = $3 WHERE room_id = $1",
+            room,
+            seq,
+            sub
+        )?;
+        Ok(())
+    }
+
+    /// Rooms that hold more than `keep` events without a seq.
+    pub async fn rooms_to_prune(&mut self, keep: i64) -> DbResult<Vec<(String,)>> {
+        rows!(
+            self,
+            (String,),
+            "SELECT room_id FROM events GROUP BY room_id HAVING COUNT(*) > $1",
+            keep
+        )
+    }
+}

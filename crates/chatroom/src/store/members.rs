@@ -1,0 +1,204 @@
+//! Members of rooms.
+
+use super::{
+    Conn, DbResult,
+    db::{exec, row, rows},
+};
+
+/// A member as it is stored, without the push bearer.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct MemberRow {
+    pub user_id: String,
+    pub user_name: Option<String>,
+    pub member_kind: String,
+    pub role: String,
+    pub adapter_type: String,
+    pub joined_at: i64,
+    pub agent_endpoint: Option<String>,
+    pub has_akm_key: bool,
+    pub akm_prefix: Option<String>,
+    pub key_stale: bool,
+    pub agent_card_url: Option<String>,
+    pub last_message_seq: Option<i64>,
+    pub lineage: Option<String>,
+}
+
+impl MemberRow {
+    pub fn is_owner(&self) -> bool {
+        self.role == protocol::Role::Owner.as_str()
+    }
+
+    /// The name to show: the user's id where there is no name.
+    pub fn shown_name(&self) -> &str {
+        self.user_name.as_deref().unwrap_or(&self.user_id)
+    }
+}
+
+/// A member about to be stored.
+pub struct NewMember<'a> {
+    pub room_id: &'a str,
+    pub user_id: &'a str,
+    pub user_name: Option<&'a str>,
+    pub member_kind: &'a str,
+    pub role: &'a str,
+    pub adapter_type: &'a str,
+    pub joined_at: i64,
+    pub agent_endpoint: Option<&'a str>,
+    pub akm: Option<SealedKey>,
+    pub container_id: Option<&'a str>,
+    pub agent_card_url: Option<&'a str>,
+    pub lineage: Option<&'a str>,
+}
+
+/// A push bearer, encrypted, and the part of it that may be shown.
+pub struct SealedKey {
+    pub sealed: String,
+    pub prefix: String,
+}
+
+impl Conn {
+    pub async fn member(&mut self, room: &str, user: &str) -> DbResult<Option<MemberRow>> {
+        row!(
+            self,
+            MemberRow,
+            "SELECT user_id, user_name, member_kind, role, adapter_type, joined_at, agent_endpoint, \
+             (akm_key IS NOT NULL) AS has_akm_key, akm_prefix, key_stale, agent_card_url, last_message_seq, lineage \
+             FROM room_members WHERE room_id = $1 AND user_id = $2",
+            room,
+            user
+        )
+    }
+
+    pub async fn members(&mut self, room: &str) -> DbResult<Vec<MemberRow>> {
+        rows!(
+            self,
+            MemberRow,
+            "SELECT user_id, user_name, member_kind, role, adapter_type, joined_at, agent_endpoint, \
+             (akm_key IS NOT NULL) AS has_akm_key, akm_prefix, key_stale, agent_card_url, last_message_seq, lineage \
+             FROM room_members WHERE room_id = $1 ORDER BY joined_at, user_id",
+            room
+        )
+    }
+
+    pub async fn member_count(&mut self, room: &str) -> DbResult<i64> {
+        let found = row!(
+            self,
+            (i64,),
+            "SELECT COUNT(*) FROM room_members WHERE room_id = $1",
+            room
+        )?;
+        Ok(found.map_or(0, |(count,)| count))
+    }
+
+    pub async fn insert_member(&mut self, member: NewMember<'_>) -> DbResult<()> {
+        let (akm_key, akm_prefix) = member.akm.map(|key| (key.sealed, key.prefix)).unzip();
+        exec!(
+            self,
+            "INSERT INTO room_members (room_id, user_id, user_name, member_kind, role, adapter_type, joined_at, \
+             agent_endpoint, akm_key, akm_prefix, container_id, agent_card_url, lineage) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+            member.room_id,
+            member.user_id,
+            member.user_name,
+            member.member_kind,
+            member.role,
+            member.adapter_type,
+            member.joined_at,
+            member.agent_endpoint,
+            akm_key,
+            akm_prefix,
+            member.container_id,
+            member.agent_card_url,
+            member.lineage
+        )?;
+        Ok(())
+    }
+
+    /// Whether there was such a member.
+    pub async fn delete_member(&mut self, room: &str, user: &str) -> DbResult<bool> {
+        let deleted = exec!(
+            self,
+            "DELETE FROM room_members WHERE room_id = $1 AND user_id = $2",
+            room,
+            user
+        )?;
+        Ok(deleted == 1)
+    }
+
+    pub async fn set_member_name(&mut self, room: &str, user: &str, name: &str) -> DbResult<()> {
+        exec!(
+            self,
+            "UPDATE room_members SET user_name = $3 WHERE room_id = $1 AND user_id = $2",
+            room,
+            user,
+            name
+        )?;
+        Ok(())
+    }
+
+    pub async fn set_agent_card(
+        &mut self,
+        room: &str,
+        user: &str,
+        url: Option<&str>,
+    ) -> DbResult<()> {
+        exec!(
+            self,
+            "UPDATE room_members SET agent_card_url = $3 WHERE room_id = $1 AND user_id = $2",
+            room,
+            user,
+            url
+        )?;
+        Ok(())
+    }
+
+    /// Changes what is given and leaves the rest. A new key is not stale.
+    pub async fn set_endpoint(
+        &mut self,
+        room: &str,
+        user: &str,
+        endpoint: Option<&str>,
+        akm: Option<SealedKey>,
+        container: Option<&str>,
+    ) -> DbResult<()> {
+        let (akm_key, akm_prefix) = akm.map(|key| (key.sealed, key.prefix)).unzip();
+        exec!(
+            self,
+            "UPDATE room_members SET agent_endpoint = COALESCE($3, agent_endpoint), \
+             akm_key = COALESCE($4, akm_key), akm_prefix = COALESCE($5, akm_prefix), \
+             container_id = COALESCE($6, container_id), \
+             key_stale = CASE WHEN $4 IS NULL THEN key_stale ELSE FALSE END \
+             WHERE room_id = $1 AND user_id = $2",
+            room,
+            user,
+            endpoint,
+            akm_key,
+            akm_prefix,
+            container
+        )?;
+        Ok(())
+    }
+
+    pub async fn bind_lineage(&mut self, room: &str, user: &str, lineage: &str) -> DbResult<()> {
+        exec!(
+            self,
+            "UPDATE room_members SET lineage = $3 WHERE room_id = $1 AND user_id = $2",
+            room,
+            user,
+            lineage
+        )?;
+        Ok(())
+    }
+
+    /// Whether anybody has used this id before: as a member, or with an identity token.
+    pub async fn user_is_known(&mut self, user: &str) -> DbResult<bool> {
+        let known = row!(
+            self,
+            (bool,),
+            "SELECT EXISTS (SELECT 1 FROM room_members WHERE user_id = $1) \
+             OR EXISTS (SELECT 1 FROM identities WHERE user_id = $1)",
+            user
+        )?;
+        Ok(known.is_some_and(|(known,)| known))
+    }
+}

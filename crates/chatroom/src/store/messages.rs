@@ -1,0 +1,309 @@
+//! Messages, mentions and reactions.
+
+use super::{
+    Conn, DbResult,
+    db::{Sql, exec, row, rows},
+};
+
+/// A message as it is stored.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct MessageRow {
+    pub seq: i64,
+    pub sender_user_id: String,
+    pub sender_user_name: Option<String>,
+    pub via: String,
+    pub r#type: String,
+    pub content: String,
+    pub reply_to_seq: Option<i64>,
+    pub reply_chain_depth: i64,
+    pub created_at: i64,
+    pub deleted: bool,
+    pub edited_at: Option<i64>,
+}
+
+/// How often an emoji was given to a message.
+#[derive(Debug, sqlx::FromRow)]
+pub struct ReactionRow {
+    pub seq: i64,
+    pub emoji: String,
+    pub count: i64,
+    pub by_me: bool,
+}
+
+/// Which messages to read.
+#[derive(Debug, Default)]
+pub struct Page<'a> {
+    /// Above this seq, oldest first.
+    pub since: i64,
+    /// Below this seq: the newest of those, oldest first. Goes before `since`.
+    pub before: Option<i64>,
+    /// Only those of this sender.
+    pub sender: Option<&'a str>,
+    /// Only those that mention this user.
+    pub mentions: Option<&'a str>,
+    pub limit: i64,
+}
+
+macro_rules! columns {
+    () => {
+        "m.seq, m.sender_user_id, m.sender_user_name, m.via, m.type, m.content, m.reply_to_seq, \
+         m.reply_chain_depth, m.created_at, m.deleted, m.edited_at"
+    };
+}
+
+/// The ways to page: each its own text, so that each has its index.
+macro_rules! page_query {
+    ($from:literal, $filter:literal) => {
+        (
+            concat!(
+                "SELECT ",
+                columns!(),
+                " FROM ",
+                $from,
+                " WHERE ",
+                $filter,
+                " AND m.seq > $2 ORDER BY m.seq LIMIT $3"
+            ),
+            concat!(
+                "SELECT ",
+                columns!(),
+                " FROM ",
+                $from,
+                " WHERE ",
+                $filter,
+                " AND m.seq < $2 ORDER BY m.seq DESC LIMIT $3"
+            ),
+        )
+    };
+}
+
+const ALL: (&str, &str) = page_query!("messages m", "m.room_id = $1");
+const BY_SENDER: (&str, &str) =
+    page_query!("messages m", "m.room_id = $1 AND m.sender_user_id = $4");
+const MENTIONING: (&str, &str) = page_query!(
+    "mentions n JOIN messages m ON m.room_id = n.room_id AND m.seq = n.seq",
+    "n.room_id = $1 AND n.user_id = $4"
+);
+const MENTIONING_BY_SENDER: (&str, &str) = page_query!(
+    "mentions n JOIN messages m ON m.room_id = n.room_id AND m.seq = n.seq",
+    "n.room_id = $1 AND n.user_id = $4 AND m.sender_user_id = $5"
+);
+
+impl Conn {
+    pub async fn messages(&mut self, room: &str, page: &Page<'_>) -> DbResult<Vec<MessageRow>> {
+        let (ascending, descending) = match (page.mentions, page.sender) {
+            (None, None) => ALL,
+            (None, Some(_)) => BY_SENDER,
+            (Some(_), None) => MENTIONING,
+            (Some(_), Some(_)) => MENTIONING_BY_SENDER,
+        };
+        let (sql, bound) = match page.before {
+            Some(before) => (descending, before),
+            None => (ascending, page.since),
+        };
+        let mut found = match (page.mentions, page.sender) {
+            (None, None) => rows!(self, MessageRow, sql, room, bound, page.limit)?,
+            (None, Some(user)) | (Some(user), None) => {
+                rows!(self, MessageRow, sql, room, bound, page.limit, user)?
+            }
+            (Some(user), Some(sender)) => {
+                rows!(self, MessageRow, sql, room, bound, page.limit, user, sender)?
+            }
+        };
+        if page.before.is_some() {
+            found.reverse();
+        }
+        Ok(found)
+    }
+
+    pub async fn message(&mut self, room: &str, seq: i64) -> DbResult<Option<MessageRow>> {
+        row!(
+            self,
+            MessageRow,
+            concat!(
+                "SELECT ",
+                columns!(),
+                " FROM messages m WHERE m.room_id = $1 AND m.seq = $2"
+            ),
+            room,
+            seq
+        )
+    }
+
+    /// The chain of replies from its root to this message, at most `limit` long.
+    pub async fn thread(&mut self, room: &str, seq: i64, limit: i64) -> DbResult<Vec<MessageRow>> {
+        rows!(
+            self,
+            MessageRow,
+            concat!(
+                "WITH RECURSIVE chain (seq, reply_to_seq, hops) AS ( \
+                 SELECT seq, reply_to_seq, 1 FROM messages WHERE room_id = $1 AND seq = $2 \
+                 UNION ALL \
+                 SELECT p.seq, p.reply_to_seq, c.hops + 1 FROM chain c \
+                 JOIN messages p ON p.room_id = $1 AND p.seq = c.reply_to_seq WHERE c.hops < $3) \
+                 SELECT ",
+                columns!(),
+                " FROM chain c JOIN messages m ON m.room_id = $1 AND m.seq = c.seq ORDER BY m.seq"
+            ),
+            room,
+            seq,
+            limit
+        )
+    }
+
+    /// The reactions of these messages, each emoji counted.
+    pub async fn reactions(
+        &mut self,
+        room: &str,
+        seqs: &[i64],
+        me: &str,
+    ) -> DbResult<Vec<ReactionRow>> {
+        const REACTIONS: Sql = Sql {
+            sqlite: "SELECT seq, emoji, COUNT(*) AS count, MAX(user_id = $3) AS by_me FROM reactions \
+                 WHERE room_id = $1 AND seq IN (SELECT value FROM json_each($2)) GROUP BY seq, emoji",
+            postgres: "SELECT seq, emoji, COUNT(*) AS count, BOOL_OR(user_id = $3) AS by_me FROM reactions \
+                 WHERE room_id = $1 AND seq IN (SELECT jsonb_array_elements_text($2::jsonb)::bigint) GROUP BY seq, emoji",
+        };
+        if seqs.is_empty() {
+            return Ok(Vec::new());
+        }
+        rows!(self, ReactionRow, REACTIONS, room, json_numbers(seqs), me)
+    }
+
+    /// Which messages from `first` to `last` mention the user.
+    pub async fn mentions_between(
+        &mut self,
+        room: &str,
+        user: &str,
+        first: i64,
+        last: i64,
+    ) -> DbResult<Vec<(i64,)>> {
+        rows!(
+            self,
+            (i64,),
+            "SELECT seq FROM mentions WHERE room_id = $1 AND user_id = $2 AND seq BETWEEN $3 AND $4",
+            room,
+            user,
+            first,
+            last
+        )
+    }
+
+    /// How many messages after `seq` mention the user.
+    pub async fn mentions_after(&mut self, room: &str, user: &str, seq: i64) -> DbResult<i64> {
+        let found = row!(
+            self,
+            (i64,),
+            "SELECT COUNT(*) FROM mentions WHERE room_id = $1 AND user_id = $2 AND seq > $3",
+            room,
+            user,
+            seq
+        )?;
+        Ok(found.map_or(0, |(count,)| count))
+    }
+
+    /// Replaces the text; the first edit keeps what stood there.
+    pub async fn edit_message(
+        &mut self,
+        room: &str,
+        seq: i64,
+        content: &str,
+        now: i64,
+    ) -> DbResult<()> {
+        exec!(
+            self,
+            "UPDATE messages SET original_content = COALESCE(original_content, content), content = $3, \
+             edited_at = $4 WHERE room_id = $1 AND seq = $2",
+            room,
+            seq,
+            content,
+            now
+        )?;
+        Ok(())
+    }
+
+    /// Takes the text away and leaves the place.
+    pub async fn redact_message(&mut self, room: &str, seq: i64) -> DbResult<()> {
+        exec!(
+            self,
+            "UPDATE messages SET content = '', original_content = NULL, deleted = TRUE \
+             WHERE room_id = $1 AND seq = $2",
+            room,
+            seq
+        )?;
+        exec!(
+            self,
+            "DELETE FROM mentions WHERE room_id = $1 AND seq = $2",
+            room,
+            seq
+        )?;
+        Ok(())
+    }
+
+    /// Whether the reaction is new.
+    pub async fn add_reaction(
+        &mut self,
+        room: &str,
+        seq: i64,
+        emoji: &str,
+        user: &str,
+        now: i64,
+    ) -> DbResult<bool> {
+        let added = exec!(
+            self,
+            "INSERT INTO reactions (room_id, seq, emoji, user_id, created_at) VALUES ($1, $2, $3, $4, $5) \
+             ON CONFLICT DO NOTHING",
+            room,
+            seq,
+            emoji,
+            user,
+            now
+        )?;
+        Ok(added == 1)
+    }
+
+    /// Whether the reaction was there.
+    pub async fn remove_reaction(
+        &mut self,
+        room: &str,
+        seq: i64,
+        emoji: &str,
+        user: &str,
+    ) -> DbResult<bool> {
+        let removed = exec!(
+            self,
+            "DELETE FROM reactions WHERE room_id = $1 AND seq = $2 AND emoji = $3 AND user_id = $4",
+            room,
+            seq,
+            emoji,
+            user
+        )?;
+        Ok(removed == 1)
+    }
+
+    /// How many different emoji the message has from this user.
+    pub async fn reaction_count(&mut self, room: &str, seq: i64, user: &str) -> DbResult<i64> {
+        let found = row!(
+            self,
+            (i64,),
+            "SELECT COUNT(*) FROM reactions WHERE room_id = $1 AND seq = $2 AND user_id = $3",
+            room,
+            seq,
+            user
+        )?;
+        Ok(found.map_or(0, |(count,)| count))
+    }
+}
+
+fn json_numbers(numbers: &[i64]) -> String {
+    let mut text = String::with_capacity(numbers.len() * 8 + 2);
+    text.push('[');
+    for (i, number) in numbers.iter().enumerate() {
+        if i > 0 {
+            text.push(',');
+        }
+        text.push_str(&number.to_string());
+    }
+    text.push(']');
+    text
+}

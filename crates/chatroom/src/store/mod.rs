@@ -1,0 +1,24 @@
+//! All the SQL. One function for each query, named for what it answers.
+//!
+//! The rules of rooms are not here: a function in this folder reads or writes, and decides
+//! nothing. Each file holds the queries of one table, as methods of a connection, so that any
+//! of them can run inside a transaction.
+
+pub mod audit;
+pub mod db;
+pub mod identities;
+pub mod invites;
+pub mod keys;
+pub mod limits;
+pub mod log;
+pub mod members;
+pub mod messages;
+pub mod migrate;
+pub mod posting;
+pub mod rooms;
+pub mod stats;
+
+pub use db::{Conn, Db, DbError, Tx};
+
+/// The result of a query.
+pub type DbResult<T> = Result<T, DbError>;

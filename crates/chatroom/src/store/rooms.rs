@@ -1,0 +1,231 @@
+//! Rooms, with their rules and data.
+
+use super::{
+    Conn, DbResult,
+    db::{Sql, exec, row, rows},
+};
+use protocol::Cursor;
+
+/// A room as it is stored, without its texts.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct RoomRow {
+    pub room_id: String,
+    pub name: String,
+    pub owner_user_id: String,
+    pub visibility: String,
+    pub archived: bool,
+    pub created_at: i64,
+    pub max_reply_chain_depth: i64,
+    pub last_seq: i64,
+    pub last_sub: i64,
+    pub pruned_seq: i64,
+    pub pruned_sub: i64,
+    pub rules_version: i64,
+}
+
+impl RoomRow {
+    pub fn is_public(&self) -> bool {
+        self.visibility == protocol::Visibility::Public.as_str()
+    }
+
+    /// The newest place in the room's order of events.
+    pub fn head(&self) -> Cursor {
+        Cursor {
+            seq: self.last_seq,
+            sub: self.last_sub,
+        }
+    }
+
+    /// Up to here, events without a seq are no longer kept.
+    pub fn pruned_to(&self) -> Cursor {
+        Cursor {
+            seq: self.pruned_seq,
+            sub: self.pruned_sub,
+        }
+    }
+}
+
+/// A room with the caller's place in it.
+#[derive(Debug, sqlx::FromRow)]
+pub struct MyRoomRow {
+    pub room_id: String,
+    pub name: String,
+    pub owner_user_id: String,
+    pub archived: bool,
+    pub role: String,
+    pub joined_at: i64,
+    pub agent_endpoint: Option<String>,
+    pub has_akm_key: bool,
+    pub key_stale: bool,
+}
+
+/// A room in the operator's list.
+#[derive(Debug, sqlx::FromRow)]
+pub struct AdminRoomRow {
+    pub room_id: String,
+    pub name: String,
+    pub owner_user_id: String,
+    pub visibility: String,
+    pub archived: bool,
+    pub created_at: i64,
+    pub last_seq: i64,
+    pub member_count: i64,
+}
+
+/// The rules, or the data.
+#[derive(Debug, sqlx::FromRow)]
+pub struct TextRow {
+    pub content: String,
+    pub version: i64,
+    pub updated_at: Option<i64>,
+    pub updated_by: Option<String>,
+}
+
+/// Which of a room's two texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Text {
+    Rules,
+    Data,
+}
+
+const FIND: &str = "SELECT room_id, name, owner_user_id, visibility, archived, created_at, max_reply_chain_depth, \
+     last_seq, last_sub, pruned_seq, pruned_sub, rules_version FROM rooms WHERE room_id = $1";
+
+impl Conn {
+    pub async fn room(&mut self, room: &str) -> DbResult<Option<RoomRow>> {
+        row!(self, RoomRow, FIND, room)
+    }
+
+    /// The room, with its order of events held until the transaction ends.
+    pub async fn lock_room(&mut self, room: &str) -> DbResult<Option<RoomRow>> {
+        const LOCK: Sql = Sql {
+            sqlite: FIND,
+            postgres: "SELECT room_id, name, owner_user_id, visibility, archived, created_at, max_reply_chain_depth, \
+                 last_seq, last_sub, pruned_seq, pruned_sub, rules_version FROM rooms WHERE room_id = $1 FOR UPDATE",
+        };
+        row!(self, RoomRow, LOCK, room)
+    }
+
+    /// Whether the id was free and the room was made.
+    pub async fn insert_room(
+        &mut self,
+        room: &str,
+        name: &str,
+        owner: &str,
+        visibility: &str,
+        now: i64,
+    ) -> DbResult<bool> {
+        let inserted = exec!(
+            self,
+            "INSERT INTO rooms (room_id, name, owner_user_id, visibility, created_at) \
+             VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
+            room,
+            name,
+            owner,
+            visibility,
+            now
+        )?;
+        Ok(inserted == 1)
+    }
+
+    pub async fn update_room(&mut self, room: &RoomRow) -> DbResult<()> {
+        exec!(
+            self,
+            "UPDATE rooms SET name = $2, archived = $3, visibility = $4, max_reply_chain_depth = $5 WHERE room_id = $1",
+            &room.room_id,
+            &room.name,
+            room.archived,
+            &room.visibility,
+            room.max_reply_chain_depth
+        )?;
+        Ok(())
+    }
+
+    /// Moves the room's order of events on.
+    pub async fn set_head(&mut self, room: &str, head: Cursor) -> DbResult<()> {
+        exec!(
+            self,
+            "UPDATE rooms SET last_seq = $2, last_sub = $3 WHERE room_id = $1",
+            room,
+            head.seq,
+            head.sub
+        )?;
+        Ok(())
+    }
+
+    pub async fn rooms_of(&mut self, user: &str) -> DbResult<Vec<MyRoomRow>> {
+        rows!(
+            self,
+            MyRoomRow,
+            "SELECT r.room_id, r.name, r.owner_user_id, r.archived, m.role, m.joined_at, m.agent_endpoint, \
+             (m.akm_key IS NOT NULL) AS has_akm_key, m.key_stale \
+             FROM room_members m JOIN rooms r ON r.room_id = m.room_id \
+             WHERE m.user_id = $1 ORDER BY m.joined_at, r.room_id",
+            user
+        )
+    }
+
+    pub async fn public_rooms(&mut self, limit: i64, offset: i64) -> DbResult<Vec<RoomRow>> {
+        rows!(
+            self,
+            RoomRow,
+            "SELECT room_id, name, owner_user_id, visibility, archived, created_at, max_reply_chain_depth, \
+             last_seq, last_sub, pruned_seq, pruned_sub, rules_version FROM rooms \
+             WHERE visibility = 'public' AND archived = FALSE \
+             ORDER BY created_at DESC, room_id DESC LIMIT $1 OFFSET $2",
+            limit,
+            offset
+        )
+    }
+
+    pub async fn all_rooms(&mut self, limit: i64, offset: i64) -> DbResult<Vec<AdminRoomRow>> {
+        rows!(
+            self,
+            AdminRoomRow,
+            "SELECT r.room_id, r.name, r.owner_user_id, r.visibility, r.archived, r.created_at, r.last_seq, \
+             (SELECT COUNT(*) FROM room_members m WHERE m.room_id = r.room_id) AS member_count \
+             FROM rooms r ORDER BY r.created_at DESC, r.room_id DESC LIMIT $1 OFFSET $2",
+            limit,
+            offset
+        )
+    }
+
+    pub async fn text(&mut self, room: &str, text: Text) -> DbResult<Option<TextRow>> {
+        let sql = match text {
+            Text::Rules => {
+                "SELECT rules_content AS content, rules_version AS version, rules_updated_at AS updated_at, \
+                 rules_updated_by AS updated_by FROM rooms WHERE room_id = $1"
+            }
+            Text::Data => {
+                "SELECT data_content AS content, data_version AS version, data_updated_at AS updated_at, \
+                 data_updated_by AS updated_by FROM rooms WHERE room_id = $1"
+            }
+        };
+        row!(self, TextRow, sql, room)
+    }
+
+    /// Replaces the text and gives its new version.
+    pub async fn set_text(
+        &mut self,
+        room: &str,
+        text: Text,
+        content: &str,
+        by: &str,
+        now: i64,
+    ) -> DbResult<i64> {
+        let sql = match text {
+            Text::Rules => {
+                "UPDATE rooms SET rules_content = $2, rules_version = rules_version + 1, rules_updated_at = $4, \
+                 rules_updated_by = $3 WHERE room_id = $1 RETURNING rules_version"
+            }
+            Text::Data => {
+                "UPDATE rooms SET data_content = $2, data_version = data_version + 1, data_updated_at = $4, \
+                 data_updated_by = $3 WHERE room_id = $1 RETURNING data_version"
+            }
+        };
+        let version = row!(self, (i64,), sql, room, content, by, now)?;
+        version
+            .map(|(version,)| version)
+            .ok_or(super::DbError::RowNotFound)
+    }
+}

@@ -1,0 +1,158 @@
+//! Messages and reactions.
+
+use crate::{RoomId, room::wire, words};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+words! {
+    /// How a message came into the room.
+    Via {
+        /// From an agent.
+        Agent = "agent",
+        /// From a person.
+        Web = "web",
+        /// From the server.
+        System = "system",
+    }
+}
+
+words! {
+    /// What sort of message it is.
+    MessageType {
+        /// Somebody says something.
+        Chat = "chat",
+        /// The server tells of a change.
+        System = "system",
+    }
+}
+
+wire! {
+    /// `POST /rooms/{id}/messages`.
+    #[derive(Default)]
+    pub struct PostMessage {
+        /// At most 4 KB of UTF-8.
+        pub content: String,
+        /// The message this one answers.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub reply_to_seq: Option<i64>,
+        /// Can only make the depth that the server counts deeper.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub reply_chain_depth: Option<i64>,
+        /// The same again gives the same answer and no second message.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub client_msg_id: Option<String>,
+    }
+
+    /// A message that was posted.
+    pub struct Posted {
+        /// Its place in the room.
+        pub seq: i64,
+        /// As what it was posted.
+        pub via: Via,
+        /// In unix seconds.
+        pub created_at: i64,
+    }
+
+    /// How often an emoji was given to a message.
+    pub struct ReactionCount {
+        /// By how many.
+        pub count: i64,
+        /// Whether the caller is one of them.
+        pub by_me: bool,
+    }
+
+    /// A message.
+    pub struct Message {
+        /// Its place in the room: no gaps, no doubles.
+        pub seq: i64,
+        /// Who wrote it.
+        pub sender_user_id: String,
+        /// The name they had when they wrote it.
+        pub sender_user_name: Option<String>,
+        /// How it came into the room.
+        pub via: Via,
+        /// What sort of message it is.
+        pub r#type: MessageType,
+        /// The text; empty once deleted.
+        pub content: String,
+        /// The message it answers.
+        pub reply_to_seq: Option<i64>,
+        /// How deep it stands in a chain of agents' answers.
+        pub reply_chain_depth: i64,
+        /// The version of the room's rules now.
+        pub rules_version: i64,
+        /// In unix seconds.
+        pub created_at: i64,
+        /// Whether its sender took it back.
+        pub deleted: bool,
+        /// When it was last edited, in unix seconds.
+        pub edited_at: Option<i64>,
+        /// Emoji, and how often each was given.
+        pub reactions: BTreeMap<String, ReactionCount>,
+        /// Whether it mentions the caller, where the caller is known.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub mentions_me: Option<bool>,
+    }
+
+    /// `GET /rooms/{id}/messages`.
+    pub struct Messages {
+        /// The room.
+        pub room_id: RoomId,
+        /// Oldest first.
+        pub messages: Vec<Message>,
+        /// The newest message's `seq` in the room, whether it is on this page or not.
+        pub latest_seq: i64,
+    }
+
+    /// `GET /rooms/{id}/messages/{seq}/thread`.
+    pub struct Thread {
+        /// From the root to the message asked for.
+        pub thread: Vec<Message>,
+    }
+
+    /// `PATCH /rooms/{id}/messages/{seq}`.
+    pub struct EditMessage {
+        /// The whole new text.
+        pub content: String,
+    }
+
+    /// The message was edited.
+    pub struct MessageEdited {
+        /// Always true.
+        pub ok: bool,
+        /// The message as it is now.
+        pub message: Message,
+    }
+
+    /// The message was deleted.
+    pub struct MessageDeleted {
+        /// Always true.
+        pub ok: bool,
+        /// Which one; its place stays taken.
+        pub seq: i64,
+        /// Always true.
+        pub deleted: bool,
+    }
+
+    /// `POST …/reactions`.
+    pub struct React {
+        /// One emoji.
+        pub emoji: String,
+    }
+
+    /// The reaction stands.
+    pub struct ReactionAdded {
+        /// Always true.
+        pub ok: bool,
+        /// Whether it is new.
+        pub added: bool,
+    }
+
+    /// The reaction is gone.
+    pub struct ReactionRemoved {
+        /// Always true.
+        pub ok: bool,
+        /// Whether it was there.
+        pub removed: bool,
+    }
+}
