@@ -1,19 +1,41 @@
-//! What developers run: `cargo xtask test`, `ci` and `bench`.
+//! What developers run: `cargo xtask test`, `cargo xtask ci` and `cargo xtask bench`.
+//!
+//! Nothing but Rust is needed beforehand: what the tests need besides is installed or named.
 
 mod bench;
+mod packages;
+mod run;
+mod services;
+mod test;
 
 use std::process::ExitCode;
 
+const HELP: &str = "\
+cargo xtask test [ARGS…]   install what the tests need, start PostgreSQL and NATS, run every test;
+                           ARGS go to cargo test, e.g. `cargo xtask test -p chatroom stream`
+cargo xtask ci             formatting, lints, then every test
+cargo xtask bench [ARGS…]  build the server for release and measure it beside its limits;
+                           ARGS go to the bench, e.g. `cargo xtask bench posts --rounds 5`
+";
+
 fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let outcome = match args.split_first() {
-        Some((name, rest)) if name == "bench" => bench::run(rest),
-        _ => Err("usage: cargo xtask bench [NAMES…]".to_owned()),
+    let mut args = std::env::args().skip(1);
+    let command = args.next();
+    let rest: Vec<String> = args.collect();
+    let done = match command.as_deref() {
+        Some("test") => test::test(&rest),
+        Some("ci") => test::ci(),
+        Some("bench") => bench::run_bench(&rest),
+        None | Some("help" | "--help" | "-h") => {
+            print!("{HELP}");
+            Ok(())
+        }
+        Some(other) => Err(format!("there is no `cargo xtask {other}`\n\n{HELP}")),
     };
-    match outcome {
+    match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            eprintln!("xtask: {message}");
+        Err(error) => {
+            eprintln!("xtask: {error}");
             ExitCode::FAILURE
         }
     }

@@ -335,4 +335,26 @@ mod tests {
         );
         assert!(error.contains("agent_cooldown_seconds"), "{error}");
     }
+
+    #[test]
+    fn the_example_file_names_every_setting_with_its_default() {
+        let text = include_str!("../../../sc-chatroom.example.toml");
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        let example = Config::load(Some(file.path()), []).unwrap();
+        assert_eq!(format!("{example:?}"), format!("{:?}", Config::default()));
+        for line in format!("{:#?}", Config::default()).lines() {
+            if let Some((name, value)) = line.trim().split_once(": ")
+                && name
+                    .chars()
+                    .all(|c| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit())
+                && !value.ends_with('{')
+            {
+                assert!(
+                    text.contains(&format!("{name} = ")),
+                    "the example does not name {name}"
+                );
+            }
+        }
+    }
 }

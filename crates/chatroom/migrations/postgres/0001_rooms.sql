@@ -83,6 +83,8 @@ CREATE TABLE mentions (
     PRIMARY KEY (room_id, user_id, seq)
 );
 
+CREATE INDEX mentions_by_message ON mentions (room_id, seq);
+
 CREATE TABLE reactions (
     room_id    TEXT NOT NULL,
     seq        BIGINT NOT NULL,

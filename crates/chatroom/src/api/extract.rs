@@ -86,7 +86,10 @@ impl Body {
                 "Send the body with Content-Type: application/json",
             ));
         }
-        let value = serde_json::from_slice(&self.bytes)
+        // Fields that nobody reads are checked too: what is no UTF-8 is no JSON.
+        let text = std::str::from_utf8(&self.bytes)
+            .map_err(|_| Error::bad_request("The body is not UTF-8, so it is no JSON"))?;
+        let value = serde_json::from_str(text)
             .map_err(|error| Error::bad_request(format!("The body does not fit: {error}")))?;
         if self.bytes.windows(6).any(|escape| escape == b"\\u0000") && self.holds_nul() {
             return Err(Error::bad_request(
@@ -119,6 +122,7 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self> {
+        refuse_nul("query", parts.uri.query().unwrap_or_default())?;
         axum::extract::Query::try_from_uri(&parts.uri)
             .map(|query| Self(query.0))
             .map_err(|error| {
@@ -134,6 +138,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<App> for Path<T> {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self> {
+        refuse_nul("path", parts.uri.path())?;
         axum::extract::Path::<T>::from_request_parts(parts, app)
             .await
             .map(|path| Self(path.0))
@@ -141,6 +146,16 @@ impl<T: DeserializeOwned + Send> FromRequestParts<App> for Path<T> {
                 Error::bad_request(format!("The path does not fit: {}", error.body_text()))
             })
     }
+}
+
+/// PostgreSQL cannot even be asked about text that holds a NUL.
+fn refuse_nul(place: &str, encoded: &str) -> Result<()> {
+    if encoded.contains("%00") {
+        return Err(Error::bad_request(format!(
+            "The {place} must not hold the character U+0000"
+        )));
+    }
+    Ok(())
 }
 
 /// A room's id from a path. What is no id names no room.

@@ -7,6 +7,7 @@ mod joining;
 mod keys;
 mod members;
 mod messages;
+mod pages;
 mod reference;
 mod rooms;
 mod stream;
@@ -49,6 +50,7 @@ pub fn router(app: App) -> Router {
     let cors = cors(&app.config.cors.allowed_origins);
     let router = router
         .merge(reference::routes(document))
+        .merge(pages::routes())
         .fallback(unknown_route)
         .method_not_allowed_fallback(wrong_method)
         .layer(middleware::from_fn_with_state(app.clone(), observe))

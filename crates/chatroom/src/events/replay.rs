@@ -45,7 +45,8 @@ pub fn start(room: &RoomRow, cursor: Cursor, replay_limit: i64) -> Start {
     Start::Resync(buffer.freeze(), head)
 }
 
-/// The next page of the log after the cursor, and where it ends; nothing where the log ends there.
+/// The next page of the log after the cursor, and where it ends; nothing where the log ends there,
+/// or where events after the cursor were dropped meanwhile: a reader is never served a hole.
 pub async fn page(conn: &mut Conn, room: &str, after: Cursor) -> Result<Option<(Bytes, Cursor)>> {
     let Some(row) = conn.room(room).await? else {
         return Ok(None);
@@ -71,6 +72,14 @@ pub async fn page(conn: &mut Conn, room: &str, after: Cursor) -> Result<Option<(
         _ => head,
     };
     let events = conn.events_between(room, after, upto, PAGE).await?;
+    // Asked after the events were read: what is dropped later was read already.
+    let Some(row) = conn
+        .room(room)
+        .await?
+        .filter(|row| after >= row.pruned_to())
+    else {
+        return Ok(None);
+    };
     let upto = match events.last() {
         Some(last) if i64::try_from(events.len()).is_ok_and(|n| n >= PAGE) => last.cursor(),
         _ => upto,

@@ -120,7 +120,8 @@ impl State {
             return Some(opening);
         }
         loop {
-            if self.subscription.must_recheck() && !self.recheck().await {
+            if self.reader.expired() || (self.subscription.must_recheck() && !self.recheck().await)
+            {
                 return None;
             }
             if self.cursor < self.log_until {
@@ -140,7 +141,9 @@ impl State {
                 biased;
                 open = self.subscription.woken() => if !open { return None },
                 () = tokio::time::sleep(self.heartbeat) => {
-                    return (!self.reader.expired()).then_some(Bytes::from_static(frame::HEARTBEAT));
+                    if !self.reader.expired() {
+                        return Some(Bytes::from_static(frame::HEARTBEAT));
+                    }
                 }
             }
         }

@@ -67,9 +67,6 @@ pub async fn mint(app: &App, caller: Result<Caller, NoCaller>) -> Result<Identit
     let key = match caller {
         Ok(Caller::RoomKey(key)) => key,
         Ok(Caller::Anonymous) => return Err(Error::missing_bearer()),
-        Err(NoCaller::Token(error)) if error.code() == ErrorCode::InternalOnly => {
-            return Err(error);
-        }
         Ok(Caller::User(_) | Caller::Identity(_)) | Err(_) => {
             return Err(Error::new(
                 ErrorCode::KeyInvalid,

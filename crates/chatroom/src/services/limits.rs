@@ -104,6 +104,7 @@ pub async fn take(tx: &mut Tx, limits: &[Limit], now: Now) -> Result<()> {
         .filter(|limit| limit.most > 0)
         .map(|limit| limit.bucket.as_str())
         .collect();
+    tx.open_windows(&buckets).await?;
     let mut windows = Windows::new(tx.windows(&buckets).await?);
     windows.take(limits, now)?;
     tx.save_windows(&windows.changed()).await?;

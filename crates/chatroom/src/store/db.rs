@@ -35,6 +35,15 @@ impl From<&'static str> for Sql {
     }
 }
 
+impl Sql {
+    /// In tests, remembers the text, so that a test can look at every query's plan.
+    pub fn noted(self) -> Self {
+        #[cfg(test)]
+        super::plans::note(self.sqlite);
+        self
+    }
+}
+
 /// Where connections come from.
 #[derive(Clone)]
 pub enum Db {
@@ -172,7 +181,7 @@ impl Db {
 /// All rows of a query: `rows!(conn, Row, "SELECT … $1", a)`.
 macro_rules! rows {
     ($conn:expr, $row:ty, $sql:expr $(, $arg:expr)* $(,)?) => {{
-        let sql = $crate::store::db::Sql::from($sql);
+        let sql = $crate::store::db::Sql::from($sql).noted();
         match $conn.engine() {
             $crate::store::db::Engine::Sqlite(conn) => {
                 sqlx::query_as::<sqlx::Sqlite, $row>(sql.sqlite)$(.bind($arg))*.fetch_all(conn).await
@@ -187,7 +196,7 @@ macro_rules! rows {
 /// The first row of a query, if there is one.
 macro_rules! row {
     ($conn:expr, $row:ty, $sql:expr $(, $arg:expr)* $(,)?) => {{
-        let sql = $crate::store::db::Sql::from($sql);
+        let sql = $crate::store::db::Sql::from($sql).noted();
         match $conn.engine() {
             $crate::store::db::Engine::Sqlite(conn) => {
                 sqlx::query_as::<sqlx::Sqlite, $row>(sql.sqlite)$(.bind($arg))*.fetch_optional(conn).await
@@ -202,7 +211,7 @@ macro_rules! row {
 /// Runs a statement and tells how many rows it changed.
 macro_rules! exec {
     ($conn:expr, $sql:expr $(, $arg:expr)* $(,)?) => {{
-        let sql = $crate::store::db::Sql::from($sql);
+        let sql = $crate::store::db::Sql::from($sql).noted();
         match $conn.engine() {
             $crate::store::db::Engine::Sqlite(conn) => {
                 sqlx::query::<sqlx::Sqlite>(sql.sqlite)$(.bind($arg))*.execute(conn).await.map(|done| done.rows_affected())

@@ -29,6 +29,21 @@ impl Conn {
         rows!(self, WindowRow, WINDOWS, super::posting::json(buckets))
     }
 
+    /// Makes sure that these buckets have a row, so that two nodes cannot both find none.
+    pub async fn open_windows(&mut self, buckets: &[&str]) -> DbResult<()> {
+        const OPEN: Sql = Sql {
+            sqlite: "INSERT INTO rate_windows (bucket, started_ms, count, ends_ms) \
+                 SELECT value, 0, 0, 0 FROM json_each($1) WHERE TRUE ON CONFLICT DO NOTHING",
+            postgres: "INSERT INTO rate_windows (bucket, started_ms, count, ends_ms) \
+                 SELECT bucket, 0, 0, 0 FROM jsonb_array_elements_text($1::jsonb) AS bucket \
+                 ORDER BY bucket ON CONFLICT DO NOTHING",
+        };
+        if !buckets.is_empty() {
+            exec!(self, OPEN, super::posting::json(buckets))?;
+        }
+        Ok(())
+    }
+
     pub async fn save_windows(&mut self, windows: &[&WindowRow]) -> DbResult<()> {
         const SAVE: Sql = Sql {
             sqlite: "INSERT INTO rate_windows (bucket, started_ms, count, ends_ms) \

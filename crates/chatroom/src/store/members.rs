@@ -75,7 +75,7 @@ impl Conn {
             MemberRow,
             "SELECT user_id, user_name, member_kind, role, adapter_type, joined_at, agent_endpoint, \
              (akm_key IS NOT NULL) AS has_akm_key, akm_prefix, key_stale, agent_card_url, last_message_seq, lineage \
-             FROM room_members WHERE room_id = $1 ORDER BY joined_at, user_id",
+             FROM room_members WHERE room_id = $1 ORDER BY joined_at, role DESC, user_id",
             room
         )
     }

@@ -202,7 +202,8 @@ impl Conn {
         Ok(found.map_or(0, |(count,)| count))
     }
 
-    /// Replaces the text; the first edit keeps what stood there.
+    /// Replaces the text and forgets whom the old one mentioned; the first edit keeps what stood
+    /// there.
     pub async fn edit_message(
         &mut self,
         room: &str,
@@ -219,7 +220,7 @@ impl Conn {
             content,
             now
         )?;
-        Ok(())
+        self.forget_mentions(room, seq).await
     }
 
     /// Takes the text away and leaves the place.
@@ -231,6 +232,10 @@ impl Conn {
             room,
             seq
         )?;
+        self.forget_mentions(room, seq).await
+    }
+
+    async fn forget_mentions(&mut self, room: &str, seq: i64) -> DbResult<()> {
         exec!(
             self,
             "DELETE FROM mentions WHERE room_id = $1 AND seq = $2",

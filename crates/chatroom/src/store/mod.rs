@@ -14,6 +14,8 @@ pub mod log;
 pub mod members;
 pub mod messages;
 pub mod migrate;
+#[cfg(test)]
+mod plans;
 pub mod posting;
 pub mod rooms;
 pub mod stats;

@@ -1,0 +1,285 @@
+//! Shows that every query has an index behind it.
+
+use super::{
+    Db, DbResult,
+    audit::AuditRow,
+    identities::IdentityRow,
+    invites::InviteRow,
+    keys::{KeyRow, ShareCodeRow},
+    limits::WindowRow,
+    members::NewMember,
+    messages::Page,
+    migrate::migrate,
+    posting::NewMessage,
+    rooms::Text,
+};
+use protocol::Cursor;
+use sqlx::Row;
+use std::{collections::BTreeSet, sync::Mutex};
+
+static SEEN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+
+/// Remembers a query's text.
+pub fn note(sql: &'static str) {
+    SEEN.lock().unwrap().insert(sql);
+}
+
+/// Queries that look at a whole table on purpose, each a table that stays small or an operator's
+/// question.
+const WHOLE_TABLE: [&str; 4] = [
+    "SELECT COUNT(*) FROM rooms",
+    "SELECT room_id FROM events GROUP BY room_id",
+    "FROM rooms r ORDER BY r.created_at DESC",
+    "SELECT CAST(COALESCE(SUM(messages), 0) AS BIGINT) FROM traffic",
+];
+
+#[tokio::test]
+async fn every_query_has_an_index_behind_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open_sqlite(&dir.path().join("chatroom.db"))
+        .await
+        .unwrap();
+    migrate(&db).await.unwrap();
+    ask_everything(&db).await.unwrap();
+
+    let queries = SEEN.lock().unwrap().clone();
+    assert!(
+        queries.len() > 60,
+        "only {} queries were seen",
+        queries.len()
+    );
+    let Db::Sqlite { writer, .. } = &db else {
+        unreachable!()
+    };
+    let mut scans = Vec::new();
+    for sql in queries {
+        if WHOLE_TABLE.iter().any(|allowed| sql.contains(allowed)) || sql.starts_with("CREATE") {
+            continue;
+        }
+        let explain = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}"));
+        for row in sqlx::query(explain).fetch_all(writer).await.unwrap() {
+            let step: String = row.get("detail");
+            let scan = step.starts_with("SCAN");
+            let harmless = [
+                "json_each",
+                "j ",
+                "VIRTUAL TABLE",
+                "CONSTANT ROW",
+                "SCAN chain",
+                "SCAN c",
+            ];
+            if scan && !harmless.iter().any(|word| step.contains(word)) {
+                scans.push(format!("{step}: {sql}"));
+            }
+            assert!(
+                !step.contains("TEMP B-TREE FOR ORDER BY") || sql.contains("room_members"),
+                "{step}: {sql}"
+            );
+        }
+    }
+    assert!(scans.is_empty(), "{}", scans.join("\n"));
+}
+
+/// Calls every function of the store once.
+async fn ask_everything(db: &Db) -> DbResult<()> {
+    let mut tx = db.begin().await?;
+    tx.meta("x").await?;
+    tx.set_meta_once("x", "y").await?;
+    tx.insert_room("rm_a", "a", "u_a", "public", 1).await?;
+    let room = tx.lock_room("rm_a").await?.unwrap();
+    tx.update_room(&room).await?;
+    tx.room("rm_a").await?;
+    tx.rooms_of("u_a").await?;
+    tx.public_rooms(10, 0).await?;
+    tx.all_rooms(10, 0).await?;
+    for text in [Text::Rules, Text::Data] {
+        tx.text("rm_a", text).await?;
+        tx.set_text("rm_a", text, "x", "u_a", 1).await?;
+    }
+    tx.insert_member(NewMember {
+        room_id: "rm_a",
+        user_id: "u_a",
+        user_name: Some("A"),
+        member_kind: "starchild_user",
+        role: "owner",
+        adapter_type: "pull",
+        joined_at: 1,
+        agent_endpoint: None,
+        akm: None,
+        container_id: None,
+        agent_card_url: None,
+        lineage: None,
+    })
+    .await?;
+    tx.member("rm_a", "u_a").await?;
+    tx.members("rm_a").await?;
+    tx.member_count("rm_a").await?;
+    tx.set_member_name("rm_a", "u_a", "B").await?;
+    tx.set_agent_card("rm_a", "u_a", None).await?;
+    tx.set_endpoint("rm_a", "u_a", None, None, None).await?;
+    tx.bind_lineage("rm_a", "u_a", "l").await?;
+    tx.user_is_known("u_a").await?;
+
+    tx.lock_rooms(&["rm_a"]).await?;
+    tx.authors(&[("rm_a", "u_a")]).await?;
+    tx.names_in(&["rm_a"]).await?;
+    tx.posting_keys(&["k"]).await?;
+    tx.depths(&[("rm_a", 1)]).await?;
+    tx.prior_posts(&[("rm_a", "u_a", "k")]).await?;
+    tx.insert_messages(&[message(1)]).await?;
+    tx.insert_mentions(&[("rm_a", "u_a", 1)]).await?;
+    tx.set_last_seqs(&[("rm_a", 1)]).await?;
+    tx.set_authors(&[("rm_a", "u_a", 1, Some("A"))]).await?;
+    tx.set_head("rm_a", Cursor { seq: 1, sub: 1 }).await?;
+    for before in [None, Some(9)] {
+        for sender in [None, Some("u_a")] {
+            for mentions in [None, Some("u_a")] {
+                tx.messages(
+                    "rm_a",
+                    &Page {
+                        since: 0,
+                        before,
+                        sender,
+                        mentions,
+                        limit: 5,
+                    },
+                )
+                .await?;
+            }
+        }
+    }
+    tx.message("rm_a", 1).await?;
+    tx.thread("rm_a", 1, 10).await?;
+    tx.reactions("rm_a", &[1], "u_a").await?;
+    tx.mentions_between("rm_a", "u_a", 1, 2).await?;
+    tx.mentions_after("rm_a", "u_a", 0).await?;
+    tx.edit_message("rm_a", 1, "y", 2).await?;
+    tx.add_reaction("rm_a", 1, "x", "u_a", 1).await?;
+    tx.reaction_count("rm_a", 1, "u_a").await?;
+    tx.remove_reaction("rm_a", 1, "x", "u_a").await?;
+    tx.redact_message("rm_a", 1).await?;
+    tx.insert_event(
+        "rm_a",
+        Cursor { seq: 1, sub: 1 },
+        "message_deleted",
+        None,
+        "{}",
+    )
+    .await?;
+    tx.insert_event(
+        "rm_a",
+        Cursor { seq: 1, sub: 2 },
+        "message_deleted",
+        None,
+        "{}",
+    )
+    .await?;
+    tx.events_between("rm_a", Cursor::at(0), Cursor::at(9), 5)
+        .await?;
+    tx.prune_events("rm_a", 1).await?;
+    tx.rooms_to_prune(1).await?;
+
+    let key = KeyRow {
+        jti: "k".into(),
+        room_id: "rm_a".into(),
+        user_id: "u_a".into(),
+        scope: "view".into(),
+        posts_as: "web".into(),
+        shared: true,
+        lineage: None,
+        issued_at: 1,
+        expires_at: 9,
+        revoked: false,
+    };
+    tx.insert_key(&key).await?;
+    tx.key("k").await?;
+    tx.shared_keys("rm_a", "u_a", 1).await?;
+    tx.revoke_shared_key("rm_a", "u_a", "k").await?;
+    tx.revoke_shared_keys("rm_a", "u_a", 1).await?;
+    tx.revoke_all_keys("rm_a", "u_a").await?;
+    let share = ShareCodeRow {
+        room_id: "rm_a".into(),
+        jti: "k".into(),
+        created_by: "u_a".into(),
+        expires_at: 9,
+        revoked: false,
+    };
+    tx.insert_share_code("h", &share).await?;
+    tx.share_code("h").await?;
+    tx.revoke_share_code("h").await?;
+    let invite = InviteRow {
+        jti: "i".into(),
+        room_id: "rm_a".into(),
+        created_by: "u_a".into(),
+        display_name: None,
+        max_uses: 1,
+        uses: 0,
+        issued_at: 1,
+        expires_at: 9,
+        revoked: false,
+    };
+    tx.insert_invite(&invite, "h").await?;
+    tx.invite("i").await?;
+    tx.invite_by_code("h").await?;
+    tx.active_invites("rm_a", 1).await?;
+    tx.use_invite("i", "rm_a", 1).await?;
+    tx.revoke_invite("rm_a", "i").await?;
+    let identity = IdentityRow {
+        jti: "d".into(),
+        user_id: "u_a".into(),
+        lineage: None,
+        issued_at: 1,
+        expires_at: 9,
+        revoked: false,
+    };
+    tx.insert_identity(&identity).await?;
+    tx.identity("d").await?;
+    tx.revoke_identity("d").await?;
+    tx.remember_invited("l", "u_a").await?;
+    tx.was_invited_by("l", "u_a").await?;
+    let window = WindowRow {
+        bucket: "b".into(),
+        started_ms: 1,
+        count: 1,
+        ends_ms: 2,
+    };
+    tx.save_windows(&[&window]).await?;
+    tx.open_windows(&["b"]).await?;
+    tx.windows(&["b"]).await?;
+    tx.forget_windows(9).await?;
+    tx.audit_head("rm_a").await?;
+    let line = AuditRow {
+        n: 1,
+        at: 1,
+        actor: "u_a".into(),
+        action: "x".into(),
+        target: None,
+        detail: "{}".into(),
+        hash: String::new(),
+    };
+    tx.insert_audit("rm_a", &line).await?;
+    tx.audit_after("rm_a", 0, 5).await?;
+    tx.add_traffic(1, "n", 1).await?;
+    tx.traffic_since(0).await?;
+    tx.forget_traffic(0).await?;
+    tx.active_rooms().await?;
+    tx.room_count().await?;
+    tx.delete_member("rm_a", "u_a").await?;
+    tx.commit().await
+}
+
+fn message(seq: i64) -> NewMessage {
+    NewMessage {
+        room_id: "rm_a".into(),
+        seq,
+        sender_user_id: "u_a".into(),
+        sender_user_name: None,
+        via: "web",
+        r#type: "chat",
+        content: "007".into(),
+        reply_to_seq: None,
+        reply_chain_depth: 0,
+        created_at: 1,
+        client_key: None,
+    }
+}

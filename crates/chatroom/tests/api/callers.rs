@@ -1,0 +1,300 @@
+//! Every endpoint × every kind of caller, in one table.
+
+use crate::harness::{Caller, Setup, TestServer, both_engines, claims, eventually};
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+both_engines![every_endpoint_knows_every_kind_of_caller];
+
+/// Who calls. The rooms are the owner's; `R` is private.
+const CALLERS: [&str; 13] = [
+    "nobody",
+    "rubbish",   // a bearer that is no token
+    "expired",   // the owner's user token, expired
+    "invite",    // an invite code to R, as bearer
+    "outside",   // the owner's user token, from the public internet
+    "stranger",  // a user token of somebody who is not in R
+    "member",    // a user token of a member
+    "owner",     // the owner's user token
+    "agent",     // the member token of an external agent
+    "viewer",    // a room key of the owner's that may only view
+    "elsewhere", // a room key of the owner's for another room
+    "identity",  // the agent's identity token
+    "revoked",   // a room key that was revoked
+];
+
+const IN: &str = "in";
+const NONE: &str = "missing_bearer";
+const TOKEN: &str = "token_invalid";
+const KEY: &str = "key_invalid";
+const IDENTITY: &str = "identity_invalid";
+const INTERNAL: &str = "internal_only";
+const ROLE: &str = "forbidden";
+const MEMBER: &str = "not_a_member";
+const SCOPE: &str = "key_scope_insufficient";
+const HIDDEN: &str = "not_found";
+
+/// What each kind of caller gets from each kind of endpoint, in the order of [`CALLERS`].
+#[rustfmt::skip]
+const RULES: [(&str, [&str; 13]); 13] = [
+    // kind       nobody  rubbish   expired   invite    outside   stranger member owner agent     viewer    elsewhere identity  revoked
+    ("anyone",   [IN,     IN,       IN,       IN,       IN,       IN,      IN,    IN,   IN,       IN,       IN,       IN,       IN]),
+    ("reader",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       IN,       HIDDEN,   TOKEN,    KEY]),
+    ("visitor",  [HIDDEN, TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       IN,       HIDDEN,   TOKEN,    KEY]),
+    ("writer",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       SCOPE,    HIDDEN,   TOKEN,    KEY]),
+    ("owner",    [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  ROLE,  IN,   SCOPE,    SCOPE,    HIDDEN,   TOKEN,    KEY]),
+    ("user",     [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, IN,      IN,    IN,   TOKEN,    TOKEN,    TOKEN,    TOKEN,    KEY]),
+    ("member",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   TOKEN,    TOKEN,    TOKEN,    TOKEN,    KEY]),
+    ("admin",    [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, ROLE,    ROLE,  ROLE, TOKEN,    TOKEN,    TOKEN,    TOKEN,    KEY]),
+    ("joiner",   [HIDDEN, TOKEN,    TOKEN,    TOKEN,    INTERNAL, IN,      IN,    IN,   HIDDEN,   HIDDEN,   HIDDEN,   HIDDEN,   KEY]),
+    ("mint",     [NONE,   KEY,      KEY,      KEY,      KEY,      KEY,     KEY,   KEY,  IN,       IN,       IN,       KEY,      KEY]),
+    ("identity", [NONE,   IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IN, IDENTITY]),
+    ("reissue",  [NONE,   KEY,      KEY,      KEY,      KEY,      KEY,     KEY,   KEY,  IN,       ROLE,     ROLE,     IN,       KEY]),
+    ("exchange", [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, ROLE,    ROLE,  ROLE, TOKEN,    TOKEN,    TOKEN,    TOKEN,    TOKEN]),
+];
+
+/// Every endpoint, with what a good request to it looks like. `{seq}` is a message of the
+/// agent's, `{agent}` its id.
+fn endpoints() -> Vec<(&'static str, Method, &'static str, Value)> {
+    use Method as M;
+    let none = Value::Null;
+    let text = json!({"content": "text"});
+    vec![
+        ("user", M::POST, "/rooms", json!({"name": "x"})),
+        ("user", M::GET, "/rooms", none.clone()),
+        ("anyone", M::GET, "/rooms/public", none.clone()),
+        ("reader", M::GET, "/rooms/{id}", none.clone()),
+        ("owner", M::PATCH, "/rooms/{id}", json!({"name": "y"})),
+        ("reader", M::GET, "/rooms/{id}/rules", none.clone()),
+        ("owner", M::PATCH, "/rooms/{id}/rules", text.clone()),
+        ("reader", M::GET, "/rooms/{id}/data", none.clone()),
+        ("owner", M::PATCH, "/rooms/{id}/data", text.clone()),
+        ("reader", M::GET, "/rooms/{id}/state", none.clone()),
+        ("owner", M::GET, "/rooms/{id}/audit", none.clone()),
+        ("owner", M::POST, "/rooms/{id}/invites", json!({})),
+        ("owner", M::GET, "/rooms/{id}/invites", none.clone()),
+        (
+            "owner",
+            M::DELETE,
+            "/rooms/{id}/invites/{code_jti}",
+            none.clone(),
+        ),
+        (
+            "joiner",
+            M::POST,
+            "/rooms/{id}/join",
+            json!({"adapter_type": "pull"}),
+        ),
+        ("reader", M::GET, "/rooms/{id}/members", none.clone()),
+        ("reader", M::GET, "/rooms/{id}/me", none.clone()),
+        (
+            "owner",
+            M::PATCH,
+            "/rooms/{id}/members/{agent}/name",
+            json!({"name": "Bot"}),
+        ),
+        (
+            "reissue",
+            M::POST,
+            "/rooms/{id}/members/{agent}/reissue-token",
+            none.clone(),
+        ),
+        ("writer", M::POST, "/rooms/{id}/messages", text),
+        ("visitor", M::GET, "/rooms/{id}/messages", none.clone()),
+        (
+            "visitor",
+            M::GET,
+            "/rooms/{id}/messages/{seq}/thread",
+            none.clone(),
+        ),
+        (
+            "writer",
+            M::POST,
+            "/rooms/{id}/messages/{seq}/reactions",
+            json!({"emoji": "👍"}),
+        ),
+        (
+            "writer",
+            M::DELETE,
+            "/rooms/{id}/messages/{seq}/reactions/{emoji}",
+            none.clone(),
+        ),
+        ("reader", M::GET, "/rooms/{id}/stream", none.clone()),
+        (
+            "member",
+            M::POST,
+            "/rooms/{id}/room-keys",
+            json!({"for_user_id": "{me}"}),
+        ),
+        ("member", M::GET, "/rooms/{id}/room-keys", none.clone()),
+        (
+            "member",
+            M::DELETE,
+            "/rooms/{id}/room-keys/{jti}",
+            none.clone(),
+        ),
+        ("user", M::DELETE, "/share-keys/{code}", none.clone()),
+        ("mint", M::POST, "/agent-identity", none.clone()),
+        ("identity", M::POST, "/agent-identity/refresh", none.clone()),
+        ("identity", M::DELETE, "/agent-identity/{jti}", none.clone()),
+        ("exchange", M::POST, "/auth/exchange", none.clone()),
+        ("anyone", M::GET, "/k/{code}", none.clone()),
+        ("anyone", M::GET, "/i/{short_code}", none.clone()),
+        ("anyone", M::GET, "/health", none.clone()),
+        ("anyone", M::GET, "/docs-version", none.clone()),
+        ("anyone", M::GET, "/docs/{name}", none.clone()),
+        ("admin", M::GET, "/internal/admin/rooms", none),
+    ]
+}
+
+/// Endpoints whose answer depends on more than the kind of caller; their own sections test them.
+const ELSEWHERE: [(&str, &str); 10] = [
+    ("get", "/rooms/{id}/public-summary"), // public rooms only
+    ("post", "/rooms/{id}/auto-invite"),   // public rooms only
+    ("delete", "/rooms/{id}/members/{user_id}"), // oneself or the owner
+    ("put", "/rooms/{id}/members/{user_id}/endpoint"), // oneself or the owner
+    ("patch", "/rooms/{id}/members/{user_id}/agent-card"), // oneself, or the owner to clear
+    ("patch", "/rooms/{id}/messages/{seq}"), // the sender
+    ("delete", "/rooms/{id}/messages/{seq}"), // the sender
+    ("delete", "/rooms/{id}/room-keys"),   // would revoke the viewer's key
+    ("get", "/metrics"),                   // by network
+    ("get", "/openapi.json"),              // describes the others
+];
+
+struct World {
+    room: String,
+    agent: String,
+    seq: i64,
+    callers: Vec<Caller>,
+}
+
+async fn world(server: &TestServer) -> World {
+    let owner = server.user("u_owner");
+    let room = owner.creates_a_room().await;
+    let other = owner.creates_a_room().await;
+    let member = server.user("u_member");
+    owner.lets_in_user(&room, &member).await;
+    let agent = owner.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let seq = agent.says(&room, "hello").await;
+    let viewer = owner.viewer_with(&room, "view").await;
+    let elsewhere = owner.viewer(&other).await;
+    let revoked = owner.viewer(&room).await;
+    let jti = claims(revoked.token().unwrap())["jti"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    owner
+        .delete(format!("/rooms/{room}/room-keys/{jti}"))
+        .await
+        .ok();
+    let code = owner.invites(&room).await;
+    let nobody = server.anonymous();
+    let expired = server.token(&["--user", "u_owner", "--ttl", "0s"]);
+    let callers = vec![
+        nobody.clone(),
+        nobody.with_token("rubbish"),
+        nobody.with_token(&expired),
+        nobody.with_token(&code),
+        owner.from_outside(),
+        server.user("u_stranger"),
+        member,
+        owner,
+        agent.caller.clone(),
+        viewer,
+        elsewhere,
+        agent.identity(),
+        revoked,
+    ];
+    eventually("the token has expired", async || {
+        let reply = callers[2].get("/rooms").await;
+        (reply.status == 401).then_some(())
+    })
+    .await;
+    let agent = agent.id().to_owned();
+    World {
+        room,
+        agent,
+        seq,
+        callers,
+    }
+}
+
+async fn every_endpoint_knows_every_kind_of_caller(setup: Setup) {
+    let server = setup.start().await;
+    let world = world(&server).await;
+    let mut wrong = Vec::new();
+    for (kind, method, route, body) in endpoints() {
+        let (_, expected) = RULES.iter().find(|(name, _)| *name == kind).unwrap();
+        let path = route
+            .replace("{id}", &world.room)
+            .replace("{agent}", &world.agent)
+            .replace("{seq}", &world.seq.to_string())
+            .replace("{name}", "api")
+            .replace("{emoji}", "👍")
+            .replace(['{', '}'], "");
+        for ((who, caller), expected) in CALLERS.iter().zip(&world.callers).zip(expected) {
+            let got = outcome(caller, &method, &path, &body).await;
+            if got != *expected {
+                wrong.push(format!("{method} {route} by {who}: {got}, not {expected}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{:#?}", wrong);
+    assert_eq!(
+        forgotten(&server).await,
+        BTreeSet::new(),
+        "endpoints in no table"
+    );
+}
+
+/// `in`, or the code with which the caller was turned away.
+async fn outcome(caller: &Caller, method: &Method, path: &str, body: &Value) -> String {
+    let request = caller.request(method.clone(), path);
+    let request = match body {
+        Value::Null => request,
+        body => {
+            let text = body.to_string().replace("{me}", caller.id());
+            request.json(&serde_json::from_str(&text).unwrap())
+        }
+    };
+    if path.ends_with("/stream") {
+        return match request.opens().await {
+            Ok(()) => IN.to_owned(),
+            Err(reply) => reply.error().to_owned(),
+        };
+    }
+    let reply = request.await;
+    let let_in = match reply.status {
+        401 | 403 => false,
+        // The room is hidden; anything else that is missing was looked for.
+        404 => reply.json()["message"] != "Room not found",
+        500.. => panic!("{method} {path}: {}", reply.text()),
+        _ => true,
+    };
+    match let_in {
+        true => IN.to_owned(),
+        false => reply.error().to_owned(),
+    }
+}
+
+/// Endpoints that the server describes and no table names.
+async fn forgotten(server: &TestServer) -> BTreeSet<String> {
+    let document = server.anonymous().get("/openapi.json").await.ok();
+    let mut known: BTreeSet<String> = ELSEWHERE
+        .iter()
+        .map(|(method, path)| format!("{method} {path}"))
+        .collect();
+    known.extend(endpoints().iter().map(|(_, method, path, _)| {
+        let path = path.replace("{agent}", "{user_id}");
+        format!("{} {path}", method.as_str().to_lowercase())
+    }));
+    let paths = document["paths"].as_object().unwrap().iter();
+    let described = paths.flat_map(|(path, methods)| {
+        let methods = methods.as_object().unwrap().keys();
+        methods.map(move |method| format!("{method} {path}"))
+    });
+    described
+        .filter(|endpoint| !known.contains(endpoint))
+        .collect()
+}

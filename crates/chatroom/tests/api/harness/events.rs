@@ -1,0 +1,89 @@
+//! A room's stream, as raw frames.
+
+use super::{DEADLINE, caller::Request};
+use client::sse::{Frame, Parser};
+use reqwest::Response;
+use serde_json::Value;
+
+/// An open stream.
+pub struct Events {
+    reply: Response,
+    parser: Parser,
+}
+
+impl Events {
+    /// Sends the request and checks that the answer is a stream.
+    pub async fn open(request: Request) -> Self {
+        let reply = request.0.send();
+        let reply = tokio::time::timeout(DEADLINE, reply)
+            .await
+            .unwrap()
+            .unwrap();
+        let status = reply.status();
+        if status != 200 {
+            panic!("{status}: {}", reply.text().await.unwrap());
+        }
+        assert_eq!(reply.headers()["content-type"], "text/event-stream");
+        let parser = Parser::new();
+        Self { reply, parser }
+    }
+
+    /// The next frame.
+    pub async fn next(&mut self) -> Frame {
+        match self.next_or_end().await {
+            Some(frame) => frame,
+            None => panic!("the stream has ended"),
+        }
+    }
+
+    /// The next event: its name, its id and its data. Frames that only tell the cursor are no
+    /// events.
+    pub async fn event(&mut self) -> (String, String, Value) {
+        loop {
+            let frame = self.next().await;
+            if let Some(data) = frame.data {
+                let data = serde_json::from_str(&data).unwrap();
+                return (frame.event.unwrap(), frame.id.unwrap(), data);
+            }
+        }
+    }
+
+    /// The next event's data, after checking its name.
+    #[track_caller]
+    pub fn expect(&mut self, name: &'static str) -> impl Future<Output = Value> {
+        let caller = std::panic::Location::caller();
+        async move {
+            let (event, id, data) = self.event().await;
+            assert_eq!(event, name, "{id} {data}, at {caller}");
+            data
+        }
+    }
+
+    /// Waits until the server has closed the stream; what came before is passed over.
+    pub async fn ended(mut self) {
+        while self.next_or_end().await.is_some() {}
+    }
+
+    /// The bytes that come next, comments included.
+    pub async fn bytes(&mut self) -> Vec<u8> {
+        let chunk = tokio::time::timeout(DEADLINE, self.reply.chunk());
+        chunk.await.expect("bytes in time").unwrap().unwrap().into()
+    }
+
+    /// The next frame, or nothing if the stream is over or was cut.
+    pub async fn next_or_end(&mut self) -> Option<Frame> {
+        let reading = async {
+            loop {
+                if let Some(frame) = self.parser.next_frame() {
+                    return Some(frame);
+                }
+                match self.reply.chunk().await {
+                    Ok(Some(bytes)) => self.parser.push(&bytes).unwrap(),
+                    Ok(None) | Err(_) => return None,
+                }
+            }
+        };
+        let frame = tokio::time::timeout(DEADLINE, reading);
+        frame.await.expect("an event in time")
+    }
+}

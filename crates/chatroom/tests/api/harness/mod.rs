@@ -1,0 +1,57 @@
+//! What the tests stand on: a real server for each test, callers of every kind, and streams.
+//!
+//! A test is a plain `async fn name(setup: Setup)`; [`both_engines!`] runs it on each engine.
+//! Nothing here sleeps: what takes time is waited for, with a deadline.
+
+mod caller;
+mod database;
+mod events;
+mod server;
+mod token;
+
+pub use caller::{Agent, Caller, Reply};
+pub use events::Events;
+pub use server::{Engine, Setup, TestServer};
+pub use token::{claims, forged, now, with_claims};
+
+use std::{future::Future, time::Duration};
+
+/// How long anything may take before a test gives up on it.
+pub const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Makes a test for each engine from each of these functions.
+macro_rules! both_engines {
+    ($($name:ident),+ $(,)?) => {
+        $(mod $name {
+            #[tokio::test]
+            async fn sqlite() {
+                super::$name(crate::harness::Setup::new(crate::harness::Engine::Sqlite)).await;
+            }
+
+            #[tokio::test]
+            async fn postgres() {
+                super::$name(crate::harness::Setup::new(crate::harness::Engine::Postgres)).await;
+            }
+        })+
+    };
+}
+pub(crate) use both_engines;
+
+/// Asks until the answer is there.
+pub async fn eventually<T, F: Future<Output = Option<T>>>(
+    what: &str,
+    mut ask: impl FnMut() -> F,
+) -> T {
+    let asking = async {
+        loop {
+            if let Some(answer) = ask().await {
+                return answer;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    match tokio::time::timeout(DEADLINE, asking).await {
+        Ok(answer) => answer,
+        Err(_) => panic!("not in time: {what}"),
+    }
+}

@@ -1,0 +1,326 @@
+//! Starting, stopping and killing the real server.
+
+use super::{
+    DEADLINE,
+    caller::Caller,
+    database::Database,
+    token::{PROGRAM, shared_keys, sign, user_token},
+};
+use std::{
+    fs::File,
+    io::{BufRead, BufReader, Read},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Output, Stdio},
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+
+/// Where messages are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Engine {
+    /// Embedded.
+    Sqlite,
+    /// A PostgreSQL server.
+    Postgres,
+}
+
+/// The limits that count requests. Tests about something else switch them off.
+const RATE_LIMITS: [&str; 8] = [
+    "agent_messages_per_minute",
+    "agent_cooldown_seconds",
+    "web_messages_per_hour_per_key",
+    "web_messages_per_hour_per_ip",
+    "visitor_reads_per_minute",
+    "auto_invites_per_hour",
+    "token_mints_per_minute",
+    "bridge_per_minute",
+];
+
+/// How a test wants its server.
+#[derive(Clone)]
+pub struct Setup {
+    engine: Engine,
+    env: Vec<(String, String)>,
+}
+
+impl Setup {
+    /// A server without rate limits, behind a proxy on this machine that it trusts.
+    pub fn new(engine: Engine) -> Self {
+        let setup = Self {
+            engine,
+            env: Vec::new(),
+        };
+        RATE_LIMITS
+            .iter()
+            .fold(setup, |setup, limit| setup.limit(limit, 0))
+            .env("NETWORK__TRUSTED_PROXIES", r#"["127.0.0.1/32"]"#)
+            .env("LOG__LEVEL", "info")
+    }
+
+    /// The rate limits as the document has them.
+    pub fn with_the_documents_limits(mut self) -> Self {
+        self.env.retain(|(name, _)| !name.contains("__LIMITS__"));
+        self
+    }
+
+    /// One limit.
+    pub fn limit(self, name: &str, value: i64) -> Self {
+        let name = format!("LIMITS__{}", name.to_uppercase());
+        self.env(&name, &value.to_string())
+    }
+
+    /// One setting, by its path in capitals joined by two underscores.
+    pub fn env(mut self, path: &str, value: &str) -> Self {
+        let name = format!("SC_CHATROOM__{path}");
+        self.env.retain(|(other, _)| *other != name);
+        self.env.push((name, value.to_owned()));
+        self
+    }
+
+    /// Which engine the test runs on.
+    pub fn engine(&self) -> Engine {
+        self.engine
+    }
+
+    /// Starts a server with nothing in it.
+    pub async fn start(self) -> TestServer {
+        let folder = tempfile::tempdir().unwrap();
+        let database = match self.engine {
+            Engine::Sqlite => None,
+            Engine::Postgres => Some(Database::create().await),
+        };
+        let keys = shared_keys().to_owned();
+        let mut server = TestServer {
+            setup: self,
+            keys,
+            data: folder.path().join("data"),
+            running: None,
+            base_url: String::new(),
+            _database: database,
+            folder,
+        };
+        server.launch().await;
+        server
+    }
+}
+
+/// A server of this test's own, stopped when the test ends.
+pub struct TestServer {
+    setup: Setup,
+    keys: PathBuf,
+    data: PathBuf,
+    running: Option<Child>,
+    base_url: String,
+    // After the child, so that the server is gone before its database is.
+    _database: Option<Database>,
+    folder: TempDir,
+}
+
+impl TestServer {
+    /// Where it listens, without a slash at the end.
+    pub fn base_url(&self) -> &str {
+        &self.base_url
+    }
+
+    /// Its data folder.
+    pub fn data(&self) -> &Path {
+        &self.data
+    }
+
+    /// A folder for the test's own files.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Nobody in particular.
+    pub fn anonymous(&self) -> Caller {
+        Caller::new(&self.base_url)
+    }
+
+    /// A caller with a user token: `u_alice` is called Alice.
+    pub fn user(&self, id: &str) -> Caller {
+        let name = id.strip_prefix("u_").unwrap_or(id);
+        let name = format!("{}{}", name[..1].to_uppercase(), &name[1..]);
+        self.user_named(id, &name)
+    }
+
+    /// A caller with a user token and this name in it.
+    pub fn user_named(&self, id: &str, name: &str) -> Caller {
+        self.anonymous()
+            .with_token(&user_token(id, name, "container"))
+            .known_as(id)
+    }
+
+    /// A caller with a user token of another type, `access` or `admin`.
+    pub fn user_of_type(&self, id: &str, token_type: &str) -> Caller {
+        self.anonymous()
+            .with_token(&user_token(id, "", token_type))
+            .known_as(id)
+    }
+
+    /// The typed client, with a caller's token.
+    pub fn client(&self, caller: &Caller) -> client::Client {
+        let client = client::Client::new(&self.base_url).unwrap();
+        match caller.token() {
+            Some(token) => client.with_token(token).unwrap(),
+            None => client,
+        }
+    }
+
+    /// What it has written to its log so far.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.log_file()).unwrap()
+    }
+
+    /// Ends it at once, as a power cut would.
+    pub fn kill9(&mut self) {
+        if let Some(mut child) = self.running.take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    /// Asks it to end, and waits until it has.
+    pub async fn terminate(&mut self) -> ExitStatus {
+        let mut child = self.running.take().unwrap();
+        signal(&child, "TERM");
+        let asked = Instant::now();
+        loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                return status;
+            }
+            if asked.elapsed() > DEADLINE {
+                child.kill().unwrap();
+                panic!("the server did not end after SIGTERM:\n{}", self.log());
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Asks it to end, without waiting.
+    pub fn ask_to_end(&self) {
+        signal(self.running.as_ref().unwrap(), "TERM");
+    }
+
+    /// Starts it again on the same data, if need be after asking it to end. It listens elsewhere
+    /// then: callers made before know the old address.
+    pub async fn restart(&mut self) {
+        if self.running.is_some() {
+            let status = self.terminate().await;
+            assert!(status.success(), "{status}:\n{}", self.log());
+        }
+        self.launch().await;
+    }
+
+    /// Runs the server's program with these arguments beside the server, as it is set up.
+    pub async fn run_aside(&self, args: &[&str]) -> Output {
+        let mut command = self.command();
+        command.args(args);
+        if let Some(database) = &self._database {
+            command.env("SC_CHATROOM__DATABASE_URL", database.url());
+        }
+        let running = tokio::task::spawn_blocking(move || command.output());
+        running.await.unwrap().unwrap()
+    }
+
+    /// A token that `sc-chatroom token` signs with these arguments.
+    pub fn token(&self, args: &[&str]) -> String {
+        sign(&self.keys, args)
+    }
+
+    /// From the next start on, the data and the keys are in this folder.
+    pub fn move_to(&mut self, data: &Path) {
+        self.data = data.to_owned();
+        self.keys = data.join("keys");
+    }
+
+    /// Every byte that the database holds.
+    pub async fn stored_bytes(&self) -> Vec<u8> {
+        match &self._database {
+            Some(database) => database.dump().await,
+            None => {
+                let files = std::fs::read_dir(&self.data).unwrap();
+                let files = files
+                    .map(|file| file.unwrap().path())
+                    .filter(|file| file.is_file());
+                files
+                    .flat_map(|file| std::fs::read(file).unwrap())
+                    .collect()
+            }
+        }
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(PROGRAM);
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("SC_CHATROOM__")) {
+            command.env_remove(name);
+        }
+        command
+            .env("SC_CHATROOM__AUTH__KEYS_DIR", &self.keys)
+            .envs(self.setup.env.iter().cloned());
+        command
+    }
+
+    fn log_file(&self) -> PathBuf {
+        self.folder.path().join("stderr.log")
+    }
+
+    async fn launch(&mut self) {
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(self.log_file())
+            .unwrap();
+        let mut command = self.command();
+        command
+            .args(["serve", "--listen", "127.0.0.1:0", "--data"])
+            .arg(&self.data)
+            .stdout(Stdio::piped())
+            .stderr(log);
+        if let Some(database) = &self._database {
+            command.args(["--database-url", &database.url()]);
+        }
+        let mut child = command.spawn().unwrap();
+        let stdout = child.stdout.take().unwrap();
+        self.running = Some(child);
+
+        let (told, line) = tokio::sync::oneshot::channel();
+        std::thread::spawn(move || {
+            let mut stdout = BufReader::new(stdout);
+            let mut line = String::new();
+            let _ = stdout.read_line(&mut line);
+            let _ = told.send(line);
+            // Keeps the pipe open and empty for as long as the server lives.
+            let _ = stdout.read_to_end(&mut Vec::new());
+        });
+        let line = tokio::time::timeout(DEADLINE, line).await;
+        let Ok(Ok(line)) = line else {
+            panic!("the server did not start:\n{}", self.log());
+        };
+        let url = line
+            .trim_end()
+            .strip_prefix("Open ")
+            .and_then(|url| url.strip_suffix('/'));
+        let Some(url) = url else {
+            panic!("the server said {line:?} and no address:\n{}", self.log());
+        };
+        self.base_url = url.to_owned();
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        self.kill9();
+        if std::thread::panicking() {
+            eprintln!("--- the server's log ---\n{}", self.log());
+        }
+    }
+}
+
+fn signal(child: &Child, name: &str) {
+    let sent = Command::new("sh")
+        .arg("-c")
+        .arg(format!("kill -{name} {}", child.id()))
+        .status();
+    assert!(sent.unwrap().success());
+}

@@ -1,0 +1,29 @@
+//! The room server, tested from outside: the real program, over real HTTP, on both engines.
+//!
+//! There is a module for each section of the API document, and one for each promise that goes
+//! across sections. `harness` holds what they stand on.
+
+#![allow(clippy::unwrap_used)]
+
+mod harness;
+
+mod backup;
+mod callers;
+mod crash;
+mod errors;
+mod idempotency;
+mod identity;
+mod invites;
+mod joining;
+mod limits;
+mod logs;
+mod members;
+mod messages;
+mod observability;
+mod room_keys;
+mod rooms;
+mod rules;
+mod short_codes;
+mod stream;
+mod system;
+mod web_entry;

@@ -1,0 +1,671 @@
+//! The live stream: every event in one durable order, resumed without a gap or a double.
+
+use crate::harness::{Caller, DEADLINE, Events, Setup, both_engines, eventually};
+use client::{Cursor, Event};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+both_engines![
+    a_stream_begins_where_the_room_stands,
+    a_message_is_told_with_its_seq_as_id,
+    every_kind_of_event_is_told,
+    what_changes_nothing_is_not_told,
+    side_events_stand_after_the_newest_message,
+    a_cursor_in_the_header_or_the_query_resumes,
+    resuming_at_any_place_gives_exactly_the_rest,
+    resuming_works_over_a_restart,
+    a_deleted_text_is_not_in_the_replay,
+    a_cursor_ahead_of_the_room_gets_a_resync,
+    a_cursor_too_many_messages_behind_gets_a_resync,
+    a_cursor_older_than_the_events_kept_gets_a_resync,
+    after_a_resync_the_stream_goes_on,
+    what_is_no_cursor_is_refused,
+    a_browser_sends_its_key_in_the_query,
+    readers_are_members_and_key_holders,
+    a_revoked_key_ends_its_streams,
+    a_key_that_expires_ends_its_streams,
+    a_key_that_expires_ends_a_busy_stream_too,
+    an_idle_stream_gets_signs_of_life,
+    all_readers_get_the_same_order,
+    readers_who_come_and_go_miss_nothing_while_others_post,
+    a_reader_that_falls_behind_is_cut_off_and_resumes,
+    the_client_follows_over_a_crash,
+    a_stream_ends_when_the_server_does,
+    the_stream_is_not_cached,
+];
+
+fn messages(room: &str) -> String {
+    format!("/rooms/{room}/messages")
+}
+
+async fn a_stream_begins_where_the_room_stands(setup: Setup) {
+    let server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    alice.says(&room, "before").await;
+    let seq = alice.says(&room, "last").await;
+    let mut events = Events::open(alice.get(format!("/rooms/{room}/stream"))).await;
+    let first = events.next().await;
+    assert_eq!(first.id.as_deref(), Some(seq.to_string().as_str()));
+    assert_eq!((first.event, first.data), (None, None));
+    alice.says(&room, "after").await;
+    assert_eq!(events.expect("message").await["content"], "after");
+}
+
+async fn a_message_is_told_with_its_seq_as_id(setup: Setup) {
+    let server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let mut events = alice.viewer_with(&room, "view").await.listens(&room).await;
+    let seq = alice.says(&room, "hello").await;
+    let (event, id, told) = events.event().await;
+    assert_eq!((event.as_str(), id), ("message", seq.to_string()));
+    let mut read = alice.reads(&room, seq).await;
+    read.as_object_mut().unwrap().remove("mentions_me");
+    let mut told = told;
+    told.as_object_mut().unwrap().remove("mentions_me");
+    assert_eq!(told, read, "the same row as in the backfill");
+}
+
+async fn every_kind_of_event_is_told(setup: Setup) {
+    let server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let mut events = alice.listens(&room).await;
+    let seq = alice.says(&room, "helo").await;
+    let path = format!("{}/{seq}", messages(&room));
+    alice.patch(&path, json!({"content": "hello"})).await.ok();
+    alice
+        .post(format!("{path}/reactions"), json!({"emoji": "👍"}))
+        .await
+        .ok();
+    alice.delete(format!("{path}/reactions/👍")).await.ok();
+    alice.delete(&path).await.ok();
+    alice
+        .patch(
+            format!("/rooms/{room}/rules"),
+            json!({"content": "Be kind."}),
+        )
+        .await
+        .ok();
+
+    assert_eq!(events.expect("message").await["content"], "helo");
+    let edited = events.expect("message_edited").await;
+    assert_eq!(
+        (&edited["seq"], &edited["content"]),
+        (&json!(seq), &json!("hello"))
+    );
+    assert!(edited["edited_at"].is_i64());
+    let reaction = json!({"seq": seq, "user_id": "u_alice", "emoji": "👍"});
+    assert_eq!(events.expect("reaction_added").await, reaction);
+    assert_eq!(events.expect("reaction_removed").await, reaction);
+    assert_eq!(events.expect("message_deleted").await, json!({"seq": seq}));
+    assert_eq!(
+        events.expect("rules_updated").await["updated_by"],
+        "u_alice"
+    );
+    assert_eq!(events.expect("message").await["via"], "system");
+}
+
+async fn what_changes_nothing_is_not_told(setup: Setup) {
+    let server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let seq = alice.says(&room, "hello").await;
+    let reactions = format!("{}/{seq}/reactions", messages(&room));
+    alice.post(&reactions, json!({"emoji": "👍"})).await.ok();
+    let mut events = alice.listens(&room).await;
+    let again = alice.post(&reactions, json!({"emoji": "👍"})).await.ok();
+    assert_eq!(again["added"], false);
+    let not_there = alice.delete(format!("{reactions}/👎")).await.ok();
+    assert_eq!(not_there["removed"], false);
+    let too_long = json!({"content": "x".repeat(5000)});
+    alice
+        .post(messages(&room), too_long)
+        .await
+        .refused(400, "too_large");
+    alice.says(&room, "next").await;
+    assert_eq!(events.expect("message").await["content"], "next");
+}
+
+async fn side_events_stand_after_the_newest_message(setup: Setup) {
+    let server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let first = alice.says(&room, "one").await;
+    let newest = alice.says(&room, "two").await;
+    let mut events = alice.listens(&room).await;
+    for emoji in ["👍", "👎"] {
+        let path = format!("{}/{first}/reactions", messages(&room));
+        alice.post(path, json!({"emoji": emoji})).await.ok();
+    }
+    alice.says(&room, "three").await;
+    let ids = [
+        events.event().await.1,
+        events.event().await.1,
+        events.event().await.1,
+    ];
+    let expected = [
+        format!("{newest}.1"),
+        format!("{newest}.2"),
+        format!("{}", newest + 1),
+    ];
+    assert_eq!(ids, expected);
+}
+
+async fn a_cursor_in_the_header_or_the_query_resumes(setup: Setup) {
+    let server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let seq = alice.says(&room, "one").await;
+    alice.says(&room, "two").await;
+    let path = format!("/rooms/{room}/stream");
+    for request in [
+        alice.get(&path).header("last-event-id", &seq.to_string()),
+        alice.get(format!("{path}?since={seq}")),
+        // A browser that reconnects repeats the query and adds the header, which is newer.
+        alice
+            .get(format!("{path}?since=0"))
+            .header("last-event-id", &seq.to_string()),
+    ] {
+        let mut events = Events::open(request).await;
+        assert_eq!(events.expect("message").await["content"], "two");
+    }
+    let mut events = Events::open(alice.get(format!("{path}?since=0"))).await;
+    assert_eq!(events.expect("message").await["seq"], 1);
+}
+
+/// A little of everything; gives the events as a reader from the beginning sees them.
+async fn a_little_of_everything(alice: &Caller, room: &str) -> Vec<(String, String, Value)> {
+    let start = alice.latest_seq(room).await;
+    let mut events = alice.resumes(room, &start.to_string()).await;
+    let mut count = 0;
+    for n in 0..4 {
+        let seq = alice.says(room, &format!("message {n}")).await;
+        let path = format!("{}/{seq}", messages(room));
+        alice
+            .post(format!("{path}/reactions"), json!({"emoji": "👍"}))
+            .await
+            .ok();
+        alice
+            .patch(&path, json!({"content": format!("edited {n}")}))
+            .await
+            .ok();
+        alice.delete(format!("{path}/reactions/👍")).await.ok();
+        count += 4;
+    }
+    alice
+        .patch(
+            format!("/rooms/{room}/rules"),
+            json!({"content": "Be kind."}),
+        )
+        .await
+        .ok();
+    alice.says(room, "the end").await;
+    count += 3;
+    let mut seen = Vec::new();
+    for _ in 0..count {
+        seen.push(events.event().await);
+    }
+    assert_eq!(seen.last().unwrap().2["content"], "the end");
+    seen
+}
+
+async fn resuming_at_any_place_gives_exactly_the_rest(setup: Setup) {
+    let server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let all = a_little_of_everything(&alice, &room).await;
+    let names_and_ids = |events: &[(String, String, Value)]| -> Vec<(String, String)> {
+        events
+            .iter()
+            .map(|(name, id, _)| (name.clone(), id.clone()))
+            .collect()
+    };
+    let ids: BTreeSet<_> = all.iter().map(|(_, id, _)| id).collect();
+    assert_eq!(ids.len(), all.len(), "every event has a place of its own");
+    for (at, (_, cursor, _)) in all.iter().enumerate() {
+        let rest = &all[at + 1..];
+        let mut events = alice.resumes(&room, cursor).await;
+        let mut seen = Vec::new();
+        for _ in rest {
+            seen.push(events.event().await);
+        }
+        assert_eq!(names_and_ids(&seen), names_and_ids(rest), "after {cursor}");
+        for ((name, _, told), (_, _, live)) in seen.iter().zip(rest) {
+            if matches!(
+                name.as_str(),
+                "reaction_added" | "reaction_removed" | "rules_updated"
+            ) {
+                assert_eq!(told, live);
+            } else {
+                assert_eq!(told["seq"], live["seq"]);
+            }
+        }
+        if at % 5 == 0 {
+            let marker = format!("after {cursor}");
+            alice.says(&room, &marker).await;
+            // What was said for earlier markers comes first.
+            while events.expect("message").await["content"] != marker {}
+        }
+    }
+}
+
+async fn resuming_works_over_a_restart(setup: Setup) {
+    let mut server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let all = a_little_of_everything(&alice, &room).await;
+    server.kill9();
+    server.restart().await;
+    let alice = alice.at(&server);
+    let mut events = alice.resumes(&room, &all[2].1).await;
+    for (name, id, _) in &all[3..] {
+        let (seen_name, seen_id, _) = events.event().await;
+        assert_eq!((&seen_name, &seen_id), (name, id));
+    }
+    alice.says(&room, "live again").await;
+    assert_eq!(events.expect("message").await["content"], "live again");
+}
+
+async fn a_deleted_text_is_not_in_the_replay(setup: Setup) {
+    let server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let start = alice.says(&room, "start").await;
+    let seq = alice.says(&room, "my password is hunter2").await;
+    let path = format!("{}/{seq}", messages(&room));
+    alice
+        .patch(&path, json!({"content": "my password is hunter3"}))
+        .await
+        .ok();
+    alice.delete(&path).await.ok();
+    alice.says(&room, "end").await;
+    let mut events = alice.resumes(&room, &start.to_string()).await;
+    loop {
+        let frame = events.next().await;
+        let data = frame.data.unwrap_or_default();
+        assert!(!data.contains("hunter"), "{data}");
+        if data.contains("\"end\"") {
+            break;
+        }
+    }
+}
+
+async fn resynced(events: &mut Events, room: &str) -> (Value, String) {
+    let (event, id, data) = events.event().await;
+    assert_eq!(event, "resync");
+    assert_eq!(data["room_id"], room);
+    assert!(!data["reason"].as_str().unwrap().is_empty());
+    (data, id)
+}
+
+async fn a_cursor_ahead_of_the_room_gets_a_resync(setup: Setup) {
+    let server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let seq = alice.says(&room, "hello").await;
+    for ahead in [
+        format!("{}", seq + 1),
+        format!("{seq}.1"),
+        "9000000000".into(),
+    ] {
+        let mut events = alice.resumes(&room, &ahead).await;
+        let (data, id) = resynced(&mut events, &room).await;
+        assert_eq!((&data["latest_seq"], id), (&json!(seq), seq.to_string()));
+    }
+}
+
+async fn a_cursor_too_many_messages_behind_gets_a_resync(setup: Setup) {
+    let server = setup.env("STREAM__REPLAY_LIMIT", "3").start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let first = alice.says(&room, "0").await;
+    for n in 1..=4 {
+        alice.says(&room, &n.to_string()).await;
+    }
+    let mut behind = alice.resumes(&room, &first.to_string()).await;
+    let (data, _) = resynced(&mut behind, &room).await;
+    assert_eq!(data["latest_seq"], first + 4);
+    let mut near = alice.resumes(&room, &(first + 1).to_string()).await;
+    assert_eq!(near.expect("message").await["content"], "2");
+}
+
+async fn a_cursor_older_than_the_events_kept_gets_a_resync(setup: Setup) {
+    let mut server = setup.env("STREAM__RETAIN_EVENTS", "5").start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let seq = alice.says(&room, "hello").await;
+    let reactions = format!("{}/{seq}/reactions", messages(&room));
+    let emoji: Vec<String> = (0..18).map(|n| format!("e{n}")).collect();
+    for emoji in &emoji {
+        alice.post(&reactions, json!({"emoji": emoji})).await.ok();
+    }
+    // Events are dropped now and then, and at a start.
+    server.restart().await;
+    let alice = alice.at(&server);
+    let oldest = format!("{seq}.1");
+    eventually("the oldest events are dropped", async || {
+        let mut events = alice.resumes(&room, &oldest).await;
+        let (event, _, _) = events.event().await;
+        (event == "resync").then_some(())
+    })
+    .await;
+    let newest = format!("{seq}.17");
+    let mut events = alice.resumes(&room, &newest).await;
+    assert_eq!(events.expect("reaction_added").await["emoji"], "e17");
+}
+
+async fn after_a_resync_the_stream_goes_on(setup: Setup) {
+    let server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    alice.says(&room, "old").await;
+    let mut events = alice.resumes(&room, "77").await;
+    let (_, id) = resynced(&mut events, &room).await;
+    alice.says(&room, "new").await;
+    assert_eq!(events.expect("message").await["content"], "new");
+    let mut resumed = alice.resumes(&room, &id).await;
+    assert_eq!(resumed.expect("message").await["content"], "new");
+}
+
+async fn what_is_no_cursor_is_refused(setup: Setup) {
+    let server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let path = format!("/rooms/{room}/stream");
+    for bad in ["x", "-1", "1.2.3", "1.", "99999999999999999999"] {
+        let reply = alice.get(format!("{path}?since={bad}")).await;
+        reply.refused(400, "bad_request");
+        let reply = alice.get(&path).header("last-event-id", bad).await;
+        reply.refused(400, "bad_request");
+    }
+}
+
+async fn a_browser_sends_its_key_in_the_query(setup: Setup) {
+    let server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let viewer = alice.viewer(&room).await;
+    let browser = server.anonymous().from_outside();
+    let path = format!("/rooms/{room}/stream?token={}", viewer.token().unwrap());
+    let mut events = Events::open(browser.get(&path)).await;
+    events.next().await;
+    alice.says(&room, "hello").await;
+    assert_eq!(events.expect("message").await["content"], "hello");
+    for elsewhere in ["", "/messages", "/members"] {
+        let path = path.replace("/stream", elsewhere);
+        let reply = browser.get(path).await;
+        assert!(
+            matches!(reply.status, 401 | 404),
+            "only the stream takes it there"
+        );
+    }
+}
+
+async fn readers_are_members_and_key_holders(setup: Setup) {
+    let server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_public_room().await;
+    let path = format!("/rooms/{room}/stream");
+    server
+        .anonymous()
+        .get(&path)
+        .await
+        .refused(401, "missing_bearer");
+    server
+        .user("u_eve")
+        .get(&path)
+        .await
+        .refused(403, "not_a_member");
+    let with = |token: &str| server.anonymous().get(format!("{path}?token={token}"));
+    with("rubbish").await.refused(401, "token_invalid");
+    let elsewhere = alice.creates_a_room().await;
+    let key = alice.viewer(&elsewhere).await;
+    key.get(&path).await.refused(403, "key_scope_insufficient");
+    alice
+        .get("/rooms/rm_nosuch/stream")
+        .await
+        .refused(404, "not_found");
+    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    agent.from_outside().listens(&room).await;
+}
+
+async fn a_revoked_key_ends_its_streams(setup: Setup) {
+    let server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let (one, two) = (alice.viewer(&room).await, alice.viewer(&room).await);
+    let (first, mut second) = (one.listens(&room).await, two.listens(&room).await);
+    let jti = crate::harness::claims(one.token().unwrap())["jti"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    alice
+        .delete(format!("/rooms/{room}/room-keys/{jti}"))
+        .await
+        .ok();
+    first.ended().await;
+    alice.says(&room, "still here").await;
+    assert_eq!(second.expect("message").await["content"], "still here");
+    alice.delete(format!("/rooms/{room}/room-keys")).await.ok();
+    second.ended().await;
+}
+
+async fn a_key_that_expires_ends_its_streams(setup: Setup) {
+    let setup = setup.env("TOKENS__ROOM_KEY_TTL_SECONDS", "2");
+    let server = setup.env("STREAM__HEARTBEAT_SECONDS", "1").start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let viewer = alice.viewer(&room).await;
+    viewer.listens(&room).await.ended().await;
+    let reply = viewer.get(format!("/rooms/{room}/stream")).await;
+    reply.refused(401, "key_invalid");
+}
+
+async fn a_key_that_expires_ends_a_busy_stream_too(setup: Setup) {
+    let setup = setup.env("TOKENS__ROOM_KEY_TTL_SECONDS", "2");
+    let server = setup.env("STREAM__HEARTBEAT_SECONDS", "5").start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let mut events = alice.viewer(&room).await.listens(&room).await;
+    let deadline = tokio::time::Instant::now() + DEADLINE;
+    loop {
+        alice.says(&room, "busy").await;
+        if events.next_or_end().await.is_none() {
+            break;
+        }
+        assert!(
+            tokio::time::Instant::now() < deadline,
+            "the stream outlives its key"
+        );
+    }
+}
+
+async fn an_idle_stream_gets_signs_of_life(setup: Setup) {
+    let server = setup.env("STREAM__HEARTBEAT_SECONDS", "1").start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let mut events = alice.listens(&room).await;
+    for _ in 0..2 {
+        let bytes = events.bytes().await;
+        assert!(
+            bytes.starts_with(b":") && bytes.ends_with(b"\n\n"),
+            "{bytes:?}"
+        );
+    }
+}
+
+async fn all_readers_get_the_same_order(setup: Setup) {
+    let server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let mut readers = Vec::new();
+    for _ in 0..5 {
+        readers.push(alice.listens(&room).await);
+    }
+    let posters = (0..8).map(|task| {
+        let (alice, room) = (alice.clone(), room.clone());
+        tokio::spawn(async move {
+            for n in 0..5 {
+                let seq = alice.says(&room, &format!("{task} {n}")).await;
+                let path = format!("{}/{seq}/reactions", messages(&room));
+                alice.post(path, json!({"emoji": "👍"})).await.ok();
+            }
+        })
+    });
+    for poster in posters.collect::<Vec<_>>() {
+        poster.await.unwrap();
+    }
+    let mut orders = Vec::new();
+    for reader in &mut readers {
+        let mut order = Vec::new();
+        for _ in 0..80 {
+            order.push(reader.event().await);
+        }
+        let cursors: Vec<Cursor> = order.iter().map(|(_, id, _)| id.parse().unwrap()).collect();
+        assert!(cursors.is_sorted_by(|a, b| a < b), "{cursors:?}");
+        orders.push(order);
+    }
+    orders.dedup();
+    assert_eq!(orders.len(), 1, "one order for all");
+}
+
+async fn readers_who_come_and_go_miss_nothing_while_others_post(setup: Setup) {
+    const POSTS: i64 = 150;
+    let server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let start = alice.says(&room, "start").await;
+    let posters = (0..3).map(|_| {
+        let (alice, room) = (alice.clone(), room.clone());
+        tokio::spawn(async move {
+            for n in 0..POSTS / 3 {
+                let seq = alice.says(&room, &n.to_string()).await;
+                if n % 5 == 0 {
+                    let path = format!("{}/{seq}", messages(&room));
+                    alice.patch(path, json!({"content": "edited"})).await.ok();
+                }
+            }
+        })
+    });
+    let posters: Vec<_> = posters.collect();
+    let readers = (1..=3).map(|patience| {
+        let (alice, room) = (alice.clone(), room.clone());
+        tokio::spawn(async move {
+            let mut cursor = start.to_string();
+            let mut seen: Vec<Cursor> = Vec::new();
+            let mut edits = 0;
+            while seen.last().is_none_or(|last| last.seq < start + POSTS) || edits < POSTS / 5 {
+                let mut events = alice.resumes(&room, &cursor).await;
+                for _ in 0..patience * 4 {
+                    if seen.len() as i64 == POSTS + POSTS / 5 {
+                        break;
+                    }
+                    let (name, id, _) = events.event().await;
+                    edits += i64::from(name == "message_edited");
+                    seen.push(id.parse().unwrap());
+                    cursor = id;
+                }
+            }
+            seen
+        })
+    });
+    let readers: Vec<_> = readers.collect();
+    for poster in posters {
+        poster.await.unwrap();
+    }
+    for reader in readers {
+        let seen = reader.await.unwrap();
+        assert!(seen.is_sorted_by(|a, b| a < b), "no double, in order");
+        let seqs = seen.iter().filter(|c| c.sub == 0).map(|c| c.seq);
+        assert!(seqs.eq(start + 1..=start + POSTS), "no gap");
+    }
+}
+
+async fn a_reader_that_falls_behind_is_cut_off_and_resumes(setup: Setup) {
+    const POSTS: usize = 1200;
+    let server = setup.env("STREAM__BUFFER", "16").start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let start = alice.latest_seq(&room).await;
+    let mut sleepy = alice.listens(&room).await;
+    // More than the sockets between the two can hold, while nothing is read.
+    let posters = (0..8).map(|_| {
+        let (alice, room) = (alice.clone(), room.clone());
+        tokio::spawn(async move {
+            for _ in 0..POSTS / 8 {
+                alice.says(&room, &"x".repeat(4000)).await;
+            }
+        })
+    });
+    for poster in posters.collect::<Vec<_>>() {
+        poster.await.unwrap();
+    }
+    let mut seen = start;
+    while let Some(frame) = sleepy.next_or_end().await {
+        let seq: i64 = frame.id.unwrap().parse().unwrap();
+        assert_eq!(seq, seen + 1, "never a hole");
+        seen = seq;
+        if seen == start + POSTS as i64 {
+            panic!("the reader was served all of it, so nothing bounds what is held for it");
+        }
+    }
+    let mut resumed = alice.resumes(&room, &seen.to_string()).await;
+    while seen < start + POSTS as i64 {
+        let message = resumed.expect("message").await;
+        assert_eq!(message["seq"], seen + 1);
+        seen += 1;
+    }
+}
+
+async fn the_client_follows_over_a_crash(setup: Setup) {
+    let mut server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let id = room.parse().unwrap();
+    let mut events = server.client(&alice).stream(&id, None).await.unwrap();
+    alice.says(&room, "one").await;
+    let (cursor, event) = events.next().await.unwrap().unwrap();
+    let Event::Message(message) = event else {
+        panic!("{event:?}")
+    };
+    assert_eq!(message.content, "one");
+    server.kill9();
+    server.restart().await;
+    let alice = alice.at(&server);
+    alice.says(&room, "two").await;
+    let mut events = server.client(&alice).follow(&id, cursor);
+    let (_, event) = events.next().await.unwrap();
+    let Event::Message(message) = event else {
+        panic!("{event:?}")
+    };
+    assert_eq!(message.content, "two");
+}
+
+async fn a_stream_ends_when_the_server_does(setup: Setup) {
+    let mut server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let events = alice.listens(&room).await;
+    server.ask_to_end();
+    events.ended().await;
+    assert!(server.terminate().await.success());
+}
+
+async fn the_stream_is_not_cached(setup: Setup) {
+    let server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let url = format!("{}/rooms/{room}/stream", server.base_url());
+    let reply = reqwest::Client::new()
+        .get(url)
+        .bearer_auth(alice.token().unwrap())
+        .send();
+    let reply = reply.await.unwrap();
+    let cache = reply.headers()["cache-control"].to_str().unwrap();
+    assert!(
+        cache.contains("no-cache") || cache.contains("no-store"),
+        "{cache}"
+    );
+}

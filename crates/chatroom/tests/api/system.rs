@@ -1,0 +1,341 @@
+//! The server itself: health, the operator's list, metrics, the API description, start and stop.
+
+use crate::harness::{Setup, both_engines, eventually};
+use serde_json::json;
+
+both_engines![
+    health_counts_rooms_and_messages,
+    an_admin_lists_all_rooms,
+    only_an_admin_lists_all_rooms,
+    the_metrics_are_for_internal_networks,
+    the_api_describes_itself,
+    the_reference_is_a_page,
+    a_terminated_server_ends_well,
+    a_post_in_hand_is_finished_before_the_end,
+    everything_is_there_after_a_restart,
+    secrets_are_not_in_the_database_in_clear,
+];
+
+async fn health_counts_rooms_and_messages(setup: Setup) {
+    let server = setup.start().await;
+    let visitor = server.anonymous().from_outside();
+    let before = visitor.get("/health").await.ok();
+    assert_eq!(before["status"], "ok");
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let archived = alice.creates_a_room().await;
+    alice
+        .patch(format!("/rooms/{archived}"), json!({"archived": true}))
+        .await
+        .ok();
+    for n in 0..3 {
+        alice.says(&room, &n.to_string()).await;
+    }
+    let after = visitor.get("/health").await.ok();
+    let grown = |field: &str| after[field].as_i64().unwrap() - before[field].as_i64().unwrap();
+    assert_eq!((grown("active_rooms"), grown("messages_last_hour")), (1, 3));
+}
+
+async fn an_admin_lists_all_rooms(setup: Setup) {
+    let server = setup.start().await;
+    let admin = server.user_of_type("u_admin", "admin");
+    let path = "/internal/admin/rooms";
+    let before = admin.get(path).await.ok()["total"].as_i64().unwrap();
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    alice.says(&room, "hello").await;
+    server.user("u_bob").creates_a_public_room().await;
+    let list = admin.get(path).await.ok();
+    assert_eq!(list["total"], before + 2);
+    let rooms = list["rooms"].as_array().unwrap();
+    let found = rooms.iter().find(|r| r["room_id"] == room).unwrap();
+    assert_eq!(
+        *found,
+        json!({"room_id": room, "name": "strategy-sync", "owner_user_id": "u_alice",
+               "visibility": "private", "archived": false, "created_at": found["created_at"],
+               "member_count": 1, "message_count": 1})
+    );
+    let page = admin.get(format!("{path}?limit=1&offset=1")).await.ok();
+    assert_eq!(page["rooms"].as_array().unwrap().len(), 1);
+    assert_eq!((&page["limit"], &page["offset"]), (&json!(1), &json!(1)));
+}
+
+async fn only_an_admin_lists_all_rooms(setup: Setup) {
+    let server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let path = "/internal/admin/rooms";
+    alice.get(path).await.refused(403, "forbidden");
+    server
+        .user_of_type("u_alice", "access")
+        .get(path)
+        .await
+        .refused(403, "forbidden");
+    server
+        .anonymous()
+        .get(path)
+        .await
+        .refused(401, "missing_bearer");
+    alice
+        .viewer(&room)
+        .await
+        .get(path)
+        .await
+        .refused(401, "token_invalid");
+    let outside = server.user_of_type("u_admin", "admin").from_outside();
+    outside.get(path).await.refused(403, "internal_only");
+}
+
+async fn the_metrics_are_for_internal_networks(setup: Setup) {
+    let server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    alice.says(&room, "hello").await;
+    let reply = server.anonymous().get("/metrics").await;
+    assert_eq!(reply.status, 200);
+    let kind = reply.header("content-type").unwrap();
+    assert!(kind.starts_with("text/plain") || kind.starts_with("application/openmetrics-text"));
+    assert!(
+        reply.text().contains("# TYPE sc_chatroom_"),
+        "{}",
+        reply.text()
+    );
+    assert!(!reply.text().contains(&room), "no room is named in figures");
+    let outside = server.anonymous().from_outside().get("/metrics").await;
+    outside.refused(403, "internal_only");
+}
+
+async fn the_api_describes_itself(setup: Setup) {
+    let server = setup.start().await;
+    let document = server
+        .anonymous()
+        .from_outside()
+        .get("/openapi.json")
+        .await
+        .ok();
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
+    let paths = document["paths"].as_object().unwrap();
+    for (path, methods) in [
+        ("/rooms", "get post"),
+        ("/rooms/public", "get"),
+        ("/rooms/{id}", "get patch"),
+        ("/rooms/{id}/public-summary", "get"),
+        ("/rooms/{id}/rules", "get patch"),
+        ("/rooms/{id}/data", "get patch"),
+        ("/rooms/{id}/state", "get"),
+        ("/rooms/{id}/audit", "get"),
+        ("/rooms/{id}/invites", "get post"),
+        ("/rooms/{id}/invites/{code_jti}", "delete"),
+        ("/rooms/{id}/auto-invite", "post"),
+        ("/rooms/{id}/join", "post"),
+        ("/rooms/{id}/members", "get"),
+        ("/rooms/{id}/members/{user_id}", "delete"),
+        ("/rooms/{id}/members/{user_id}/reissue-token", "post"),
+        ("/rooms/{id}/members/{user_id}/endpoint", "put"),
+        ("/rooms/{id}/members/{user_id}/name", "patch"),
+        ("/rooms/{id}/members/{user_id}/agent-card", "patch"),
+        ("/rooms/{id}/me", "get"),
+        ("/rooms/{id}/messages", "get post"),
+        ("/rooms/{id}/messages/{seq}", "delete patch"),
+        ("/rooms/{id}/messages/{seq}/thread", "get"),
+        ("/rooms/{id}/messages/{seq}/reactions", "post"),
+        ("/rooms/{id}/messages/{seq}/reactions/{emoji}", "delete"),
+        ("/rooms/{id}/stream", "get"),
+        ("/rooms/{id}/room-keys", "delete get post"),
+        ("/rooms/{id}/room-keys/{jti}", "delete"),
+        ("/agent-identity", "post"),
+        ("/agent-identity/refresh", "post"),
+        ("/agent-identity/{jti}", "delete"),
+        ("/auth/exchange", "post"),
+        ("/k/{code}", "get"),
+        ("/i/{short_code}", "get"),
+        ("/share-keys/{code}", "delete"),
+        ("/health", "get"),
+        ("/internal/admin/rooms", "get"),
+        ("/docs-version", "get"),
+        ("/docs/{name}", "get"),
+    ] {
+        let Some(described) = paths.get(path) else {
+            panic!("{path} is not described");
+        };
+        for method in methods.split(' ') {
+            assert!(described.get(method).is_some(), "{method} {path}");
+        }
+    }
+}
+
+async fn the_reference_is_a_page(setup: Setup) {
+    let server = setup.start().await;
+    let reply = server
+        .anonymous()
+        .from_outside()
+        .get("/docs/api-reference")
+        .await;
+    assert_eq!(reply.status, 200);
+    assert!(
+        reply
+            .header("content-type")
+            .unwrap()
+            .starts_with("text/html")
+    );
+    assert!(reply.text().contains("/rooms/{id}/messages"));
+}
+
+async fn a_terminated_server_ends_well(setup: Setup) {
+    let mut server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let _stream = alice.listens(&room).await;
+    let status = server.terminate().await;
+    assert!(status.success(), "{status}");
+}
+
+async fn a_post_in_hand_is_finished_before_the_end(setup: Setup) {
+    let mut server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let posters: Vec<_> = (0..8)
+        .map(|task| {
+            let (alice, room) = (alice.clone(), room.clone());
+            tokio::spawn(async move {
+                let mut answered = Vec::new();
+                for n in 0.. {
+                    let content = format!("{task} {n}");
+                    let body = json!({"content": content});
+                    let post = alice
+                        .post(format!("/rooms/{room}/messages"), body)
+                        .attempt();
+                    match post.await {
+                        Ok(reply) if reply.status == 201 => answered.push(content),
+                        Ok(reply) if reply.status == 503 => {}
+                        Ok(reply) => panic!("{} {}", reply.status, reply.text()),
+                        Err(_) => break,
+                    }
+                }
+                answered
+            })
+        })
+        .collect();
+    eventually("some messages are posted", async || {
+        (alice.latest_seq(&room).await > 20).then_some(())
+    })
+    .await;
+    assert!(server.terminate().await.success());
+    let mut answered = Vec::new();
+    for poster in posters {
+        answered.extend(poster.await.unwrap());
+    }
+    server.restart().await;
+    let alice = alice.at(&server);
+    let mut there = Vec::new();
+    let last = alice.latest_seq(&room).await;
+    for since in (0..last).step_by(200) {
+        let path = format!("/rooms/{room}/messages?since={since}&limit=200");
+        let page = alice.get(path).await.ok();
+        let texts = page["messages"].as_array().unwrap().iter();
+        there.extend(texts.map(|m| m["content"].as_str().unwrap().to_owned()));
+    }
+    for content in &answered {
+        assert!(
+            there.contains(content),
+            "{content} was answered 201 and is not there"
+        );
+    }
+}
+
+async fn everything_is_there_after_a_restart(setup: Setup) {
+    let mut server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_public_room().await;
+    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let seq = agent.says(&room, "hello").await;
+    let path = format!("/rooms/{room}/messages/{seq}/reactions");
+    alice.post(path, json!({"emoji": "👍"})).await;
+    alice
+        .patch(
+            format!("/rooms/{room}/rules"),
+            json!({"content": "Be kind."}),
+        )
+        .await
+        .ok();
+    alice
+        .patch(format!("/rooms/{room}/data"), json!({"content": "facts"}))
+        .await
+        .ok();
+    alice.invites(&room).await;
+    let looks = [
+        "",
+        "/members",
+        "/messages",
+        "/rules",
+        "/data",
+        "/invites",
+        "/audit",
+        "/me",
+    ];
+    let mut before = Vec::new();
+    for look in looks {
+        before.push(alice.get(format!("/rooms/{room}{look}")).await.ok());
+    }
+    server.restart().await;
+    let alice = alice.at(&server);
+    for (look, before) in looks.iter().zip(before) {
+        assert_eq!(
+            alice.get(format!("/rooms/{room}{look}")).await.ok(),
+            before,
+            "{look}"
+        );
+    }
+    agent.at(&server).says(&room, "still here").await;
+}
+
+async fn secrets_are_not_in_the_database_in_clear(setup: Setup) {
+    const PUSH_BEARER: &str = "sk_live_thisisaverysecretpushbearer";
+    let server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let endpoint = json!({"akm_key": PUSH_BEARER, "agent_endpoint": "https://a.example"});
+    alice
+        .put(format!("/rooms/{room}/members/u_alice/endpoint"), endpoint)
+        .await
+        .ok();
+    let invite = alice
+        .post(format!("/rooms/{room}/invites"), json!({}))
+        .await
+        .created();
+    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let key = json!({"for_user_id": "u_alice"});
+    let key = alice
+        .post(format!("/rooms/{room}/room-keys"), key)
+        .await
+        .created();
+    let mut secrets = vec![PUSH_BEARER.to_owned()];
+    for token in [
+        &invite["invite_code"],
+        &key["token"],
+        &agent.joined["identity_token"],
+    ] {
+        secrets.push(signature(token.as_str().unwrap()));
+    }
+    secrets.push(signature(agent.token().unwrap()));
+    secrets.push(key["code"].as_str().unwrap().to_owned());
+    secrets.push(invite["short_code"].as_str().unwrap().to_owned());
+    let stored = server.stored_bytes().await;
+    assert!(contains(&stored, b"strategy-sync"), "this is the database");
+    for secret in secrets {
+        assert!(
+            !contains(&stored, secret.as_bytes()),
+            "{secret} is stored in clear"
+        );
+    }
+}
+
+fn signature(token: &str) -> String {
+    token.rsplit_once('.').unwrap().1.to_owned()
+}
+
+fn contains(haystack: &[u8], needle: &[u8]) -> bool {
+    haystack
+        .windows(needle.len())
+        .any(|window| window == needle)
+}

@@ -1,0 +1,185 @@
+//! The web entry: trading an access token for an identity token, and CORS.
+
+use crate::harness::{Setup, both_engines, forged, now};
+use reqwest::Method;
+use serde_json::json;
+
+both_engines![
+    an_access_token_is_traded_for_an_identity,
+    an_exchange_works_from_outside,
+    only_an_access_token_is_traded,
+    an_exchange_is_limited_to_one_a_minute_for_each_user,
+    the_identity_of_a_person_opens_their_rooms,
+    pages_of_other_origins_may_not_call,
+    pages_of_allowed_origins_may_call,
+];
+
+const EXCHANGE: &str = "/auth/exchange";
+
+async fn an_access_token_is_traded_for_an_identity(setup: Setup) {
+    let server = setup.start().await;
+    let person = server.user_of_type("12345", "access");
+    let traded = person.post_nothing(EXCHANGE).await.created();
+    assert_eq!(traded["user_id"], "12345");
+    assert!((traded["expires_at"].as_i64().unwrap() - now() - 90 * 24 * 3600).abs() < 60);
+    let identity = person.with_token(traded["identity_token"].as_str().unwrap());
+    let fresh = identity.post_nothing("/agent-identity/refresh").await.ok();
+    assert_eq!(fresh["user_id"], "12345");
+}
+
+async fn an_exchange_works_from_outside(setup: Setup) {
+    let server = setup.start().await;
+    let outside = server.user_of_type("u_alice", "access").from_outside();
+    outside.post_nothing(EXCHANGE).await.created();
+    outside.get("/rooms").await.refused(403, "internal_only");
+    let container = server.user("u_alice").from_outside();
+    container
+        .post_nothing(EXCHANGE)
+        .await
+        .refused(403, "internal_only");
+}
+
+async fn only_an_access_token_is_traded(setup: Setup) {
+    let server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    alice.post_nothing(EXCHANGE).await.refused(403, "forbidden");
+    let admin = server.user_of_type("u_admin", "admin");
+    admin.post_nothing(EXCHANGE).await.refused(403, "forbidden");
+    for wrong in [
+        &agent.caller,
+        &agent.identity(),
+        &server.anonymous().with_token("rubbish"),
+    ] {
+        wrong
+            .post_nothing(EXCHANGE)
+            .await
+            .refused(401, "token_invalid");
+    }
+    server
+        .anonymous()
+        .post_nothing(EXCHANGE)
+        .await
+        .refused(401, "missing_bearer");
+    let access = server.user_of_type("u_alice", "access");
+    for token in forged(access.token().unwrap()) {
+        let reply = access.with_token(&token).post_nothing(EXCHANGE).await;
+        reply.refused(401, "token_invalid");
+    }
+}
+
+async fn an_exchange_is_limited_to_one_a_minute_for_each_user(setup: Setup) {
+    let mut server = setup.with_the_documents_limits().start().await;
+    let alice = server.user_of_type("u_alice", "access");
+    alice.post_nothing(EXCHANGE).await.created();
+    alice
+        .post_nothing(EXCHANGE)
+        .await
+        .refused(429, "rate_limited");
+    server
+        .user_of_type("u_bob", "access")
+        .post_nothing(EXCHANGE)
+        .await
+        .created();
+    server.restart().await;
+    alice
+        .at(&server)
+        .post_nothing(EXCHANGE)
+        .await
+        .refused(429, "rate_limited");
+}
+
+async fn the_identity_of_a_person_opens_their_rooms(setup: Setup) {
+    let server = setup.start().await;
+    let person = server.user_of_type("u_alice", "access");
+    let room = person.creates_a_room().await;
+    let traded = person.from_outside().post_nothing(EXCHANGE).await.created();
+    let identity = person
+        .with_token(traded["identity_token"].as_str().unwrap())
+        .from_outside();
+    let path = format!("/rooms/{room}/members/u_alice/reissue-token");
+    let key = identity.post_nothing(path).await.ok();
+    let viewer = identity.with_token(key["member_token"].as_str().unwrap());
+    let posted = viewer
+        .post(format!("/rooms/{room}/messages"), json!({"content": "hi"}))
+        .await;
+    assert_eq!(
+        posted.created()["via"],
+        "web",
+        "a person posts from the viewer"
+    );
+}
+
+async fn pages_of_other_origins_may_not_call(setup: Setup) {
+    let server = setup.start().await;
+    let origin = "https://evil.example";
+    let reply = server
+        .anonymous()
+        .get("/rooms/public")
+        .header("origin", origin)
+        .await;
+    assert_eq!(reply.header("access-control-allow-origin"), None);
+    let preflight = server
+        .anonymous()
+        .request(Method::OPTIONS, EXCHANGE)
+        .header("origin", origin)
+        .header("access-control-request-method", "POST")
+        .await;
+    assert_eq!(preflight.header("access-control-allow-origin"), None);
+}
+
+async fn pages_of_allowed_origins_may_call(setup: Setup) {
+    let origins = r#"["https://web.example", "https://other.example"]"#;
+    let server = setup.env("CORS__ALLOWED_ORIGINS", origins).start().await;
+    let origin = "https://web.example";
+    let preflight = server
+        .anonymous()
+        .request(Method::OPTIONS, EXCHANGE)
+        .header("origin", origin)
+        .header("access-control-request-method", "POST")
+        .header(
+            "access-control-request-headers",
+            "authorization,content-type",
+        )
+        .await;
+    assert!(matches!(preflight.status, 200 | 204), "{preflight:?}");
+    assert_eq!(
+        preflight.header("access-control-allow-origin"),
+        Some(origin)
+    );
+    let allowed = preflight.header("access-control-allow-methods").unwrap();
+    assert!(
+        allowed.contains("POST") && allowed.contains("PATCH"),
+        "{allowed}"
+    );
+    let headers = preflight
+        .header("access-control-allow-headers")
+        .unwrap()
+        .to_lowercase();
+    for needed in [
+        "authorization",
+        "content-type",
+        "idempotency-key",
+        "last-event-id",
+    ] {
+        assert!(
+            headers.contains(needed) || headers == "*",
+            "{needed}: {headers}"
+        );
+    }
+    // An answer that says no must be readable too, or the page cannot tell why.
+    for path in ["/rooms/public", "/rooms", "/nowhere"] {
+        let reply = server.anonymous().get(path).header("origin", origin).await;
+        assert_eq!(
+            reply.header("access-control-allow-origin"),
+            Some(origin),
+            "{path}"
+        );
+    }
+    let other = server
+        .anonymous()
+        .get("/rooms/public")
+        .header("origin", "https://evil.example");
+    assert_eq!(other.await.header("access-control-allow-origin"), None);
+}

@@ -1,0 +1,174 @@
+//! A room's live events: one connection, or as many as it takes.
+
+use crate::{
+    Client, ClientError, Cursor, Event, Result, RoomId,
+    sse::{Frame, Parser},
+};
+use reqwest::Response;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long a stream may be silent. The server sends a heartbeat far more often.
+const SILENCE: Duration = Duration::from_secs(60);
+/// The pause before the first reconnect, where the server asks for no other.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+/// The longest pause between two tries.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+impl Client {
+    /// Opens the room's stream: what comes after `since`, or what comes from now on.
+    pub async fn stream(&self, room: &RoomId, since: Option<Cursor>) -> Result<EventStream> {
+        let reply = self
+            .get(&["rooms", room.as_str(), "stream"])
+            .header("accept", Some("text/event-stream"))
+            .header("last-event-id", since)
+            .open()
+            .await?;
+        Ok(EventStream {
+            reply,
+            parser: Parser::new(),
+            cursor: since,
+        })
+    }
+
+    /// Follows the room: like [`Client::stream`], but a connection that breaks is replaced by one
+    /// that resumes where it broke.
+    pub fn follow(&self, room: &RoomId, since: Option<Cursor>) -> Follow {
+        Follow {
+            client: self.clone(),
+            room: room.clone(),
+            stream: None,
+            cursor: since,
+            first_pause: FIRST_PAUSE,
+            pause: FIRST_PAUSE,
+            wait_until: None,
+        }
+    }
+}
+
+/// One connection to a room's stream.
+#[derive(Debug)]
+pub struct EventStream {
+    reply: Response,
+    parser: Parser,
+    cursor: Option<Cursor>,
+}
+
+impl EventStream {
+    /// The next event and its place, or nothing once the server has closed the stream.
+    ///
+    /// Dropping the future loses nothing: the next call goes on from there.
+    pub async fn next(&mut self) -> Result<Option<(Option<Cursor>, Event)>> {
+        loop {
+            while let Some(frame) = self.parser.next_frame() {
+                if let Some(item) = self.read(frame)? {
+                    return Ok(Some(item));
+                }
+            }
+            let chunk = tokio::time::timeout(SILENCE, self.reply.chunk())
+                .await
+                .map_err(|_| ClientError::Silent(SILENCE))??;
+            match chunk {
+                Some(bytes) => self.parser.push(&bytes)?,
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// The place from which a new stream would go on.
+    pub fn cursor(&self) -> Option<Cursor> {
+        self.cursor
+    }
+
+    fn read(&mut self, frame: Frame) -> Result<Option<(Option<Cursor>, Event)>> {
+        let cursor = match frame.id.as_deref() {
+            None | Some("") => None,
+            Some(id) => match id.parse() {
+                Ok(cursor) => Some(cursor),
+                Err(_) => return Err(ClientError::Protocol(format!("{id:?} is no cursor"))),
+            },
+        };
+        let event = match &frame.data {
+            None => None,
+            Some(data) => {
+                let kind = frame.event.as_deref().unwrap_or("message");
+                let event = Event::parse(kind, data)
+                    .map_err(|error| ClientError::Protocol(format!("event {kind}: {error}")))?;
+                Some(event)
+            }
+        };
+        self.cursor = cursor.or(self.cursor);
+        Ok(event.map(|event| (cursor, event)))
+    }
+}
+
+/// A room's events for as long as anybody asks for them.
+#[derive(Debug)]
+pub struct Follow {
+    client: Client,
+    room: RoomId,
+    stream: Option<EventStream>,
+    cursor: Option<Cursor>,
+    first_pause: Duration,
+    pause: Duration,
+    wait_until: Option<Instant>,
+}
+
+impl Follow {
+    /// The next event and its place.
+    ///
+    /// An error is final for this caller (the token is revoked, the room is gone); what passes,
+    /// such as a server that restarts, is waited out with growing pauses. Dropping the future
+    /// loses nothing.
+    pub async fn next(&mut self) -> Result<(Option<Cursor>, Event)> {
+        loop {
+            if let Some(instant) = self.wait_until {
+                tokio::time::sleep_until(instant).await;
+                self.wait_until = None;
+            }
+            match self.next_of_connection().await {
+                Ok(Some(item)) => {
+                    self.pause = self.first_pause;
+                    return Ok(item);
+                }
+                Ok(None) => self.reconnect_later(None),
+                Err(error) if error.is_passing() => {
+                    let asked = match &error {
+                        ClientError::Api { retry_after, .. } => *retry_after,
+                        _ => None,
+                    };
+                    tracing::debug!(%error, room = %self.room, "stream broken, will resume");
+                    self.reconnect_later(asked);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The place up to which events have been given.
+    pub fn cursor(&self) -> Option<Cursor> {
+        self.cursor
+    }
+
+    async fn next_of_connection(&mut self) -> Result<Option<(Option<Cursor>, Event)>> {
+        let stream = match &mut self.stream {
+            Some(stream) => stream,
+            none => none.insert(self.client.stream(&self.room, self.cursor).await?),
+        };
+        let outcome = stream.next().await;
+        self.cursor = stream.cursor();
+        if let Some(retry) = stream.parser.retry() {
+            self.first_pause = retry;
+        }
+        outcome
+    }
+
+    fn reconnect_later(&mut self, asked: Option<Duration>) {
+        if let Some(stream) = self.stream.take() {
+            self.cursor = stream.cursor();
+        }
+        let pause = asked.unwrap_or_default().max(self.pause);
+        self.wait_until = Some(Instant::now() + pause);
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+    }
+}
