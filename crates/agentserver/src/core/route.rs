@@ -51,6 +51,9 @@ impl Default for CoreLimits {
 #[derive(Debug, Clone)]
 pub struct Job {
     pub entry: Arc<Entry>,
+    /// As it was when the message was sent: a reload does not make strangers
+    /// of the types that its answer may have.
+    pub organism: Arc<Organism>,
     pub thread: ThreadId,
     pub root: ThreadId,
     pub from: Arc<str>,
@@ -508,6 +511,7 @@ impl Core {
         let job = Job {
             is_self_call: *key(&from) == *owner,
             reminder: self.todos.reminder(thread),
+            organism: self.organism.clone(),
             thread,
             root,
             payload,

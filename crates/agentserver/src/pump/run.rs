@@ -101,12 +101,11 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
 }
 
 fn outcome(shared: &Shared, job: &Job, reply: Reply) -> Outcome {
-    let organism = shared.organism();
     match reply {
         Reply::Messages(responses) => {
-            Outcome::Sent(responses.into_iter().map(|response| typed(shared, &organism, response)).collect())
+            Outcome::Sent(responses.into_iter().map(|response| typed(shared, &job.organism, response)).collect())
         }
-        Reply::Text(bytes) => text(shared, &organism, job, bytes),
+        Reply::Text(bytes) => text(shared, job, bytes),
     }
 }
 
@@ -125,7 +124,7 @@ fn typed(shared: &Shared, organism: &Organism, response: HandlerResponse) -> Out
     Outgoing { target: response.target, payload, form: Form::Typed, fit }
 }
 
-fn text(shared: &Shared, organism: &Organism, job: &Job, bytes: Vec<u8>) -> Outcome {
+fn text(shared: &Shared, job: &Job, bytes: Vec<u8>) -> Outcome {
     if bytes.trim_ascii().is_empty() {
         return Outcome::Sent(Vec::new());
     }
@@ -147,7 +146,7 @@ fn text(shared: &Shared, organism: &Organism, job: &Job, bytes: Vec<u8>) -> Outc
     }
     let messages = said.into_iter().map(|said| Outgoing {
         target: said.to.map_or(Target::ByType, Target::Named),
-        fit: organism.fit(&said.payload),
+        fit: job.organism.fit(&said.payload),
         payload: said.payload,
         form: Form::Text,
     });

@@ -165,9 +165,10 @@ impl<'a> Repairer<'a> {
             self.end()?;
         } else if let Some(tag) = Tag::read(self.rest) {
             self.start(tag)?;
-        } else if self.rest[1..].starts_with(begins_name) || self.rest.starts_with("<!") {
-            return Err(XmlError::Malformed("a tag that does not end".to_owned()));
-        } else if !self.rest.is_empty() {
+        } else if let Some(after) = self.rest.strip_prefix('<') {
+            if after.starts_with(begins_name) || after.starts_with('!') {
+                return Err(open_ended("tag"));
+            }
             self.take(1);
             self.out.push_str("&lt;");
             self.note(Repair::BareLessThan);
