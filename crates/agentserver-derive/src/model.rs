@@ -15,7 +15,10 @@ struct Settings {
 
 pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
     if !input.generics.params.is_empty() {
-        return Err(Error::new_spanned(&input.generics, "a payload has no generics"));
+        return Err(Error::new_spanned(
+            &input.generics,
+            "a payload has no generics",
+        ));
     }
     let Data::Struct(data) = &input.data else {
         return Err(Error::new_spanned(&input.ident, "a payload is a struct"));
@@ -25,7 +28,10 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
         Fields::Named(named) => &named.named,
         Fields::Unit => &no_fields,
         Fields::Unnamed(_) => {
-            return Err(Error::new_spanned(&input.ident, "a payload's fields have names"));
+            return Err(Error::new_spanned(
+                &input.ident,
+                "a payload's fields have names",
+            ));
         }
     };
 
@@ -40,11 +46,16 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let mut shadow = Vec::new();
     let mut models = Vec::new();
     for field in fields {
-        let Some(field_ident) = &field.ident else { continue };
+        let Some(field_ident) = &field.ident else {
+            continue;
+        };
         let settings = self::settings(&field.attrs, &["name", "example"])?;
         let name = element_name(settings.name.as_ref(), field_ident)?;
         if !seen.insert(name.clone()) {
-            return Err(Error::new_spanned(field_ident, format!("two fields are called {name}")));
+            return Err(Error::new_spanned(
+                field_ident,
+                format!("two fields are called {name}"),
+            ));
         }
         let ty = &field.ty;
         let default = is_vec(ty).then(|| quote!(#[serde(default)]));
@@ -118,7 +129,11 @@ fn settings(attributes: &[Attribute], allowed: &[&str]) -> Result<Settings> {
     let mut settings = Settings::default();
     for attribute in attributes.iter().filter(|a| a.path().is_ident("payload")) {
         attribute.parse_nested_meta(|meta| {
-            let key = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
+            let key = meta
+                .path
+                .get_ident()
+                .map(ToString::to_string)
+                .unwrap_or_default();
             if !allowed.contains(&key.as_str()) {
                 return Err(meta.error(format!("expected one of: {}", allowed.join(", "))));
             }
@@ -141,12 +156,15 @@ fn element_name(given: Option<&LitStr>, ident: &syn::Ident) -> Result<String> {
         None => ident.to_string().trim_start_matches("r#").to_owned(),
     };
     let mut characters = name.chars();
-    let starts = characters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    let starts = characters
+        .next()
+        .is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
     let goes_on = characters.all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
     if starts && goes_on {
         return Ok(name);
     }
-    let message = format!("{name:?} cannot name an element: ASCII letters, digits, '_', '-' and '.'");
+    let message =
+        format!("{name:?} cannot name an element: ASCII letters, digits, '_', '-' and '.'");
     match given {
         Some(given) => Err(Error::new_spanned(given, message)),
         None => Err(Error::new_spanned(ident, message)),
@@ -155,13 +173,18 @@ fn element_name(given: Option<&LitStr>, ident: &syn::Ident) -> Result<String> {
 
 /// The doc comment as one paragraph.
 fn description(attributes: &[Attribute]) -> String {
-    let lines = attributes.iter().filter_map(|attribute| match &attribute.meta {
-        Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {
-            Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text.value().trim().to_owned()),
+    let lines = attributes
+        .iter()
+        .filter_map(|attribute| match &attribute.meta {
+            Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {
+                Expr::Lit(ExprLit {
+                    lit: Lit::Str(text),
+                    ..
+                }) => Some(text.value().trim().to_owned()),
+                _ => None,
+            },
             _ => None,
-        },
-        _ => None,
-    });
+        });
     lines.collect::<Vec<_>>().join(" ").trim().to_owned()
 }
 

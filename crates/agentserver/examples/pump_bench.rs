@@ -37,7 +37,10 @@ async fn main() -> Result<(), Failure> {
     // A request to `echo` is two hops: the call and the answer.
     let took = requests(&pump, "echo", 100_000, &mut |_| {}).await?;
     let pumped = rate(200_000, took);
-    println!("pump: {pumped:.0} hops/s, {:.2} of the plain channel", pumped / plain);
+    println!(
+        "pump: {pumped:.0} hops/s, {:.2} of the plain channel",
+        pumped / plain
+    );
 
     let mut memory = Vec::new();
     let took = requests(&pump, "relay", 100_000, &mut |done| {
@@ -58,19 +61,31 @@ fn rate(hops: u32, took: Duration) -> f64 {
 
 fn start() -> Result<Pump, Failure> {
     let echo = Listener::named("echo").on(|ask: Ask, _| async move {
-        Ok(HandlerResponse::respond(Told { number: ask.number, text: ask.text }))
+        Ok(HandlerResponse::respond(Told {
+            number: ask.number,
+            text: ask.text,
+        }))
     });
     let relay = Listener::named("relay")
         .agent(true)
         .peers(["echo"])
         .on(|ask: Ask, _| async move { Ok(HandlerResponse::to("echo", ask)) })
         .on(|told: Told, _| async move { Ok(HandlerResponse::respond(told)) });
-    let organism = Organism::new("bench", [echo, relay], [Gateway::named("bench", ["echo", "relay"])])?;
+    let organism = Organism::new(
+        "bench",
+        [echo, relay],
+        [Gateway::named("bench", ["echo", "relay"])],
+    )?;
     Ok(Pump::start(organism, Settings::default()))
 }
 
 /// Each client asks its share, one after the other; `done` hears each answer.
-async fn requests(pump: &Pump, to: &'static str, count: u64, done: &mut (dyn FnMut(u64) + Send)) -> Result<Duration, Failure> {
+async fn requests(
+    pump: &Pump,
+    to: &'static str,
+    count: u64,
+    done: &mut (dyn FnMut(u64) + Send),
+) -> Result<Duration, Failure> {
     let begin = Instant::now();
     let (answered, mut answers) = mpsc::channel(1024);
     let mut clients = JoinSet::new();
@@ -78,7 +93,10 @@ async fn requests(pump: &Pump, to: &'static str, count: u64, done: &mut (dyn FnM
         let (pump, answered) = (pump.clone(), answered.clone());
         clients.spawn(async move {
             for number in (client..count).step_by(CLIENTS as usize) {
-                let ask = Ask { number, text: TEXT.to_owned() };
+                let ask = Ask {
+                    number,
+                    text: TEXT.to_owned(),
+                };
                 let answer = pump.request("bench", to, ask).await?.ok_or("no answer")?;
                 if answer.payload.read::<Told>()?.number != number {
                     return Err("someone else's answer".into());
@@ -107,7 +125,11 @@ async fn plain_hops(count: u64) -> Result<Duration, Failure> {
     let begin = Instant::now();
     let writer = tokio::spawn(async move {
         for number in 0..count {
-            let xml = Ask { number, text: TEXT.to_owned() }.to_xml()?;
+            let xml = Ask {
+                number,
+                text: TEXT.to_owned(),
+            }
+            .to_xml()?;
             let payload = Canonical::parse(&xml, &Limits::default())?;
             checked.check(&payload)?;
             sender.send(payload).await?;

@@ -49,13 +49,19 @@ impl Envelope {
         validate(document)?;
         let lacking = |what: &str| XmlError::Envelope(format!("no {what}"));
         let root = document.document_element().ok_or(XmlError::Empty)?;
-        let mut children = document.children_iter(root).filter(|id| document.element(*id).is_some());
+        let mut children = document
+            .children_iter(root)
+            .filter(|id| document.element(*id).is_some());
         let meta = children.next().ok_or_else(|| lacking("meta"))?;
         let payload = children.next().ok_or_else(|| lacking("payload"))?;
         Ok(Self {
-            from: own_text(document, meta, "from").ok_or_else(|| lacking("from"))?.into(),
+            from: own_text(document, meta, "from")
+                .ok_or_else(|| lacking("from"))?
+                .into(),
             to: own_text(document, meta, "to").map(Into::into),
-            thread: own_text(document, meta, "thread").ok_or_else(|| lacking("thread"))?.into(),
+            thread: own_text(document, meta, "thread")
+                .ok_or_else(|| lacking("thread"))?
+                .into(),
             payload: xml::canonical_element(document, payload)?,
         })
     }
@@ -98,7 +104,11 @@ fn validate(document: &Document<'_>) -> Result<(), XmlError> {
 pub(crate) fn own_text(document: &Document<'_>, parent: NodeId, name: &str) -> Option<String> {
     document
         .children_iter(parent)
-        .find(|id| document.element(*id).is_some_and(|e| *e.name.local_name == *name))
+        .find(|id| {
+            document
+                .element(*id)
+                .is_some_and(|e| *e.name.local_name == *name)
+        })
         .map(|id| document.text_content_deep(id))
 }
 

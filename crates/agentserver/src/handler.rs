@@ -59,7 +59,11 @@ impl HandlerResponse {
     }
 
     fn new<P: Payload>(target: Target, payload: &P) -> Self {
-        Self { target, xml: payload.to_xml(), schema: P::schema }
+        Self {
+            target,
+            xml: payload.to_xml(),
+            schema: P::schema,
+        }
     }
 }
 

@@ -11,7 +11,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-type Handle = Arc<dyn Fn(Canonical, HandlerMetadata) -> BoxFuture<'static, Result<Reply, HandlerError>> + Send + Sync>;
+type Handle = Arc<
+    dyn Fn(Canonical, HandlerMetadata) -> BoxFuture<'static, Result<Reply, HandlerError>>
+        + Send
+        + Sync,
+>;
 type OnEnd = Arc<dyn Fn(ThreadId) + Send + Sync>;
 type TypeKey = (Arc<str>, Arc<str>);
 
@@ -25,6 +29,7 @@ pub struct Listener {
     pub(crate) peers: Vec<String>,
     pub(crate) timeout: Duration,
     pub(crate) concurrency: usize,
+    pub(crate) payload_bytes: usize,
     schemas: Vec<Schema>,
     handlers: HashMap<TypeKey, Handle>,
     on_end: Option<OnEnd>,
@@ -41,6 +46,7 @@ impl Listener {
             peers: Vec::new(),
             timeout: Duration::from_secs(60),
             concurrency: 16,
+            payload_bytes: usize::MAX,
             schemas: Vec::new(),
             handlers: HashMap::new(),
             on_end: None,
@@ -84,6 +90,12 @@ impl Listener {
         self
     }
 
+    /// How large a payload it accepts; as large as the pump does unless said.
+    pub fn payload_bytes(mut self, bytes: usize) -> Self {
+        self.payload_bytes = bytes;
+        self
+    }
+
     /// Accepts a payload type with an async handler.
     pub fn on<P, H, F, R>(self, handler: H) -> Self
     where
@@ -92,9 +104,13 @@ impl Listener {
         F: Future<Output = Result<R, HandlerError>> + Send + 'static,
         R: Into<Reply>,
     {
-        self.handle(P::schema(), move |payload, metadata| match P::from_xml(payload.xml()) {
-            Ok(payload) => handler(payload, metadata).map(|result| result.map(Into::into)).boxed(),
-            Err(error) => std::future::ready(Err(HandlerError::from(error))).boxed(),
+        self.handle(P::schema(), move |payload, metadata| {
+            match P::from_xml(payload.xml()) {
+                Ok(payload) => handler(payload, metadata)
+                    .map(|result| result.map(Into::into))
+                    .boxed(),
+                Err(error) => std::future::ready(Err(HandlerError::from(error))).boxed(),
+            }
         })
     }
 
@@ -106,7 +122,9 @@ impl Listener {
         R: Into<Reply>,
     {
         self.handle(schema, move |payload, metadata| {
-            handler(payload, metadata).map(|result| result.map(Into::into)).boxed()
+            handler(payload, metadata)
+                .map(|result| result.map(Into::into))
+                .boxed()
         })
     }
 
@@ -126,9 +144,11 @@ impl Listener {
             TodoNudge::schema(),
         ]
         .into_iter()
-        .fold(self, |listener, schema| match listener.accepts(&schema.namespace, &schema.name) {
-            true => listener,
-            false => listener.on_schema(schema, handler.clone()),
+        .fold(self, |listener, schema| {
+            match listener.accepts(&schema.namespace, &schema.name) {
+                true => listener,
+                false => listener.on_schema(schema, handler.clone()),
+            }
         })
     }
 
@@ -199,7 +219,10 @@ impl Listener {
 
 impl fmt::Debug for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Listener").field("name", &self.name).field("peers", &self.peers).finish_non_exhaustive()
+        f.debug_struct("Listener")
+            .field("name", &self.name)
+            .field("peers", &self.peers)
+            .finish_non_exhaustive()
     }
 }
 

@@ -57,10 +57,17 @@ pub struct Gateway {
 
 impl Gateway {
     /// A gateway and whom it may send to.
-    pub fn named<S: Into<String>>(name: impl AsRef<str>, peers: impl IntoIterator<Item = S>) -> Self {
+    pub fn named<S: Into<String>>(
+        name: impl AsRef<str>,
+        peers: impl IntoIterator<Item = S>,
+    ) -> Self {
         let declared: Vec<String> = peers.into_iter().map(Into::into).collect();
         let peers = declared.iter().map(|peer| key(peer)).collect();
-        Self { name: Arc::from(name.as_ref()), peers, declared }
+        Self {
+            name: Arc::from(name.as_ref()),
+            peers,
+            declared,
+        }
     }
 
     /// Its name: what its messages are from.
@@ -134,7 +141,10 @@ impl Organism {
         for listener in &listeners {
             check_peers(&listener.name, &listener.peers, &known)?;
         }
-        let usage: Vec<_> = listeners.iter().map(|listener| usage::instructions(listener, &listeners)).collect();
+        let usage: Vec<_> = listeners
+            .iter()
+            .map(|listener| usage::instructions(listener, &listeners))
+            .collect();
         for (listener, usage) in listeners.into_iter().zip(usage) {
             let entry = Entry {
                 key: listener.key(),
@@ -149,7 +159,10 @@ impl Organism {
 
     /// Adds types that nobody here accepts, for those who answer with them in
     /// text.
-    pub fn with_types<'a>(mut self, schemas: impl IntoIterator<Item = &'a Schema>) -> Result<Self, OrganismError> {
+    pub fn with_types<'a>(
+        mut self,
+        schemas: impl IntoIterator<Item = &'a Schema>,
+    ) -> Result<Self, OrganismError> {
         for schema in schemas {
             self.add_type("payloads", schema)?;
         }
@@ -161,11 +174,17 @@ impl Organism {
         if let Some(known) = self.types.get(&key) {
             return match known.schema().fields == schema.fields {
                 true => Ok(()),
-                false => Err(OrganismError::Type { name: name.to_owned(), root: schema.name.clone() }),
+                false => Err(OrganismError::Type {
+                    name: name.to_owned(),
+                    root: schema.name.clone(),
+                }),
             };
         }
-        let compiled = PayloadType::compile(schema.clone())
-            .map_err(|error| OrganismError::Schema { name: name.to_owned(), error })?;
+        let compiled =
+            PayloadType::compile(schema.clone()).map_err(|error| OrganismError::Schema {
+                name: name.to_owned(),
+                error,
+            })?;
         self.types.insert(key, Arc::new(compiled));
         Ok(())
     }
@@ -204,10 +223,18 @@ impl Organism {
         if let Some(known) = self.types.get(&key) {
             return fit(Some(known), payload);
         }
-        let seen = self.sent.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        let seen = self
+            .sent
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&key)
+            .cloned();
         let own = seen.unwrap_or_else(|| {
             let compiled = PayloadType::compile(schema()).ok().map(Arc::new);
-            self.sent.write().unwrap_or_else(PoisonError::into_inner).insert(key, compiled.clone());
+            self.sent
+                .write()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(key, compiled.clone());
             compiled
         });
         fit(own.as_ref(), payload)
@@ -229,7 +256,9 @@ fn fit(known: Option<&Arc<PayloadType>>, payload: &Canonical) -> Fit {
 fn check_name(name: &str, names: &mut HashSet<Arc<str>>) -> Result<(), OrganismError> {
     let is_name = !name.is_empty()
         && name.len() <= 64
-        && name.chars().all(|c| c.is_alphanumeric() || "._-".contains(c));
+        && name
+            .chars()
+            .all(|c| c.is_alphanumeric() || "._-".contains(c));
     if !is_name {
         return Err(OrganismError::Name(name.to_owned()));
     }
@@ -246,9 +275,16 @@ fn check_name(name: &str, names: &mut HashSet<Arc<str>>) -> Result<(), OrganismE
     }
 }
 
-fn check_peers(name: &str, peers: &[String], known: &HashSet<Arc<str>>) -> Result<(), OrganismError> {
+fn check_peers(
+    name: &str,
+    peers: &[String],
+    known: &HashSet<Arc<str>>,
+) -> Result<(), OrganismError> {
     match peers.iter().find(|peer| !known.contains(&key(peer))) {
         None => Ok(()),
-        Some(peer) => Err(OrganismError::Peer { name: name.to_owned(), peer: peer.clone() }),
+        Some(peer) => Err(OrganismError::Peer {
+            name: name.to_owned(),
+            peer: peer.clone(),
+        }),
     }
 }

@@ -118,20 +118,34 @@ impl Fault {
     /// The message for it: the same text each time, so that it leaks nothing.
     pub fn error(self) -> SystemError {
         let (message, retry_allowed) = match self {
-            Self::Routing => {
-                ("Message could not be delivered. Please verify your target and try again.", true)
-            }
-            Self::Validation => ("Message was not understood. Please verify its payload and try again.", true),
+            Self::Routing => (
+                "Message could not be delivered. Please verify your target and try again.",
+                true,
+            ),
+            Self::Validation => (
+                "Message was not understood. Please verify its payload and try again.",
+                true,
+            ),
             Self::Timeout => ("No answer came in time.", true),
             Self::Handler => ("The message could not be handled.", false),
         };
-        SystemError { code: self.code().to_owned(), message: message.to_owned(), retry_allowed }
+        SystemError {
+            code: self.code().to_owned(),
+            message: message.to_owned(),
+            retry_allowed,
+        }
     }
 
     /// The payload for it.
     pub(crate) fn payload(self) -> Canonical {
         static ERRORS: LazyLock<[Canonical; 4]> = LazyLock::new(|| {
-            [Fault::Routing, Fault::Validation, Fault::Timeout, Fault::Handler].map(|f| canonical(&f.error()))
+            [
+                Fault::Routing,
+                Fault::Validation,
+                Fault::Timeout,
+                Fault::Handler,
+            ]
+            .map(|f| canonical(&f.error()))
         });
         ERRORS[self as usize].clone()
     }
@@ -142,14 +156,18 @@ pub(crate) fn huh(attempt: &[u8]) -> Canonical {
     const KEPT: usize = 512;
     canonical(&Huh {
         error: "Message was not understood. Please verify its payload and try again.".to_owned(),
-        original_attempt: base64::engine::general_purpose::STANDARD.encode(&attempt[..attempt.len().min(KEPT)]),
+        original_attempt: base64::engine::general_purpose::STANDARD
+            .encode(&attempt[..attempt.len().min(KEPT)]),
     })
 }
 
 /// The canonical form of one of the payloads above. Their texts are our own or
 /// came through the door, so they have one.
 pub(crate) fn canonical<P: Payload>(payload: &P) -> Canonical {
-    let parsed = payload.to_xml().ok().and_then(|xml| Canonical::parse(&xml, &Limits::default()).ok());
+    let parsed = payload
+        .to_xml()
+        .ok()
+        .and_then(|xml| Canonical::parse(&xml, &Limits::default()).ok());
     parsed.unwrap_or_else(|| Canonical {
         namespace: P::NAMESPACE.into(),
         root: P::NAME.into(),

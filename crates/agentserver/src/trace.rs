@@ -59,9 +59,19 @@ pub enum HopKind {
 impl fmt::Display for Hop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let conversation = self.conversation.to_string();
-        let Self { from, to, payload, bytes, kind, .. } = self;
+        let Self {
+            from,
+            to,
+            payload,
+            bytes,
+            kind,
+            ..
+        } = self;
         let short = conversation.get(..8).unwrap_or(&conversation);
-        write!(f, "{short}  {from} -> {to}  <{payload}> {bytes} bytes  {kind}")
+        write!(
+            f,
+            "{short}  {from} -> {to}  <{payload}> {bytes} bytes  {kind}"
+        )
     }
 }
 
@@ -82,12 +92,21 @@ impl fmt::Display for HopKind {
 
 /// Tells the log; the place where refusals and failures are logged, once.
 pub(crate) fn log(hop: &Hop) {
-    let Hop { conversation, from, to, payload, bytes, kind } = hop;
+    let Hop {
+        conversation,
+        from,
+        to,
+        payload,
+        bytes,
+        kind,
+    } = hop;
     match kind {
         HopKind::Refused { .. } | HopKind::Failed { .. } => {
             tracing::warn!(%conversation, %from, %to, %payload, bytes, %kind, "hop");
         }
-        HopKind::Repaired { .. } => tracing::info!(%conversation, %from, %to, %payload, bytes, %kind, "hop"),
+        HopKind::Repaired { .. } => {
+            tracing::info!(%conversation, %from, %to, %payload, bytes, %kind, "hop")
+        }
         _ => tracing::debug!(%conversation, %from, %to, %payload, bytes, %kind, "hop"),
     }
 }

@@ -36,7 +36,12 @@ pub(crate) fn instructions(listener: &Listener, all: &[Listener]) -> String {
                 &mut out,
             ),
             system::TODO_COMPLETE => {
-                offer(system::TODO_COMPLETE, "Closes a to-do.", &[TodoComplete::schema()], &mut out);
+                offer(
+                    system::TODO_COMPLETE,
+                    "Closes a to-do.",
+                    &[TodoComplete::schema()],
+                    &mut out,
+                );
             }
             _ => {
                 if let Some(peer) = all.iter().find(|other| other.key() == peer) {

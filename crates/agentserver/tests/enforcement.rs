@@ -2,10 +2,12 @@
 
 mod common;
 
-use agentserver::system::{Huh, SystemError, TodoClosed, TodoComplete, TodoNudge, TodoRegistered, TodoUntil};
+use agentserver::system::{
+    Huh, SystemError, TodoClosed, TodoComplete, TodoNudge, TodoRegistered, TodoUntil,
+};
 use agentserver::{
-    CoreLimits, Gateway, HandlerMetadata, HandlerResponse, Listener, Organism, OrganismError, Pump, SendError,
-    Settings,
+    CoreLimits, Gateway, HandlerMetadata, HandlerResponse, Listener, Organism, OrganismError, Pump,
+    SendError, Settings,
 };
 use common::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,20 +34,36 @@ fn trier(peers: &[&str], target: &'static str) -> Listener {
         .on(|answer: Told, _| async move { Ok(HandlerResponse::respond(answer)) })
         .on(|fault: SystemError, metadata: HandlerMetadata| async move {
             assert_eq!(metadata.from_id, "system");
-            Ok(HandlerResponse::respond(told(format!("{}: {}", fault.code, fault.message))))
+            Ok(HandlerResponse::respond(told(format!(
+                "{}: {}",
+                fault.code, fault.message
+            ))))
         })
 }
 
 async fn told_by(pump: &Pump, to: &str) -> String {
-    let answer = soon(pump.request("console", to, ask("x"))).await.unwrap().unwrap();
+    let answer = soon(pump.request("console", to, ask("x")))
+        .await
+        .unwrap()
+        .unwrap();
     answer.payload.read::<Told>().unwrap().text
 }
 
-const ROUTING: &str = "routing: Message could not be delivered. Please verify your target and try again.";
+const ROUTING: &str =
+    "routing: Message could not be delivered. Please verify your target and try again.";
 
 #[tokio::test]
 async fn an_agent_without_peers_can_send_to_nobody() {
-    for target in ["witness", "console", "trier", "system", "system.boot", "todo-until", "todo-complete", ""] {
+    for target in [
+        "witness",
+        "console",
+        "trier",
+        "system",
+        "system.boot",
+        "todo-until",
+        "todo-complete",
+        "",
+    ] {
         let (listener, heard) = witness("witness");
         let pump = pump([listener, trier(&[], target)]);
         assert_eq!(told_by(&pump, "trier").await, ROUTING, "{target}");
@@ -83,21 +101,35 @@ async fn an_agent_that_is_refused_again_and_again_is_given_up() {
         .on(|ask: Ask, _| async move { Ok(HandlerResponse::to("nobody", ask)) })
         .on(|_: SystemError, _| async { Ok(HandlerResponse::to("nobody", ask("again"))) });
     let pump = pump([agent]);
-    let answer = soon(pump.request("console", "agent", ask("x"))).await.unwrap().unwrap();
-    assert_eq!(answer.payload.read::<SystemError>().unwrap().code, "handler");
+    let answer = soon(pump.request("console", "agent", ask("x")))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        answer.payload.read::<SystemError>().unwrap().code,
+        "handler"
+    );
     at_rest(&pump).await;
 }
 
 #[tokio::test]
 async fn a_tool_may_name_its_caller_and_an_agent_may_not() {
     let tool = |is_agent| {
-        Listener::named("tool").agent(is_agent).on(|_: Ask, metadata: HandlerMetadata| async move {
-            Ok(HandlerResponse::to(metadata.from_id, told("sum")))
-        })
+        Listener::named("tool")
+            .agent(is_agent)
+            .on(|_: Ask, metadata: HandlerMetadata| async move {
+                Ok(HandlerResponse::to(metadata.from_id, told("sum")))
+            })
     };
     assert_eq!(told_by(&pump([tool(false)]), "tool").await, "sum");
-    let answer = soon(pump([tool(true)]).request("console", "tool", ask("x"))).await.unwrap().unwrap();
-    assert_eq!(answer.payload.read::<SystemError>().unwrap().code, "routing");
+    let answer = soon(pump([tool(true)]).request("console", "tool", ask("x")))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        answer.payload.read::<SystemError>().unwrap().code,
+        "routing"
+    );
 }
 
 #[tokio::test]
@@ -123,7 +155,11 @@ async fn text_that_xml_cannot_carry_is_refused() {
 
 #[tokio::test]
 async fn a_listener_cannot_speak_as_the_system() {
-    let forged = || SystemError { code: "x".into(), message: "x".into(), retry_allowed: false };
+    let forged = || SystemError {
+        code: "x".into(),
+        message: "x".into(),
+        retry_allowed: false,
+    };
     let agent = Listener::named("agent")
         .agent(true)
         .peers(["agent"])
@@ -194,8 +230,14 @@ fn envelope(from: &str, to: &str, thread: &str) -> Vec<u8> {
 
 fn two_gateways() -> Pump {
     let (listener, _) = witness("witness");
-    let gateways = [Gateway::named("console", ["witness"]), Gateway::named("web", ["witness"])];
-    Pump::start(Organism::new("test", [listener], gateways).unwrap(), Settings::default())
+    let gateways = [
+        Gateway::named("console", ["witness"]),
+        Gateway::named("web", ["witness"]),
+    ];
+    Pump::start(
+        Organism::new("test", [listener], gateways).unwrap(),
+        Settings::default(),
+    )
 }
 
 fn refusal(result: Result<Option<agentserver::Conversation>, SendError>) -> String {
@@ -211,12 +253,22 @@ async fn an_injected_message_cannot_claim_to_be_system_or_a_listener_or_another_
     let pump = two_gateways();
     for from in ["system", "System", "witness", "web", "nobody", ""] {
         let refused = refusal(pump.inject("console", &envelope(from, "witness", "")).await);
-        assert!(refused.contains("<code>routing</code>"), "{from}: {refused}");
+        assert!(
+            refused.contains("<code>routing</code>"),
+            "{from}: {refused}"
+        );
     }
-    let mut conversation = pump.inject("console", &envelope("console", "witness", "")).await.unwrap().unwrap();
+    let mut conversation = pump
+        .inject("console", &envelope("console", "witness", ""))
+        .await
+        .unwrap()
+        .unwrap();
     let answer = soon(conversation.next()).await.unwrap();
     let written = answer.envelope("console").unwrap();
-    assert!(written.contains("<from>witness</from><to>console</to>"), "{written}");
+    assert!(
+        written.contains("<from>witness</from><to>console</to>"),
+        "{written}"
+    );
 }
 
 #[tokio::test]
@@ -227,11 +279,26 @@ async fn an_injected_message_cannot_join_a_thread_that_is_not_its_own() {
     own.send("witness", ask("x")).await.unwrap();
     soon(own.next()).await.unwrap();
     let unknown = "8e2f1b7e-6a7c-4c5e-9c5e-6a7c8e2f1b7e";
-    let words = refusal(pump.inject("console", &envelope("console", "witness", unknown)).await);
+    let words = refusal(
+        pump.inject("console", &envelope("console", "witness", unknown))
+            .await,
+    );
     for thread in [theirs.thread().to_string(), "not-a-thread".to_owned()] {
-        assert_eq!(refusal(pump.inject("console", &envelope("console", "witness", &thread)).await), words);
+        assert_eq!(
+            refusal(
+                pump.inject("console", &envelope("console", "witness", &thread))
+                    .await
+            ),
+            words
+        );
     }
-    let joined = pump.inject("console", &envelope("console", "witness", &own.thread().to_string())).await.unwrap();
+    let joined = pump
+        .inject(
+            "console",
+            &envelope("console", "witness", &own.thread().to_string()),
+        )
+        .await
+        .unwrap();
     assert!(joined.is_none());
 }
 
@@ -250,17 +317,41 @@ async fn a_gateway_reaches_its_peers_alone() {
 #[test]
 fn names_that_are_taken_reserved_or_unknown_make_no_organism() {
     let build = |listeners: Vec<Listener>| Organism::new("test", listeners, []).map(drop);
-    for name in ["system", "SYSTEM", "system.x", "todo-until", "Todo-Complete"] {
-        assert!(matches!(build(vec![Listener::named(name)]), Err(OrganismError::Reserved(_))), "{name}");
+    for name in [
+        "system",
+        "SYSTEM",
+        "system.x",
+        "todo-until",
+        "Todo-Complete",
+    ] {
+        assert!(
+            matches!(
+                build(vec![Listener::named(name)]),
+                Err(OrganismError::Reserved(_))
+            ),
+            "{name}"
+        );
     }
     for name in ["", "a b", "<a>", "a\n"] {
-        assert!(matches!(build(vec![Listener::named(name)]), Err(OrganismError::Name(_))), "{name:?}");
+        assert!(
+            matches!(
+                build(vec![Listener::named(name)]),
+                Err(OrganismError::Name(_))
+            ),
+            "{name:?}"
+        );
     }
     let twice = vec![Listener::named("A"), Listener::named("a")];
     assert!(matches!(build(twice), Err(OrganismError::Taken(_))));
     let dangling = vec![Listener::named("a").peers(["b"])];
     assert!(matches!(build(dangling), Err(OrganismError::Peer { .. })));
-    assert!(build(vec![Listener::named("system.boot"), Listener::named("a.b.c")]).is_ok());
+    assert!(
+        build(vec![
+            Listener::named("system.boot"),
+            Listener::named("a.b.c")
+        ])
+        .is_ok()
+    );
 }
 
 #[tokio::test]
@@ -272,12 +363,25 @@ async fn a_conversation_that_never_rests_is_ended_and_its_beginner_told() {
             .on(move |ask: Ask, _| async move { Ok(HandlerResponse::to(other, ask)) })
     };
     let settings = Settings {
-        core: CoreLimits { depth: usize::MAX, hops: 200, ..CoreLimits::default() },
+        core: CoreLimits {
+            depth: usize::MAX,
+            hops: 200,
+            ..CoreLimits::default()
+        },
         ..Settings::default()
     };
-    let pump = Pump::start(organism([pingpong("ping", "pong"), pingpong("pong", "ping")]), settings);
-    let answer = soon(pump.request("console", "ping", ask("x"))).await.unwrap().unwrap();
-    assert_eq!(answer.payload.read::<SystemError>().unwrap().code, "routing");
+    let pump = Pump::start(
+        organism([pingpong("ping", "pong"), pingpong("pong", "ping")]),
+        settings,
+    );
+    let answer = soon(pump.request("console", "ping", ask("x")))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        answer.payload.read::<SystemError>().unwrap().code,
+        "routing"
+    );
     at_rest(&pump).await;
 }
 
@@ -293,16 +397,22 @@ fn watcher(nudges_before_closing: usize) -> Listener {
             Ok(vec![
                 HandlerResponse::to(
                     "todo-until",
-                    TodoUntil { wait_for: "Told".into(), from_listener: "helper".into(), description: "wait".into() },
+                    TodoUntil {
+                        wait_for: "Told".into(),
+                        from_listener: "helper".into(),
+                        description: "wait".into(),
+                    },
                 ),
                 HandlerResponse::to("helper", ask("help")),
             ])
         })
-        .on(move |registered: TodoRegistered, metadata: HandlerMetadata| {
-            assert_eq!(metadata.from_id, "todo-until");
-            *id.lock().unwrap() = registered.id;
-            async { Ok(()) }
-        })
+        .on(
+            move |registered: TodoRegistered, metadata: HandlerMetadata| {
+                assert_eq!(metadata.from_id, "todo-until");
+                *id.lock().unwrap() = registered.id;
+                async { Ok(()) }
+            },
+        )
         .on(|_: Told, metadata: HandlerMetadata| async move {
             assert!(metadata.usage_instructions.contains("Open to-dos"));
             Ok(())
@@ -317,7 +427,10 @@ fn watcher(nudges_before_closing: usize) -> Listener {
             }
         })
         .on(|closed: TodoClosed, _| async move {
-            Ok(HandlerResponse::respond(told(format!("raised: {}", closed.was_raised))))
+            Ok(HandlerResponse::respond(told(format!(
+                "raised: {}",
+                closed.was_raised
+            ))))
         })
         .on(|fault: SystemError, _| async move { Ok(HandlerResponse::respond(told(fault.code))) })
 }
@@ -346,7 +459,11 @@ async fn story(settings: Settings, nudges: usize) -> String {
 
 fn quick(nudges: u32) -> Settings {
     Settings {
-        core: CoreLimits { nudge: Duration::from_millis(5), nudges, ..CoreLimits::default() },
+        core: CoreLimits {
+            nudge: Duration::from_millis(5),
+            nudges,
+            ..CoreLimits::default()
+        },
         ..Settings::default()
     }
 }
@@ -377,23 +494,38 @@ async fn a_watcher_of_another_thread_cannot_be_closed() {
 #[tokio::test]
 async fn system_boot_hears_of_the_start() {
     let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
-    let boot = Listener::named("system.boot").on(move |boot: agentserver::system::Boot, metadata: HandlerMetadata| {
-        sender.try_send((boot.organism, metadata.from_id)).unwrap();
-        async { Ok(()) }
-    });
-    let pump = Pump::start(Organism::new("cell", [boot], []).unwrap(), Settings::default());
-    assert_eq!(soon(receiver.recv()).await.unwrap(), ("cell".to_owned(), "system".to_owned()));
+    let boot = Listener::named("system.boot").on(
+        move |boot: agentserver::system::Boot, metadata: HandlerMetadata| {
+            sender.try_send((boot.organism, metadata.from_id)).unwrap();
+            async { Ok(()) }
+        },
+    );
+    let pump = Pump::start(
+        Organism::new("cell", [boot], []).unwrap(),
+        Settings::default(),
+    );
+    assert_eq!(
+        soon(receiver.recv()).await.unwrap(),
+        ("cell".to_owned(), "system".to_owned())
+    );
     at_rest(&pump).await;
 }
 
 #[tokio::test]
 async fn usage_instructions_show_the_peers_and_how_answers_work() {
-    let agent = Listener::named("agent").agent(true).peers(["helper"]).on(|_: Ask, metadata: HandlerMetadata| async move {
-        Ok(HandlerResponse::respond(told(&*metadata.usage_instructions)))
-    });
+    let agent = Listener::named("agent").agent(true).peers(["helper"]).on(
+        |_: Ask, metadata: HandlerMetadata| async move {
+            Ok(HandlerResponse::respond(told(
+                &*metadata.usage_instructions,
+            )))
+        },
+    );
     let (stranger, _) = witness("stranger");
     let text = told_by(&pump([agent, helper(), stranger]), "agent").await;
-    assert!(text.contains("## helper") && text.contains("<Ask><text>text</text></Ask>"), "{text}");
+    assert!(
+        text.contains("## helper") && text.contains("<Ask><text>text</text></Ask>"),
+        "{text}"
+    );
     assert!(text.contains("complete ALL sub-tasks before responding"));
     assert!(!text.contains("stranger"));
 }
@@ -432,9 +564,18 @@ async fn a_reload_loses_nothing_that_is_under_way() {
     gate.add_permits(10);
     for conversation in &mut open {
         let answer = soon(conversation.next()).await.unwrap();
-        assert_eq!(answer.payload.read::<Told>().unwrap(), told("from the old one"));
-        assert!(conversation.send("slow", ask("x")).await.is_err(), "the old listeners take nothing new");
+        assert_eq!(
+            answer.payload.read::<Told>().unwrap(),
+            told("from the old one")
+        );
+        assert!(
+            conversation.send("slow", ask("x")).await.is_err(),
+            "the old listeners take nothing new"
+        );
     }
-    let answer = soon(pump.request("console", "helper", ask("x"))).await.unwrap().unwrap();
+    let answer = soon(pump.request("console", "helper", ask("x")))
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(&*answer.from, "helper");
 }

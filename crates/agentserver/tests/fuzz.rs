@@ -10,9 +10,36 @@ use std::time::{Duration, Instant};
 
 /// Pieces that XML parsers trip over.
 const TOKENS: [&str; 30] = [
-    "<", ">", "</", "/>", "&", "&amp;", "&#0;", "&#x110000;", "]]>", "<![CDATA[", "<!--", "-->", "<?", "?>",
-    "<!DOCTYPE", "\"", "'", "=", "xmlns=\"\"", "xmlns:a='b'", ":", "```", "<message>", "<meta><to>x</to></meta>",
-    "\u{feff}", "\u{0}", "\r\n", " ", "\u{1F600}", "<a>",
+    "<",
+    ">",
+    "</",
+    "/>",
+    "&",
+    "&amp;",
+    "&#0;",
+    "&#x110000;",
+    "]]>",
+    "<![CDATA[",
+    "<!--",
+    "-->",
+    "<?",
+    "?>",
+    "<!DOCTYPE",
+    "\"",
+    "'",
+    "=",
+    "xmlns=\"\"",
+    "xmlns:a='b'",
+    ":",
+    "```",
+    "<message>",
+    "<meta><to>x</to></meta>",
+    "\u{feff}",
+    "\u{0}",
+    "\r\n",
+    " ",
+    "\u{1F600}",
+    "<a>",
 ];
 
 /// A small generator of our own, so that a seed names a run for ever.
@@ -60,8 +87,12 @@ fn mutate(input: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
 }
 
 fn corpus(name: &str) -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(name);
-    let files = std::fs::read_dir(folder).unwrap().map(|file| std::fs::read(file.unwrap().path()).unwrap());
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/corpus")
+        .join(name);
+    let files = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|file| std::fs::read(file.unwrap().path()).unwrap());
     let mut files: Vec<_> = files.collect();
     files.sort();
     assert!(!files.is_empty());
@@ -69,14 +100,19 @@ fn corpus(name: &str) -> Vec<Vec<u8>> {
 }
 
 fn time() -> Duration {
-    let said = std::env::var("FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
+    let said = std::env::var("FUZZ_SECONDS")
+        .ok()
+        .and_then(|text| text.parse().ok());
     let is_ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
     Duration::from_secs(said.unwrap_or(if is_ci { 60 } else { 5 }))
 }
 
 fn fuzz(name: &str, target: impl Fn(&[u8])) {
     let corpus = corpus(name);
-    let seed = std::env::var("FUZZ_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(0x5eed_u64);
+    let seed = std::env::var("FUZZ_SEED")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(0x5eed_u64);
     let mut random = Random(seed.max(1));
     let (begin, mut runs) = (Instant::now(), 0u64);
     let run = |input: &[u8]| {
@@ -86,7 +122,11 @@ fn fuzz(name: &str, target: impl Fn(&[u8])) {
             std::panic::resume_unwind(panic);
         }
         let took = start.elapsed();
-        assert!(took < Duration::from_secs(5), "took {took:?}: {:?}", String::from_utf8_lossy(input));
+        assert!(
+            took < Duration::from_secs(5),
+            "took {took:?}: {:?}",
+            String::from_utf8_lossy(input)
+        );
     };
     corpus.iter().for_each(|input| run(input));
     while begin.elapsed() < time() {
@@ -104,12 +144,20 @@ fn fuzz(name: &str, target: impl Fn(&[u8])) {
 fn the_envelope_reader_holds() {
     let limits = Limits::default();
     fuzz("envelope", |input| {
-        let Ok(envelope) = text(input).and_then(|text| Envelope::read(text, &limits)) else { return };
-        assert!(!String::from_utf8_lossy(input).contains("<!DOCTYPE message"), "a DOCTYPE got in");
+        let Ok(envelope) = text(input).and_then(|text| Envelope::read(text, &limits)) else {
+            return;
+        };
+        assert!(
+            !String::from_utf8_lossy(input).contains("<!DOCTYPE message"),
+            "a DOCTYPE got in"
+        );
         let written = envelope.write().expect("what was read can be written");
         let again = Envelope::read(&written, &limits).expect("and read again");
         assert_eq!(again, envelope, "with nothing changed");
-        assert_eq!(canonicalize(&written, &limits).expect("and is canonical"), written);
+        assert_eq!(
+            canonicalize(&written, &limits).expect("and is canonical"),
+            written
+        );
     });
 }
 
@@ -125,10 +173,14 @@ fn the_repairer_holds() {
         if let Ok(answer) = Answer::read(text, &limits) {
             assert!(!answer.said.is_empty());
             for said in answer.said {
-                let again = canonicalize(said.payload.xml(), &limits).expect("a payload is a document");
+                let again =
+                    canonicalize(said.payload.xml(), &limits).expect("a payload is a document");
                 assert_eq!(again, said.payload.xml(), "and canonical");
                 let clean = Answer::read(said.payload.xml(), &limits);
-                assert!(clean.is_err() || clean.is_ok_and(|clean| clean.repairs.is_empty()), "and needs no repair");
+                assert!(
+                    clean.is_err() || clean.is_ok_and(|clean| clean.repairs.is_empty()),
+                    "and needs no repair"
+                );
             }
         }
     });

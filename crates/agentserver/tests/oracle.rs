@@ -17,16 +17,35 @@ fn xmllint(arguments: &[&str], input: &str) -> (bool, String) {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn();
-    let mut child = child.expect("xmllint is needed for this test: install the Debian package libxml2-utils");
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let mut child =
+        child.expect("xmllint is needed for this test: install the Debian package libxml2-utils");
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(input.as_bytes())
+        .unwrap();
     let output = child.wait_with_output().unwrap();
-    (output.status.success(), String::from_utf8(output.stdout).unwrap())
+    (
+        output.status.success(),
+        String::from_utf8(output.stdout).unwrap(),
+    )
 }
 
 fn is_valid(folder: &Path, xsd: &str, document: &str) -> bool {
     let path = folder.join("schema.xsd");
     std::fs::write(&path, xsd).unwrap();
-    xmllint(&["--noout", "--nonet", "--schema", path.to_str().unwrap(), "-"], document).0
+    xmllint(
+        &[
+            "--noout",
+            "--nonet",
+            "--schema",
+            path.to_str().unwrap(),
+            "-",
+        ],
+        document,
+    )
+    .0
 }
 
 const DOCUMENTS: [&str; 9] = [
@@ -56,14 +75,22 @@ fn our_canonical_form_is_libxmls() {
 fn libxml_accepts_our_envelopes_and_payloads() {
     let folder = tempfile::tempdir().unwrap();
     for schema in [SystemError::schema(), Huh::schema()] {
-        assert!(is_valid(folder.path(), &schema.xsd(), &schema.example()), "{}", schema.name);
+        assert!(
+            is_valid(folder.path(), &schema.xsd(), &schema.example()),
+            "{}",
+            schema.name
+        );
         let written = Envelope {
             from: "a".into(),
             to: Some("b".into()),
             thread: "t".into(),
             payload: Canonical::parse(&schema.example(), &Limits::default()).unwrap(),
         };
-        assert!(is_valid(folder.path(), envelope::XSD, &written.write().unwrap()), "{}", schema.name);
+        assert!(
+            is_valid(folder.path(), envelope::XSD, &written.write().unwrap()),
+            "{}",
+            schema.name
+        );
     }
 }
 
@@ -98,8 +125,13 @@ fn libxml_and_we_say_the_same_of_each_document() {
         "",
     ] {
         let document = format!("<Mixed>{inner}</Mixed>");
-        let ours = Canonical::parse(&document, &Limits::default()).is_ok_and(|payload| known.check(&payload).is_ok());
-        assert_eq!(ours, is_valid(folder.path(), &Mixed::schema().xsd(), &document), "{document}");
+        let ours = Canonical::parse(&document, &Limits::default())
+            .is_ok_and(|payload| known.check(&payload).is_ok());
+        assert_eq!(
+            ours,
+            is_valid(folder.path(), &Mixed::schema().xsd(), &document),
+            "{document}"
+        );
         // What the schema accepts, the struct can be read from.
         if ours {
             assert!(Mixed::from_xml(&document).is_ok(), "{document}");

@@ -3,8 +3,12 @@
 mod common;
 
 use agentserver::Payload;
-use agentserver::payload::{Canonical, FieldModel, Occurs, PayloadType, Schema, SchemaError, Shape};
-use agentserver::system::{Boot, Huh, SystemError, TodoClosed, TodoComplete, TodoNudge, TodoRegistered, TodoUntil};
+use agentserver::payload::{
+    Canonical, FieldModel, Occurs, PayloadType, Schema, SchemaError, Shape,
+};
+use agentserver::system::{
+    Boot, Huh, SystemError, TodoClosed, TodoComplete, TodoNudge, TodoRegistered, TodoUntil,
+};
 use agentserver::xml::Limits;
 use proptest::prelude::*;
 
@@ -100,10 +104,20 @@ proptest! {
 }
 
 fn field(shape: impl Strategy<Value = Shape> + 'static) -> impl Strategy<Value = FieldModel> {
-    let occurs = prop_oneof![Just(Occurs::Once), Just(Occurs::Optional), Just(Occurs::Many)];
-    ("[a-z_][a-zA-Z0-9_.-]{0,8}", "[ -~]{0,20}", shape, occurs).prop_map(|(name, description, shape, occurs)| {
-        FieldModel { name, description, shape, occurs, example: None }
-    })
+    let occurs = prop_oneof![
+        Just(Occurs::Once),
+        Just(Occurs::Optional),
+        Just(Occurs::Many)
+    ];
+    ("[a-z_][a-zA-Z0-9_.-]{0,8}", "[ -~]{0,20}", shape, occurs).prop_map(
+        |(name, description, shape, occurs)| FieldModel {
+            name,
+            description,
+            shape,
+            occurs,
+            example: None,
+        },
+    )
 }
 
 fn fields(shape: impl Strategy<Value = Shape> + 'static) -> impl Strategy<Value = Vec<FieldModel>> {
@@ -118,13 +132,22 @@ fn schema() -> impl Strategy<Value = Schema> {
     let leaf = prop_oneof![
         Just(Shape::Text),
         Just(Shape::Boolean),
-        prop::sample::select(vec!["byte", "long", "unsignedByte", "unsignedLong"]).prop_map(Shape::Integer),
+        prop::sample::select(vec!["byte", "long", "unsignedByte", "unsignedLong"])
+            .prop_map(Shape::Integer),
         Just(Shape::Decimal("double")),
     ];
     let shape = leaf.prop_recursive(3, 12, 3, |inner| fields(inner).prop_map(Shape::Record));
-    ("[A-Za-z_][a-zA-Z0-9_.-]{0,8}", "(urn:[a-z\"<>&']{0,6})?", fields(shape)).prop_map(|(name, namespace, fields)| {
-        Schema { name, namespace, description: String::new(), fields }
-    })
+    (
+        "[A-Za-z_][a-zA-Z0-9_.-]{0,8}",
+        "(urn:[a-z\"<>&']{0,6})?",
+        fields(shape),
+    )
+        .prop_map(|(name, namespace, fields)| Schema {
+            name,
+            namespace,
+            description: String::new(),
+            fields,
+        })
 }
 
 #[test]
@@ -159,9 +182,14 @@ fn the_system_error_is_written_as_the_contract_writes_it() {
 #[test]
 fn a_schema_refuses_what_it_does_not_name() {
     let known = PayloadType::of::<Inner>().unwrap();
-    let check = |xml: &str| Canonical::parse(xml, &Limits::default()).map(|payload| known.check(&payload).is_ok());
+    let check = |xml: &str| {
+        Canonical::parse(xml, &Limits::default()).map(|payload| known.check(&payload).is_ok())
+    };
     assert_eq!(check("<Inner><a>x</a></Inner>"), Ok(true));
-    assert_eq!(check("<Inner>\n  <a>x</a>\n  <b> 5 </b>\n</Inner>"), Ok(true));
+    assert_eq!(
+        check("<Inner>\n  <a>x</a>\n  <b> 5 </b>\n</Inner>"),
+        Ok(true)
+    );
     for xml in [
         "<Inner/>",
         "<Inner><b>5</b><a>x</a></Inner>",
@@ -194,7 +222,16 @@ fn a_schema_that_contradicts_itself_is_refused() {
         example: example.map(Into::into),
     };
     let compile = |fields| PayloadType::compile(schema(fields)).map(drop);
-    assert!(matches!(compile(vec![field("a", Some("one"))]), Err(SchemaError::Example { .. })));
-    assert!(matches!(compile(vec![field("a", None), field("a", None)]), Err(SchemaError::Twice(_))));
-    assert!(matches!(compile(vec![field("<a", None)]), Err(SchemaError::Name(_))));
+    assert!(matches!(
+        compile(vec![field("a", Some("one"))]),
+        Err(SchemaError::Example { .. })
+    ));
+    assert!(matches!(
+        compile(vec![field("a", None), field("a", None)]),
+        Err(SchemaError::Twice(_))
+    ));
+    assert!(matches!(
+        compile(vec![field("<a", None)]),
+        Err(SchemaError::Name(_))
+    ));
 }

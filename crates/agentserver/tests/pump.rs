@@ -27,7 +27,10 @@ fn relay(name: &str, peer: &'static str) -> Listener {
 }
 
 async fn fault_of(pump: &Pump, to: &str) -> SystemError {
-    let answer = soon(pump.request("console", to, ask("x"))).await.unwrap().unwrap();
+    let answer = soon(pump.request("console", to, ask("x")))
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(&*answer.from, "system");
     answer.payload.read().unwrap()
 }
@@ -35,7 +38,10 @@ async fn fault_of(pump: &Pump, to: &str) -> SystemError {
 #[tokio::test]
 async fn an_answer_comes_back_from_the_listener_that_gave_it() {
     let pump = pump([echo("echo")]);
-    let answer = soon(pump.request("console", "ECHO", ask(" 007 & <so> "))).await.unwrap().unwrap();
+    let answer = soon(pump.request("console", "ECHO", ask(" 007 & <so> ")))
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(&*answer.from, "echo");
     assert_eq!(answer.payload.read::<Told>().unwrap(), told(" 007 & <so> "));
     at_rest(&pump).await;
@@ -44,21 +50,38 @@ async fn an_answer_comes_back_from_the_listener_that_gave_it() {
 #[tokio::test]
 async fn nothing_is_an_answer_too_and_ends_the_chain() {
     let pump = pump([Listener::named("sink").on(|_: Ask, _| async { Result::Ok(None) })]);
-    assert!(soon(pump.request("console", "sink", ask("x"))).await.unwrap().is_none());
+    assert!(
+        soon(pump.request("console", "sink", ask("x")))
+            .await
+            .unwrap()
+            .is_none()
+    );
     at_rest(&pump).await;
 }
 
 #[tokio::test]
 async fn a_panic_an_error_and_a_time_out_become_system_errors_for_the_caller() {
     let pump = pump([
-        Listener::named("panics").on(|_: Ask, _| async { if true { panic!("secret") } else { Ok(()) } }),
-        Listener::named("early").on(|_: Ask, _| if true { panic!("secret") } else { std::future::ready(Ok(())) }),
+        Listener::named("panics")
+            .on(|_: Ask, _| async { if true { panic!("secret") } else { Ok(()) } }),
+        Listener::named("early").on(|_: Ask, _| {
+            if true {
+                panic!("secret")
+            } else {
+                std::future::ready(Ok(()))
+            }
+        }),
         Listener::named("fails").on(|_: Ask, _| async { Result::<()>::Err("secret".into()) }),
         Listener::named("hangs")
             .timeout(Duration::from_millis(20))
             .on(|_: Ask, _| async { std::future::pending::<Result<()>>().await }),
     ]);
-    for (name, code) in [("panics", "handler"), ("early", "handler"), ("fails", "handler"), ("hangs", "timeout")] {
+    for (name, code) in [
+        ("panics", "handler"),
+        ("early", "handler"),
+        ("fails", "handler"),
+        ("hangs", "timeout"),
+    ] {
         let fault = fault_of(&pump, name).await;
         assert_eq!(fault.code, code, "{name}");
         assert!(!fault.message.contains("secret"));
@@ -76,10 +99,12 @@ async fn a_handler_that_panics_while_it_is_dropped_is_answered_for() {
             }
         }
     }
-    let pump = pump([Listener::named("bomb").timeout(Duration::from_millis(10)).on(|_: Ask, _| async {
-        let _bomb = Bomb;
-        std::future::pending::<Result<()>>().await
-    })]);
+    let pump = pump([Listener::named("bomb")
+        .timeout(Duration::from_millis(10))
+        .on(|_: Ask, _| async {
+            let _bomb = Bomb;
+            std::future::pending::<Result<()>>().await
+        })]);
     assert_eq!(fault_of(&pump, "bomb").await.code, "handler");
 }
 
@@ -98,17 +123,27 @@ async fn a_fault_climbs_past_those_who_have_no_ear_for_it() {
 async fn a_listener_that_hears_faults_can_go_on() {
     let pump = pump([
         Listener::named("fails").on(|_: Ask, _| async { Result::<()>::Err("no".into()) }),
-        relay("top", "fails")
-            .on(|fault: SystemError, _| async move { Ok(HandlerResponse::respond(told(fault.code))) }),
+        relay("top", "fails").on(|fault: SystemError, _| async move {
+            Ok(HandlerResponse::respond(told(fault.code)))
+        }),
     ]);
-    let answer = soon(pump.request("console", "top", ask("x"))).await.unwrap().unwrap();
+    let answer = soon(pump.request("console", "top", ask("x")))
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(answer.payload.read::<Told>().unwrap(), told("handler"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_interleaved_conversations_on_one_path_get_their_own_answers() {
-    let settings = Settings { admission: 10_000, ..Settings::default() };
-    let pump = Pump::start(organism([relay("a.b", "c"), relay("c", "d"), echo("d")]), settings);
+    let settings = Settings {
+        admission: 10_000,
+        ..Settings::default()
+    };
+    let pump = Pump::start(
+        organism([relay("a.b", "c"), relay("c", "d"), echo("d")]),
+        settings,
+    );
     let mut asked = Vec::new();
     for n in 0..10_000 {
         let conversation = pump.open("console").unwrap();
@@ -131,11 +166,19 @@ async fn several_payloads_in_one_answer_are_several_messages() {
             count.fetch_add(1, Ordering::SeqCst);
             async { Result::Ok(None) }
         }),
-        Listener::named("both").peers(["log"]).on(|ask: Ask, _| async move {
-            Ok(vec![HandlerResponse::to("log", told("a note")), HandlerResponse::respond(told(ask.text))])
-        }),
+        Listener::named("both")
+            .peers(["log"])
+            .on(|ask: Ask, _| async move {
+                Ok(vec![
+                    HandlerResponse::to("log", told("a note")),
+                    HandlerResponse::respond(told(ask.text)),
+                ])
+            }),
     ]);
-    let answer = soon(pump.request("console", "both", ask("x"))).await.unwrap().unwrap();
+    let answer = soon(pump.request("console", "both", ask("x")))
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(answer.payload.read::<Told>().unwrap(), told("x"));
     at_rest(&pump).await;
     assert_eq!(heard.load(Ordering::SeqCst), 1);
@@ -176,16 +219,17 @@ async fn a_broadcast_reaches_its_listeners_side_by_side() {
                 }
             }),
     ]);
-    let answer = soon(pump.request("console", "caller", ask("x"))).await.unwrap().unwrap();
+    let answer = soon(pump.request("console", "caller", ask("x")))
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(answer.payload.read::<Told>().unwrap(), told("three"));
 }
 
 #[tokio::test]
 async fn a_self_call_does_not_trap_the_answer() {
-    let pump = pump([Listener::named("looper")
-        .agent(true)
-        .peers(["looper"])
-        .on(|ask: Ask, metadata: HandlerMetadata| async move {
+    let pump = pump([Listener::named("looper").agent(true).peers(["looper"]).on(
+        |ask: Ask, metadata: HandlerMetadata| async move {
             assert_eq!(metadata.own_name.as_deref(), Some("looper"));
             assert_eq!(metadata.is_self_call, metadata.from_id == "looper");
             let left: u32 = ask.text.parse()?;
@@ -193,8 +237,12 @@ async fn a_self_call_does_not_trap_the_answer() {
                 0 => HandlerResponse::respond(told("done")),
                 _ => HandlerResponse::to("looper", common::ask((left - 1).to_string())),
             })
-        })]);
-    let answer = soon(pump.request("console", "looper", ask("100"))).await.unwrap().unwrap();
+        },
+    )]);
+    let answer = soon(pump.request("console", "looper", ask("100")))
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(&*answer.from, "looper");
     assert_eq!(answer.payload.read::<Told>().unwrap(), told("done"));
     at_rest(&pump).await;
@@ -207,7 +255,9 @@ async fn a_peer_keeps_its_thread_until_its_caller_answers_and_is_told_of_the_end
     let pump = pump([
         Listener::named("calculator")
             .on(|_: Ask, metadata: HandlerMetadata| async move {
-                Ok(HandlerResponse::respond(told(metadata.thread_id.to_string())))
+                Ok(HandlerResponse::respond(told(
+                    metadata.thread_id.to_string(),
+                )))
             })
             .on_thread_end(move |_| {
                 count.fetch_add(1, Ordering::SeqCst);
@@ -223,7 +273,9 @@ async fn a_peer_keeps_its_thread_until_its_caller_answers_and_is_told_of_the_end
                     async move {
                         Ok(match known {
                             None => HandlerResponse::to("calculator", ask("again")),
-                            Some(known) => HandlerResponse::respond(told((known == answer.text).to_string())),
+                            Some(known) => {
+                                HandlerResponse::respond(told((known == answer.text).to_string()))
+                            }
                         })
                     }
                 })
@@ -239,7 +291,11 @@ async fn a_peer_keeps_its_thread_until_its_caller_answers_and_is_told_of_the_end
         }
     })
     .await;
-    assert_eq!(pump.counts().0, 2, "console and agent stay while the conversation is open");
+    assert_eq!(
+        pump.counts().0,
+        2,
+        "console and agent stay while the conversation is open"
+    );
 }
 
 #[tokio::test]
@@ -253,7 +309,13 @@ async fn a_full_pump_makes_those_outside_wait() {
             Ok(HandlerResponse::respond(told(ask.text)))
         }
     });
-    let pump = Pump::start(organism([slow]), Settings { admission: 2, ..Settings::default() });
+    let pump = Pump::start(
+        organism([slow]),
+        Settings {
+            admission: 2,
+            ..Settings::default()
+        },
+    );
     let mut held = Vec::new();
     for _ in 0..2 {
         let conversation = pump.open("console").unwrap();
@@ -275,15 +337,17 @@ async fn a_full_pump_makes_those_outside_wait() {
 async fn a_listener_runs_no_more_at_once_than_it_may() {
     let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (now, peak) = (running.clone(), most.clone());
-    let pump = pump([Listener::named("two").concurrency(2).on(move |ask: Ask, _| {
-        let (now, peak) = (now.clone(), peak.clone());
-        async move {
-            peak.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-            tokio::task::yield_now().await;
-            now.fetch_sub(1, Ordering::SeqCst);
-            Ok(HandlerResponse::respond(told(ask.text)))
-        }
-    })]);
+    let pump = pump([Listener::named("two")
+        .concurrency(2)
+        .on(move |ask: Ask, _| {
+            let (now, peak) = (now.clone(), peak.clone());
+            async move {
+                peak.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                tokio::task::yield_now().await;
+                now.fetch_sub(1, Ordering::SeqCst);
+                Ok(HandlerResponse::respond(told(ask.text)))
+            }
+        })]);
     let requests = (0..50).map(|n| pump.request("console", "two", ask(n.to_string())));
     for answer in soon(futures_util::future::join_all(requests)).await {
         assert!(answer.unwrap().is_some());
@@ -293,7 +357,13 @@ async fn a_listener_runs_no_more_at_once_than_it_may() {
 
 #[tokio::test]
 async fn whoever_does_not_read_is_cut_off_and_told() {
-    let pump = Pump::start(organism([echo("echo")]), Settings { mailbox: 4, ..Settings::default() });
+    let pump = Pump::start(
+        organism([echo("echo")]),
+        Settings {
+            mailbox: 4,
+            ..Settings::default()
+        },
+    );
     let mut conversation = pump.open("console").unwrap();
     let mut sent = 0;
     while conversation.send("echo", ask("x")).await.is_ok() {
@@ -317,5 +387,8 @@ async fn draining_finishes_what_is_under_way_and_takes_nothing_more() {
     conversation.send("a", ask("x")).await.unwrap();
     soon(pump.drain()).await;
     assert!(soon(conversation.next()).await.is_some());
-    assert!(matches!(conversation.send("a", ask("y")).await, Err(agentserver::SendError::Closed)));
+    assert!(matches!(
+        conversation.send("a", ask("y")).await,
+        Err(agentserver::SendError::Closed)
+    ));
 }

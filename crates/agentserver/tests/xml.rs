@@ -18,7 +18,10 @@ fn an_envelope_is_read_and_written_to_the_byte() {
          <Ask xmlns=\"\"><text> x </text></Ask></message>"
     );
     let envelope = read(&text).unwrap();
-    assert_eq!((&*envelope.from, envelope.to.as_deref(), &*envelope.thread), ("a & b", Some("c"), "t"));
+    assert_eq!(
+        (&*envelope.from, envelope.to.as_deref(), &*envelope.thread),
+        ("a & b", Some("c"), "t")
+    );
     assert_eq!(envelope.payload.xml(), "<Ask><text> x </text></Ask>");
     assert_eq!(envelope.write().unwrap(), text);
     assert_eq!(canonicalize(&text, &Limits::default()).unwrap(), text);
@@ -53,7 +56,9 @@ fn what_is_no_envelope_is_refused() {
         format!("<message xmlns=\"urn:other\">{meta}<a/></message>"),
         format!("<message xmlns=\"{ENVELOPE}\"><meta><thread>t</thread></meta><a/></message>"),
         format!("<message xmlns=\"{ENVELOPE}\"><meta><from>a</from></meta><a/></message>"),
-        format!("<message xmlns=\"{ENVELOPE}\"><meta><from>a</from><from>b</from><thread>t</thread></meta><a/></message>"),
+        format!(
+            "<message xmlns=\"{ENVELOPE}\"><meta><from>a</from><from>b</from><thread>t</thread></meta><a/></message>"
+        ),
         format!("<message xmlns=\"{ENVELOPE}\"><a/>{meta}</message>"),
         format!("<message xmlns=\"{ENVELOPE}\">{meta}<a/><b/></message>"),
         format!("<message xmlns=\"{ENVELOPE}\">text{meta}<a/></message>"),
@@ -71,11 +76,22 @@ fn what_is_no_envelope_is_refused() {
 #[test]
 fn hostile_documents_are_refused_quickly() {
     let limits = Limits::default();
-    let entities = "<!DOCTYPE a [<!ENTITY b \"bbbbbbbbbb\"><!ENTITY c \"&b;&b;&b;&b;\">]><a>&c;</a>";
+    let entities =
+        "<!DOCTYPE a [<!ENTITY b \"bbbbbbbbbb\"><!ENTITY c \"&b;&b;&b;&b;\">]><a>&c;</a>";
     let deep = "<a>".repeat(100_000);
     let wide = format!("<a>{}</a>", "<b/>".repeat(200_000));
-    let attributes = format!("<a {}/>", (0..100_000).map(|n| format!("a{n}='' ")).collect::<String>());
-    let namespaces = format!("<a {}/>", (0..20_000).map(|n| format!("xmlns:a{n}='u' ")).collect::<String>());
+    let attributes = format!(
+        "<a {}/>",
+        (0..100_000)
+            .map(|n| format!("a{n}='' "))
+            .collect::<String>()
+    );
+    let namespaces = format!(
+        "<a {}/>",
+        (0..20_000)
+            .map(|n| format!("xmlns:a{n}='u' "))
+            .collect::<String>()
+    );
     let huge = "x".repeat(limits.bytes + 1);
     let references = format!("<a>{}</a>", "&amp;".repeat(200_000));
     let quotes = "<a \"".repeat(200_000);
@@ -83,21 +99,49 @@ fn hostile_documents_are_refused_quickly() {
     let unclosed = "<".repeat(1_000_000);
     let begin = Instant::now();
     for text in [
-        entities, &deep, &wide, &attributes, &namespaces, &huge, &references, &quotes, &ends, &unclosed,
-        "<a>&b;</a>", "<a><?php x?></a>", "<?x?><a/>", "<a", "", "<a></b>", "<a/><a/>", "\u{0}", "<a>\u{1}</a>",
-        "<!doctype html><a/>", "<a b='1' b='2'/>", "<x:a/>",
+        entities,
+        &deep,
+        &wide,
+        &attributes,
+        &namespaces,
+        &huge,
+        &references,
+        &quotes,
+        &ends,
+        &unclosed,
+        "<a>&b;</a>",
+        "<a><?php x?></a>",
+        "<?x?><a/>",
+        "<a",
+        "",
+        "<a></b>",
+        "<a/><a/>",
+        "\u{0}",
+        "<a>\u{1}</a>",
+        "<!doctype html><a/>",
+        "<a b='1' b='2'/>",
+        "<x:a/>",
+        "<a xmlns:x=''/>",
     ] {
         let shown = &text[..text.len().min(40)];
         assert!(Canonical::parse(text, &limits).is_err(), "{shown}");
         // Whatever the repairer makes of it, it comes to an end.
         let _ = Answer::read(text, &limits);
     }
-    assert!(begin.elapsed() < Duration::from_secs(20), "took {:?}", begin.elapsed());
+    assert!(
+        begin.elapsed() < Duration::from_secs(20),
+        "took {:?}",
+        begin.elapsed()
+    );
 }
 
 fn answer(text: &str) -> (Vec<(Option<String>, String)>, Vec<Repair>) {
-    let answer = Answer::read(text, &Limits::default()).unwrap_or_else(|error| panic!("{text}: {error}"));
-    let said = answer.said.into_iter().map(|said| (said.to, said.payload.xml().to_owned()));
+    let answer =
+        Answer::read(text, &Limits::default()).unwrap_or_else(|error| panic!("{text}: {error}"));
+    let said = answer
+        .said
+        .into_iter()
+        .map(|said| (said.to, said.payload.xml().to_owned()));
     (said.collect(), answer.repairs)
 }
 
@@ -107,21 +151,52 @@ fn bare(text: &str) -> (Option<String>, String) {
 
 #[test]
 fn a_clean_answer_needs_no_repair() {
-    assert_eq!(answer("<a><b>x</b></a>"), (vec![bare("<a><b>x</b></a>")], vec![]));
+    assert_eq!(
+        answer("<a><b>x</b></a>"),
+        (vec![bare("<a><b>x</b></a>")], vec![])
+    );
 }
 
 #[test]
 fn each_repair_is_made_and_recorded() {
     let cases: [(&str, &str, Vec<Repair>); 9] = [
         ("```xml\n<a>x</a>\n```", "<a>x</a>", vec![Repair::CodeFence]),
-        ("Here you are: <a>x</a> Anything else?", "<a>x</a>", vec![Repair::Prose]),
-        ("<a>x & y &nbsp; &amp; &#65;</a>", "<a>x &amp; y &amp;nbsp; &amp; A</a>", vec![Repair::BareAmpersand]),
-        ("<a b='x&y'>z</a>", "<a b=\"x&amp;y\">z</a>", vec![Repair::BareAmpersand]),
-        ("<a>1 < 2</a>", "<a>1 &lt; 2</a>", vec![Repair::BareLessThan]),
-        ("<a><b>x</a>", "<a><b>x</b></a>", vec![Repair::Unclosed("b".into())]),
-        ("<a><b>x", "<a><b>x</b></a>", vec![Repair::Unclosed("b".into()), Repair::Unclosed("a".into())]),
+        (
+            "Here you are: <a>x</a> Anything else?",
+            "<a>x</a>",
+            vec![Repair::Prose],
+        ),
+        (
+            "<a>x & y &nbsp; &amp; &#65;</a>",
+            "<a>x &amp; y &amp;nbsp; &amp; A</a>",
+            vec![Repair::BareAmpersand],
+        ),
+        (
+            "<a b='x&y'>z</a>",
+            "<a b=\"x&amp;y\">z</a>",
+            vec![Repair::BareAmpersand],
+        ),
+        (
+            "<a>1 < 2</a>",
+            "<a>1 &lt; 2</a>",
+            vec![Repair::BareLessThan],
+        ),
+        (
+            "<a><b>x</a>",
+            "<a><b>x</b></a>",
+            vec![Repair::Unclosed("b".into())],
+        ),
+        (
+            "<a><b>x",
+            "<a><b>x</b></a>",
+            vec![Repair::Unclosed("b".into()), Repair::Unclosed("a".into())],
+        ),
         ("<a>x</a", "<a>x</a>", vec![Repair::Unclosed("a".into())]),
-        ("```\n<a>x\n```", "<a>x\n</a>", vec![Repair::CodeFence, Repair::Unclosed("a".into())]),
+        (
+            "```\n<a>x\n```",
+            "<a>x\n</a>",
+            vec![Repair::CodeFence, Repair::Unclosed("a".into())],
+        ),
     ];
     for (text, mended, repairs) in cases {
         assert_eq!(answer(text), (vec![bare(mended)], repairs), "{text}");
@@ -138,10 +213,16 @@ fn several_roots_are_several_messages() {
 #[test]
 fn an_envelope_from_a_model_gives_a_target_and_nothing_else() {
     let to_c = |payload: &str| (Some("c".to_owned()), payload.to_owned());
-    let (said, _) = answer("<message><meta><from>system</from><to> c </to></meta><a><b>x</b></a></message>");
+    let (said, _) =
+        answer("<message><meta><from>system</from><to> c </to></meta><a><b>x</b></a></message>");
     assert_eq!(said, [to_c("<a><b>x</b></a>")]);
-    let inherited = format!("<message xmlns=\"{ENVELOPE}\"><meta><to>c</to></meta><a><b>x</b></a><d/></message>");
-    assert_eq!(answer(&inherited).0, [to_c("<a><b>x</b></a>"), to_c("<d></d>")]);
+    let inherited = format!(
+        "<message xmlns=\"{ENVELOPE}\"><meta><to>c</to></meta><a><b>x</b></a><d/></message>"
+    );
+    assert_eq!(
+        answer(&inherited).0,
+        [to_c("<a><b>x</b></a>"), to_c("<d></d>")]
+    );
 }
 
 #[test]

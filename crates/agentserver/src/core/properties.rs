@@ -20,8 +20,19 @@ struct Note {
 
 const NAMES: [&str; 5] = ["a", "a.b", "b", "c", "C.d"];
 /// Also names that are no listener's, or not one that may be sent to.
-const TARGETS: [&str; 11] =
-    ["a", "A.B", "b", "C", "c.d", "gate", "system", "nobody", "todo-until", "todo-complete", ""];
+const TARGETS: [&str; 11] = [
+    "a",
+    "A.B",
+    "b",
+    "C",
+    "c.d",
+    "gate",
+    "system",
+    "nobody",
+    "todo-until",
+    "todo-complete",
+    "",
+];
 
 #[derive(Debug, Clone)]
 struct Traits {
@@ -54,14 +65,22 @@ enum Step {
 }
 
 fn traits() -> impl Strategy<Value = Traits> {
-    (any::<bool>(), any::<bool>(), any::<bool>(), 1..4usize, prop::collection::hash_set(0..=NAMES.len(), 0..4))
-        .prop_map(|(is_agent, is_broadcast, hears, concurrency, peers)| Traits {
-            is_agent,
-            is_broadcast,
-            hears,
-            concurrency,
-            peers,
-        })
+    (
+        any::<bool>(),
+        any::<bool>(),
+        any::<bool>(),
+        1..4usize,
+        prop::collection::hash_set(0..=NAMES.len(), 0..4),
+    )
+        .prop_map(
+            |(is_agent, is_broadcast, hears, concurrency, peers)| Traits {
+                is_agent,
+                is_broadcast,
+                hears,
+                concurrency,
+                peers,
+            },
+        )
 }
 
 fn say() -> impl Strategy<Value = Say> {
@@ -99,7 +118,10 @@ struct World {
 
 fn organism(traits: &[Traits]) -> Organism {
     let listeners = NAMES.iter().zip(traits).map(|(name, traits)| {
-        let peers = traits.peers.iter().map(|peer| NAMES.get(*peer).copied().unwrap_or("todo-until"));
+        let peers = traits
+            .peers
+            .iter()
+            .map(|peer| NAMES.get(*peer).copied().unwrap_or("todo-until"));
         let listener = Listener::named(name)
             .agent(traits.is_agent)
             .broadcast(traits.is_broadcast)
@@ -116,15 +138,35 @@ fn organism(traits: &[Traits]) -> Organism {
 
 impl World {
     fn new(traits: Vec<Traits>) -> Self {
-        let limits = CoreLimits { depth: 6, in_flight: 40, hops: 300, refusals: 3, todos: 3, ..CoreLimits::default() };
+        let limits = CoreLimits {
+            depth: 6,
+            in_flight: 40,
+            hops: 300,
+            refusals: 3,
+            todos: 3,
+            ..CoreLimits::default()
+        };
         let mut core = Core::new(Arc::new(organism(&traits)), limits);
         let roots: Vec<_> = (0..3).map(|_| core.open("GATE").unwrap()).collect();
-        let owners = roots.iter().map(|root| (*root, "gate".to_owned())).collect();
-        Self { core, traits, running: Vec::new(), roots, parents: HashMap::new(), owners, now: Instant::now() }
+        let owners = roots
+            .iter()
+            .map(|root| (*root, "gate".to_owned()))
+            .collect();
+        Self {
+            core,
+            traits,
+            running: Vec::new(),
+            roots,
+            parents: HashMap::new(),
+            owners,
+            now: Instant::now(),
+        }
     }
 
     fn traits_of(&self, name: &str) -> &Traits {
-        let index = NAMES.iter().position(|other| other.to_lowercase() == name.to_lowercase());
+        let index = NAMES
+            .iter()
+            .position(|other| other.to_lowercase() == name.to_lowercase());
         &self.traits[index.unwrap()]
     }
 
@@ -132,8 +174,14 @@ impl World {
         if sender == "gate" {
             return ["a", "b"].contains(&target.to_lowercase().as_str());
         }
-        let peers = self.traits_of(sender).peers.iter().filter_map(|peer| NAMES.get(*peer));
-        peers.into_iter().any(|peer| peer.to_lowercase() == target.to_lowercase())
+        let peers = self
+            .traits_of(sender)
+            .peers
+            .iter()
+            .filter_map(|peer| NAMES.get(*peer));
+        peers
+            .into_iter()
+            .any(|peer| peer.to_lowercase() == target.to_lowercase())
     }
 
     fn note(sender: &str, thread: ThreadId, root: ThreadId, target: &str) -> Canonical {
@@ -143,7 +191,9 @@ impl World {
 
     fn outgoing(job: &Job, say: &Say) -> Outgoing {
         let (target, word) = match say {
-            Say::To(index) | Say::Invalid(index) => (Target::Named(TARGETS[*index].to_owned()), TARGETS[*index]),
+            Say::To(index) | Say::Invalid(index) => {
+                (Target::Named(TARGETS[*index].to_owned()), TARGETS[*index])
+            }
             Say::Caller => (Target::Caller, "^"),
             Say::ByType | Say::Forged => (Target::ByType, "*"),
             Say::Todo => (Target::Named("todo-until".to_owned()), "todo-until"),
@@ -161,7 +211,12 @@ impl World {
             Say::Invalid(_) => Fit::Not("made so".into()),
             _ => Fit::Valid,
         };
-        Outgoing { target, payload, form: Form::Text, fit }
+        Outgoing {
+            target,
+            payload,
+            form: Form::Text,
+            fit,
+        }
     }
 
     fn take(&mut self, step: &Step) {
@@ -170,7 +225,11 @@ impl World {
                 Outcome::Sent(say.iter().map(|say| Self::outgoing(job, say)).collect())
             }),
             Step::Fail { pick, is_timeout } => self.finish(*pick, |_| Outcome::Failed {
-                fault: if *is_timeout { Fault::Timeout } else { Fault::Handler },
+                fault: if *is_timeout {
+                    Fault::Timeout
+                } else {
+                    Fault::Handler
+                },
                 reason: "made so".into(),
             }),
             Step::Garble { pick } => self.finish(*pick, |_| Outcome::Garbled {
@@ -191,7 +250,9 @@ impl World {
                 let was_sent = self.core.inject(root, out).is_ok();
                 assert_eq!(was_sent, is_open && self.may_call("gate", target));
             }
-            Step::Close { conversation } => self.core.close(self.roots[conversation % self.roots.len()]),
+            Step::Close { conversation } => {
+                self.core.close(self.roots[conversation % self.roots.len()])
+            }
             Step::Tick => {
                 self.now += Duration::from_secs(40);
                 self.core.tick(self.now);
@@ -215,31 +276,63 @@ impl World {
             match effect {
                 Effect::Run(job) => {
                     let name = job.entry.listener.name.clone();
-                    self.check(&job.from, &name, job.thread, job.root, job.is_self_call, &job.payload);
-                    let at_once = self.running.iter().filter(|other| other.entry.key == job.entry.key).count();
+                    self.check(
+                        &job.from,
+                        &name,
+                        job.thread,
+                        job.root,
+                        job.is_self_call,
+                        &job.payload,
+                    );
+                    let at_once = self
+                        .running
+                        .iter()
+                        .filter(|other| other.entry.key == job.entry.key)
+                        .count();
                     assert!(at_once < self.traits_of(&name).concurrency);
                     self.running.push(job);
                 }
                 Effect::Deliver(arrival) => {
-                    self.check(&arrival.from, "gate", arrival.root, arrival.root, false, &arrival.payload);
+                    self.check(
+                        &arrival.from,
+                        "gate",
+                        arrival.root,
+                        arrival.root,
+                        false,
+                        &arrival.payload,
+                    );
                 }
                 Effect::Ended { .. } | Effect::Rest { .. } | Effect::Hop(_) => {}
             }
         }
     }
 
-    fn check(&mut self, from: &str, to: &str, thread: ThreadId, root: ThreadId, is_self: bool, payload: &Canonical) {
-        assert!(ThreadId::parse(&thread.to_string()).is_some(), "a thread shows nothing but an id");
+    fn check(
+        &mut self,
+        from: &str,
+        to: &str,
+        thread: ThreadId,
+        root: ThreadId,
+        is_self: bool,
+        payload: &Canonical,
+    ) {
+        assert!(
+            ThreadId::parse(&thread.to_string()).is_some(),
+            "a thread shows nothing but an id"
+        );
         assert_eq!(is_self, from.to_lowercase() == to.to_lowercase());
         let Ok(Note { truth }) = payload.read::<Note>() else {
-            let is_system = ["SystemError", "huh", "TodoRegistered", "TodoNudge"].contains(&payload.root());
+            let is_system =
+                ["SystemError", "huh", "TodoRegistered", "TodoNudge"].contains(&payload.root());
             assert!(is_system, "only the pump's own payloads hold no truth");
             let is_nudge = payload.root() == "TodoNudge" && from == to;
             assert!(is_nudge || from == "system" || from == "todo-until");
             return;
         };
         let truth: Vec<_> = truth.split('|').collect();
-        let [sender, sent_in, conversation, target] = truth[..] else { panic!("{truth:?}") };
+        let [sender, sent_in, conversation, target] = truth[..] else {
+            panic!("{truth:?}")
+        };
         let sent_in = ThreadId::parse(sent_in).unwrap();
         assert_eq!(from, sender, "the sender's own name, always");
         assert_eq!(root.to_string(), conversation, "conversations do not mix");
@@ -249,13 +342,22 @@ impl World {
         if is_answer {
             let by_name = !matches!(target, "^" | "*");
             if by_name && !self.may_call(sender, to) {
-                assert!(!self.traits_of(sender).is_agent, "an agent names its peers alone");
+                assert!(
+                    !self.traits_of(sender).is_agent,
+                    "an agent names its peers alone"
+                );
                 assert_eq!(target.to_lowercase(), to.to_lowercase());
             }
             return;
         }
-        assert_ne!(target, "^", "an answer reaches the caller's thread and no other");
-        assert!(self.may_call(sender, to), "{sender} reached {to}, which is no peer");
+        assert_ne!(
+            target, "^",
+            "an answer reaches the caller's thread and no other"
+        );
+        assert!(
+            self.may_call(sender, to),
+            "{sender} reached {to}, which is no peer"
+        );
         if target != "*" {
             assert_eq!(target.to_lowercase(), to.to_lowercase());
         }
@@ -267,7 +369,10 @@ impl World {
             Some(owner) => {
                 assert_eq!(owner, to, "a thread has one listener");
                 let is_own = thread == sent_in && is_self;
-                assert!(is_own || self.parents.get(&thread) == Some(&sent_in), "and one caller");
+                assert!(
+                    is_own || self.parents.get(&thread) == Some(&sent_in),
+                    "and one caller"
+                );
             }
         }
     }
@@ -289,7 +394,10 @@ impl World {
             }
         }
         self.observe();
-        assert!(self.running.is_empty() && self.core.is_at_rest(), "nothing is kept");
+        assert!(
+            self.running.is_empty() && self.core.is_at_rest(),
+            "nothing is kept"
+        );
     }
 }
 

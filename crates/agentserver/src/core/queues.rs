@@ -15,16 +15,18 @@ struct Lane<J> {
 
 impl<J> Default for Queues<J> {
     fn default() -> Self {
-        Self { lanes: HashMap::new() }
+        Self {
+            lanes: HashMap::new(),
+        }
     }
 }
 
 impl<J> Queues<J> {
     pub fn push(&mut self, listener: &Arc<str>, sender: Arc<str>, job: J) {
-        let lane = self
-            .lanes
-            .entry(listener.clone())
-            .or_insert_with(|| Lane { running: 0, senders: VecDeque::new() });
+        let lane = self.lanes.entry(listener.clone()).or_insert_with(|| Lane {
+            running: 0,
+            senders: VecDeque::new(),
+        });
         match lane.senders.iter_mut().find(|(name, _)| *name == sender) {
             Some((_, queue)) => queue.push_back(job),
             None => lane.senders.push_back((sender, VecDeque::from([job]))),

@@ -197,7 +197,8 @@ impl Core {
             self.retired.insert(entry.key.clone(), entry.clone());
         }
         let (organism, threads) = (&self.organism, &self.threads);
-        self.retired.retain(|key, _| organism.get(key).is_none() && threads.owns_any(key));
+        self.retired
+            .retain(|key, _| organism.get(key).is_none() && threads.owns_any(key));
     }
 
     /// Begins a conversation for a gateway.
@@ -219,8 +220,12 @@ impl Core {
 
     /// The organism has started: tells `system.boot`, where there is one.
     pub(crate) fn boot(&mut self) {
-        let Some(entry) = self.organism.get(system::BOOT).cloned() else { return };
-        let payload = system::canonical(&system::Boot { organism: self.organism.name().to_owned() });
+        let Some(entry) = self.organism.get(system::BOOT).cloned() else {
+            return;
+        };
+        let payload = system::canonical(&system::Boot {
+            organism: self.organism.name().to_owned(),
+        });
         let root = self.threads.open(system::NAME.into());
         if entry.listener.accepts(payload.namespace(), payload.root())
             && let Some(thread) = self.threads.call(root, &entry.key, self.limits.depth)
@@ -233,15 +238,25 @@ impl Core {
     /// A message from outside, for a conversation that the gateway holds. The
     /// caller learns of a refusal at once.
     pub(crate) fn inject(&mut self, root: ThreadId, out: Outgoing) -> Result<(), Canonical> {
-        let gateway = self.threads.owner(root).and_then(|owner| self.organism.gateway(&owner).cloned());
+        let gateway = self
+            .threads
+            .owner(root)
+            .and_then(|owner| self.organism.gateway(&owner).cloned());
         let Some(gateway) = gateway.filter(|_| self.threads.is_open(root)) else {
             return Err(Fault::Routing.payload());
         };
-        let rights = Rights { peers: &gateway.peers, is_agent: true, caller: None };
-        let routed = self.resolve(&rights, &out).and_then(|route| self.admit(route, &out)).and_then(|route| match route {
-            Route::Listeners(entries) => Ok(entries),
-            _ => Err(Refusal::new(Fault::Validation, "no listener takes it")),
-        });
+        let rights = Rights {
+            peers: &gateway.peers,
+            is_agent: true,
+            caller: None,
+        };
+        let routed = self
+            .resolve(&rights, &out)
+            .and_then(|route| self.admit(route, &out))
+            .and_then(|route| match route {
+                Route::Listeners(entries) => Ok(entries),
+                _ => Err(Refusal::new(Fault::Validation, "no listener takes it")),
+            });
         match routed {
             Ok(entries) => {
                 self.threads.hold_permit(root);
@@ -252,7 +267,13 @@ impl Core {
             }
             Err(refusal) => {
                 let payload = refusal.payload(&out);
-                self.hop(root, gateway.name.clone(), out.target_name(), &out.payload, refusal.kind());
+                self.hop(
+                    root,
+                    gateway.name.clone(),
+                    out.target_name(),
+                    &out.payload,
+                    refusal.kind(),
+                );
                 Err(payload)
             }
         }
@@ -266,11 +287,23 @@ impl Core {
                 Outcome::Sent(messages) => self.send_all(job, messages, now),
                 Outcome::Garbled { attempt, reason } => {
                     let refusal = Refusal::new(Fault::Validation, reason);
-                    self.refuse(job, &refusal, "?".into(), &job.payload.clone(), system::huh(&attempt));
+                    self.refuse(
+                        job,
+                        &refusal,
+                        "?".into(),
+                        &job.payload.clone(),
+                        system::huh(&attempt),
+                    );
                 }
                 Outcome::Failed { fault, reason } => {
                     let kind = HopKind::Failed { fault, reason };
-                    self.hop(job.root, job.entry.listener.name.clone(), job.from.clone(), &job.payload, kind);
+                    self.hop(
+                        job.root,
+                        job.entry.listener.name.clone(),
+                        job.from.clone(),
+                        &job.payload,
+                        kind,
+                    );
                     self.fail(job.thread, fault);
                 }
             }
@@ -293,12 +326,25 @@ impl Core {
             todo.nudges += 1;
             if todo.nudges > self.limits.nudges {
                 self.close_todo(id, thread);
-                self.tell(thread, system::NAME.into(), Fault::Timeout.payload(), Fault::Timeout);
+                self.tell(
+                    thread,
+                    system::NAME.into(),
+                    Fault::Timeout.payload(),
+                    Fault::Timeout,
+                );
                 continue;
             }
-            let nudge = TodoNudge { id: id.to_string(), description: todo.description.clone(), is_raised };
+            let nudge = TodoNudge {
+                id: id.to_string(),
+                description: todo.description.clone(),
+                is_raised,
+            };
             if let Some(entry) = self.owner(thread) {
-                self.acknowledge(thread, entry.listener.name.clone(), system::canonical(&nudge));
+                self.acknowledge(
+                    thread,
+                    entry.listener.name.clone(),
+                    system::canonical(&nudge),
+                );
             }
         }
     }
@@ -306,13 +352,26 @@ impl Core {
     /// Answers go before new calls, so that a call in the same breath survives
     /// the pruning.
     fn send_all(&mut self, job: &Job, messages: Vec<Outgoing>, now: Instant) {
-        let entry = self.organism.get(&job.entry.key).cloned().unwrap_or_else(|| job.entry.clone());
-        let caller = self.threads.parent(job.thread).and_then(|parent| self.threads.owner(parent));
-        let rights = Rights { peers: &entry.peers, is_agent: entry.listener.is_agent, caller };
+        let entry = self
+            .organism
+            .get(&job.entry.key)
+            .cloned()
+            .unwrap_or_else(|| job.entry.clone());
+        let caller = self
+            .threads
+            .parent(job.thread)
+            .and_then(|parent| self.threads.owner(parent));
+        let rights = Rights {
+            peers: &entry.peers,
+            is_agent: entry.listener.is_agent,
+            caller,
+        };
         let mut routed: Vec<_> = messages
             .into_iter()
             .map(|out| {
-                let route = self.resolve(&rights, &out).and_then(|route| self.admit(route, &out));
+                let route = self
+                    .resolve(&rights, &out)
+                    .and_then(|route| self.admit(route, &out));
                 (out, route)
             })
             .collect();
@@ -355,21 +414,28 @@ impl Core {
                 if out.payload.is::<TodoUntil>() && rights.peers.contains(system::TODO_UNTIL) {
                     return Ok(Route::TodoUntil);
                 }
-                if out.payload.is::<TodoComplete>() && rights.peers.contains(system::TODO_COMPLETE) {
+                if out.payload.is::<TodoComplete>() && rights.peers.contains(system::TODO_COMPLETE)
+                {
                     return Ok(Route::TodoComplete);
                 }
                 let mut takers: Vec<_> = rights
                     .peers
                     .iter()
                     .filter_map(|peer| self.organism.get(peer))
-                    .filter(|entry| entry.listener.accepts(out.payload.namespace(), out.payload.root()))
+                    .filter(|entry| {
+                        entry
+                            .listener
+                            .accepts(out.payload.namespace(), out.payload.root())
+                    })
                     .cloned()
                     .collect();
                 takers.sort_by(|a, b| a.key.cmp(&b.key));
                 match takers.len() {
                     0 => Ok(Route::Caller),
                     1 => Ok(Route::Listeners(takers)),
-                    _ if takers.iter().all(|entry| entry.listener.is_broadcast) => Ok(Route::Listeners(takers)),
+                    _ if takers.iter().all(|entry| entry.listener.is_broadcast) => {
+                        Ok(Route::Listeners(takers))
+                    }
                     _ => Err(routing("several peers accept this payload; name one")),
                 }
             }
@@ -389,7 +455,10 @@ impl Core {
         let takes = match &route {
             // Whoever is above is asked when the answer is carried there.
             Route::Caller => true,
-            Route::Listeners(entries) => entries.iter().all(|entry| entry.listener.accepts(namespace, root)),
+            Route::Listeners(entries) => entries.iter().all(|entry| {
+                entry.listener.accepts(namespace, root)
+                    && out.payload.xml().len() <= entry.listener.payload_bytes
+            }),
             Route::TodoUntil => out.payload.is::<TodoUntil>(),
             Route::TodoComplete => out.payload.is::<TodoComplete>(),
         };
@@ -421,7 +490,13 @@ impl Core {
         }
     }
 
-    fn forward(&mut self, thread: ThreadId, entry: &Arc<Entry>, from: Arc<str>, payload: Canonical) -> bool {
+    fn forward(
+        &mut self,
+        thread: ThreadId,
+        entry: &Arc<Entry>,
+        from: Arc<str>,
+        payload: Canonical,
+    ) -> bool {
         match self.threads.call(thread, &entry.key, self.limits.depth) {
             Some(callee) => {
                 self.arrive(callee, from, payload, HopKind::Call);
@@ -432,25 +507,50 @@ impl Core {
     }
 
     fn respond(&mut self, job: &Job, out: &Outgoing) -> Result<(), Refusal> {
-        let Some(parent) = self.threads.parent(job.thread) else { return Ok(()) };
+        let Some(parent) = self.threads.parent(job.thread) else {
+            return Ok(());
+        };
         let takes = match self.threads.parent(parent) {
             None => true,
-            Some(_) => self
-                .owner(parent)
-                .is_some_and(|entry| entry.listener.accepts(out.payload.namespace(), out.payload.root())),
+            Some(_) => self.owner(parent).is_some_and(|entry| {
+                entry
+                    .listener
+                    .accepts(out.payload.namespace(), out.payload.root())
+            }),
         };
         if !takes {
-            return Err(Refusal::new(Fault::Validation, "the caller does not accept this type"));
+            return Err(Refusal::new(
+                Fault::Validation,
+                "the caller does not accept this type",
+            ));
         }
         self.threads.answer(job.thread, &mut self.ended);
-        self.arrive(parent, job.entry.listener.name.clone(), out.payload.clone(), HopKind::Answer);
+        self.arrive(
+            parent,
+            job.entry.listener.name.clone(),
+            out.payload.clone(),
+            HopKind::Answer,
+        );
         Ok(())
     }
 
     /// The sender is told, in its own thread, and may try again; after too many
     /// tries its caller is told instead.
-    fn refuse(&mut self, job: &Job, refusal: &Refusal, to: Arc<str>, payload: &Canonical, answer: Canonical) {
-        self.hop(job.root, job.entry.listener.name.clone(), to, payload, refusal.kind());
+    fn refuse(
+        &mut self,
+        job: &Job,
+        refusal: &Refusal,
+        to: Arc<str>,
+        payload: &Canonical,
+        answer: Canonical,
+    ) {
+        self.hop(
+            job.root,
+            job.entry.listener.name.clone(),
+            to,
+            payload,
+            refusal.kind(),
+        );
         match self.threads.refuse(job.thread, self.limits.refusals) {
             true => self.fail(job.thread, Fault::Handler),
             false => self.tell(job.thread, system::NAME.into(), answer, refusal.fault),
@@ -494,19 +594,36 @@ impl Core {
     /// A message reaches a thread: it waits for its listener's turn, or leaves
     /// the organism.
     fn arrive(&mut self, thread: ThreadId, from: Arc<str>, payload: Canonical, kind: HopKind) {
-        let (Some(owner), Some(root)) = (self.threads.owner(thread), self.threads.root(thread)) else { return };
+        let (Some(owner), Some(root)) = (self.threads.owner(thread), self.threads.root(thread))
+        else {
+            return;
+        };
         if thread == root {
             let is_heard = self.threads.is_open(root);
             let kind = if is_heard { kind } else { HopKind::Unheard };
             self.hop(root, from.clone(), owner, &payload, kind);
             if is_heard {
-                self.effects.push(Effect::Deliver(Arrival { root, from, payload }));
+                self.effects.push(Effect::Deliver(Arrival {
+                    root,
+                    from,
+                    payload,
+                }));
             }
             return;
         }
-        let Some(entry) = self.owner(thread) else { return };
-        let Some((in_flight, hops)) = self.threads.enter(thread) else { return };
-        self.hop(root, from.clone(), entry.listener.name.clone(), &payload, kind);
+        let Some(entry) = self.owner(thread) else {
+            return;
+        };
+        let Some((in_flight, hops)) = self.threads.enter(thread) else {
+            return;
+        };
+        self.hop(
+            root,
+            from.clone(),
+            entry.listener.name.clone(),
+            &payload,
+            kind,
+        );
         self.todos.arrived(thread, &from, payload.root());
         let job = Job {
             is_self_call: *key(&from) == *owner,
@@ -521,28 +638,44 @@ impl Core {
         self.queues.push(&owner, from, job);
         if in_flight > self.limits.in_flight || hops > self.limits.hops {
             self.threads.end_all(root, &mut self.ended);
-            self.arrive(root, system::NAME.into(), Fault::Routing.payload(), HopKind::System);
+            self.arrive(
+                root,
+                system::NAME.into(),
+                Fault::Routing.payload(),
+                HopKind::System,
+            );
         }
         self.dispatch(&owner);
     }
 
     /// Starts what may start at one listener.
     fn dispatch(&mut self, listener: &Arc<str>) {
-        let concurrency = self.lookup(listener).map_or(usize::MAX, |entry| entry.listener.concurrency);
+        let concurrency = self
+            .lookup(listener)
+            .map_or(usize::MAX, |entry| entry.listener.concurrency);
         while let Some(job) = self.queues.pop(listener, concurrency) {
             if self.threads.is_alive(job.thread) {
                 self.effects.push(Effect::Run(job));
                 continue;
             }
             self.queues.done(listener);
-            self.hop(job.root, job.from.clone(), job.entry.listener.name.clone(), &job.payload, HopKind::Ended);
+            self.hop(
+                job.root,
+                job.from.clone(),
+                job.entry.listener.name.clone(),
+                &job.payload,
+                HopKind::Ended,
+            );
             self.leave(&job);
         }
     }
 
     fn leave(&mut self, job: &Job) {
         if let Some(permits) = self.threads.leave(job.thread, job.root, &mut self.ended) {
-            self.effects.push(Effect::Rest { root: job.root, permits });
+            self.effects.push(Effect::Rest {
+                root: job.root,
+                permits,
+            });
         }
     }
 
@@ -563,12 +696,21 @@ impl Core {
             .read::<TodoUntil>()
             .map_err(|error| Refusal::new(Fault::Validation, error.to_string()))?;
         if self.todos.count(job.thread) >= self.limits.todos {
-            return Err(Refusal::new(Fault::Routing, "too many watchers on this thread"));
+            return Err(Refusal::new(
+                Fault::Routing,
+                "too many watchers on this thread",
+            ));
         }
-        let id = self.todos.open(job.thread, job.root, asked, now + self.limits.nudge);
+        let id = self
+            .todos
+            .open(job.thread, job.root, asked, now + self.limits.nudge);
         self.threads.watch(job.root);
         let registered = TodoRegistered { id: id.to_string() };
-        self.acknowledge(job.thread, system::TODO_UNTIL.into(), system::canonical(&registered));
+        self.acknowledge(
+            job.thread,
+            system::TODO_UNTIL.into(),
+            system::canonical(&registered),
+        );
         Ok(())
     }
 
@@ -576,14 +718,31 @@ impl Core {
         let closed = payload
             .read::<TodoComplete>()
             .ok()
-            .and_then(|asked| Some((asked.id.trim().to_owned(), Uuid::try_parse(asked.id.trim()).ok()?)))
-            .and_then(|(id, uuid)| Some(TodoClosed { id, was_raised: self.close_todo(uuid, job.thread)? }));
+            .and_then(|asked| {
+                Some((
+                    asked.id.trim().to_owned(),
+                    Uuid::try_parse(asked.id.trim()).ok()?,
+                ))
+            })
+            .and_then(|(id, uuid)| {
+                Some(TodoClosed {
+                    id,
+                    was_raised: self.close_todo(uuid, job.thread)?,
+                })
+            });
         match closed {
             Some(closed) => {
-                self.acknowledge(job.thread, system::TODO_COMPLETE.into(), system::canonical(&closed));
+                self.acknowledge(
+                    job.thread,
+                    system::TODO_COMPLETE.into(),
+                    system::canonical(&closed),
+                );
                 Ok(())
             }
-            None => Err(Refusal::new(Fault::Routing, "no such watcher on this thread")),
+            None => Err(Refusal::new(
+                Fault::Routing,
+                "no such watcher on this thread",
+            )),
         }
     }
 
@@ -598,27 +757,53 @@ impl Core {
     }
 
     fn lookup(&self, key: &str) -> Option<Arc<Entry>> {
-        self.organism.get(key).or_else(|| self.retired.get(key)).cloned()
+        self.organism
+            .get(key)
+            .or_else(|| self.retired.get(key))
+            .cloned()
     }
 
-    fn hop(&mut self, root: ThreadId, from: Arc<str>, to: Arc<str>, payload: &Canonical, kind: HopKind) {
+    fn hop(
+        &mut self,
+        root: ThreadId,
+        from: Arc<str>,
+        to: Arc<str>,
+        payload: &Canonical,
+        kind: HopKind,
+    ) {
         let (name, bytes) = (payload.root.clone(), payload.xml.len());
-        self.effects.push(Effect::Hop(Hop { conversation: root, from, to, payload: name, bytes, kind }));
+        self.effects.push(Effect::Hop(Hop {
+            conversation: root,
+            from,
+            to,
+            payload: name,
+            bytes,
+            kind,
+        }));
     }
 
     #[cfg(test)]
     pub(super) fn is_at_rest(&self) -> bool {
-        self.counts() == (0, 0) && self.queues.is_empty() && self.todos.is_empty() && self.ended.is_empty()
+        self.counts() == (0, 0)
+            && self.queues.is_empty()
+            && self.todos.is_empty()
+            && self.ended.is_empty()
     }
 }
 
 impl Refusal {
     fn new(fault: Fault, reason: impl Into<String>) -> Self {
-        Self { fault, reason: reason.into() }
+        Self {
+            fault,
+            reason: reason.into(),
+        }
     }
 
     fn kind(&self) -> HopKind {
-        HopKind::Refused { fault: self.fault, reason: self.reason.clone() }
+        HopKind::Refused {
+            fault: self.fault,
+            reason: self.reason.clone(),
+        }
     }
 
     /// What the sender reads.

@@ -75,19 +75,34 @@ impl Threads {
         let root = ThreadId::fresh();
         self.conversations.insert(
             root,
-            Conversation { is_open: true, in_flight: 0, hops: 0, watchers: 0, permits: 0 },
+            Conversation {
+                is_open: true,
+                in_flight: 0,
+                hops: 0,
+                watchers: 0,
+                permits: 0,
+            },
         );
         self.threads.insert(root, Thread::new(root, None, owner, 0));
         root
     }
 
     /// The thread in which `target` works for `thread`; `None` over the depth limit.
-    pub fn call(&mut self, thread: ThreadId, target: &Arc<str>, max_depth: usize) -> Option<ThreadId> {
+    pub fn call(
+        &mut self,
+        thread: ThreadId,
+        target: &Arc<str>,
+        max_depth: usize,
+    ) -> Option<ThreadId> {
         let caller = self.threads.get(&thread)?;
         if caller.owner == *target && caller.parent.is_some() {
             return Some(thread);
         }
-        let known = caller.children.iter().find(|id| self.is_owned_by(**id, target)).copied();
+        let known = caller
+            .children
+            .iter()
+            .find(|id| self.is_owned_by(**id, target))
+            .copied();
         if known.is_some() {
             return known;
         }
@@ -96,7 +111,8 @@ impl Threads {
             return None;
         }
         let id = ThreadId::fresh();
-        self.threads.insert(id, Thread::new(root, Some(thread), target.clone(), depth));
+        self.threads
+            .insert(id, Thread::new(root, Some(thread), target.clone(), depth));
         if let Some(caller) = self.threads.get_mut(&thread) {
             caller.children.push(id);
         }
@@ -115,7 +131,10 @@ impl Threads {
     fn end(&mut self, thread: ThreadId, ended: &mut Vec<Ended>) {
         let mut open = vec![thread];
         while let Some(thread) = open.pop() {
-            if let Some(Thread { owner, children, .. }) = self.threads.remove(&thread) {
+            if let Some(Thread {
+                owner, children, ..
+            }) = self.threads.remove(&thread)
+            {
                 open.extend(children);
                 ended.push(Ended { owner, thread });
             }
@@ -147,7 +166,12 @@ impl Threads {
 
     /// A message of this thread was dealt with. When it was the conversation's
     /// last, gives the permits that are free again.
-    pub fn leave(&mut self, thread: ThreadId, root: ThreadId, ended: &mut Vec<Ended>) -> Option<usize> {
+    pub fn leave(
+        &mut self,
+        thread: ThreadId,
+        root: ThreadId,
+        ended: &mut Vec<Ended>,
+    ) -> Option<usize> {
         if let Some(thread) = self.threads.get_mut(&thread) {
             thread.busy = thread.busy.saturating_sub(1);
         }
@@ -203,7 +227,9 @@ impl Threads {
     }
 
     pub fn is_owned_by(&self, thread: ThreadId, owner: &str) -> bool {
-        self.threads.get(&thread).is_some_and(|t| *t.owner == *owner)
+        self.threads
+            .get(&thread)
+            .is_some_and(|t| *t.owner == *owner)
     }
 
     pub fn owns_any(&self, owner: &str) -> bool {
@@ -249,7 +275,15 @@ impl Threads {
 
 impl Thread {
     fn new(root: ThreadId, parent: Option<ThreadId>, owner: Arc<str>, depth: usize) -> Self {
-        Self { root, parent, owner, depth, children: Vec::new(), busy: 0, refusals: 0 }
+        Self {
+            root,
+            parent,
+            owner,
+            depth,
+            children: Vec::new(),
+            busy: 0,
+            refusals: 0,
+        }
     }
 }
 

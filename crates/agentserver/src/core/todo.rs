@@ -25,7 +25,13 @@ pub struct Todos {
 }
 
 impl Todos {
-    pub fn open(&mut self, thread: ThreadId, root: ThreadId, asked: crate::system::TodoUntil, due: Instant) -> Uuid {
+    pub fn open(
+        &mut self,
+        thread: ThreadId,
+        root: ThreadId,
+        asked: crate::system::TodoUntil,
+        due: Instant,
+    ) -> Uuid {
         let id = Uuid::new_v4();
         let todo = Todo {
             thread,
@@ -91,7 +97,9 @@ impl Todos {
         let mut text = String::from("\n\nOpen to-dos of yours:\n");
         for (id, todo) in ids.iter().filter_map(|id| Some((id, self.todos.get(id)?))) {
             let state = match todo.is_raised {
-                true => "what it waits for has arrived; close it with <TodoComplete> when it is done",
+                true => {
+                    "what it waits for has arrived; close it with <TodoComplete> when it is done"
+                }
                 false => "still waiting",
             };
             text.push_str(&format!("- {id}: {} ({state})\n", todo.description));

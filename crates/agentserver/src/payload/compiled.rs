@@ -72,7 +72,11 @@ impl Canonical {
 
     /// Stands for a payload that has no XML form.
     pub(crate) fn unwritable() -> Self {
-        Self { namespace: "".into(), root: "unwritable".into(), xml: "<unwritable></unwritable>".into() }
+        Self {
+            namespace: "".into(),
+            root: "unwritable".into(),
+            xml: "<unwritable></unwritable>".into(),
+        }
     }
 
     /// The root element's namespace; empty for none.
@@ -121,7 +125,9 @@ pub struct PayloadType {
 
 impl fmt::Debug for PayloadType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("PayloadType").field(&self.schema.name).finish()
+        f.debug_tuple("PayloadType")
+            .field(&self.schema.name)
+            .finish()
     }
 }
 
@@ -137,10 +143,14 @@ impl PayloadType {
             reason,
         };
         let validator = xml::validator(&schema.xsd()).map_err(&unfit)?;
-        let this = Self { schema: schema.clone(), validator };
+        let this = Self {
+            schema: schema.clone(),
+            validator,
+        };
         let example = Canonical::parse(&this.schema.example(), &Limits::default())
             .map_err(|error| unfit(error.to_string()))?;
-        this.check(&example).map_err(|error| unfit(error.to_string()))?;
+        this.check(&example)
+            .map_err(|error| unfit(error.to_string()))?;
         Ok(this)
     }
 
@@ -189,7 +199,9 @@ fn check_fields(fields: &[FieldModel], depth: usize) -> Result<(), SchemaError> 
 
 fn check_name(name: &str) -> Result<(), SchemaError> {
     let mut characters = name.chars();
-    let starts = characters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    let starts = characters
+        .next()
+        .is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
     let goes_on = characters.all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
     match starts && goes_on && name.len() <= 128 {
         true => Ok(()),

@@ -34,7 +34,12 @@ impl PayloadType {
 
     /// XML from the fields. It still has to pass [`PayloadType::check`].
     pub fn from_json(&self, fields: &Value) -> Result<String, JsonError> {
-        let Schema { name, namespace, fields: models, .. } = self.schema();
+        let Schema {
+            name,
+            namespace,
+            fields: models,
+            ..
+        } = self.schema();
         let mut out = format!("<{name}");
         if !namespace.is_empty() {
             out.push_str(&format!(" xmlns=\"{}\"", escape(namespace)));
@@ -51,7 +56,11 @@ fn fields_to_json(models: &[FieldModel], document: &Document<'_>, parent: NodeId
     for model in models {
         let mut values = document
             .children_iter(parent)
-            .filter(|id| document.element(*id).is_some_and(|e| *e.name.local_name == *model.name))
+            .filter(|id| {
+                document
+                    .element(*id)
+                    .is_some_and(|e| *e.name.local_name == *model.name)
+            })
             .map(|id| value_to_json(&model.shape, document, id));
         match model.occurs {
             Occurs::Many => drop(object.insert(model.name.clone(), values.collect())),
@@ -76,7 +85,11 @@ fn value_to_json(shape: &Shape, document: &Document<'_>, id: NodeId) -> Value {
         Shape::Boolean => return Value::Bool(matches!(word, "true" | "1")),
         Shape::Integer(_) => match word.trim_start_matches('+').parse::<i64>() {
             Ok(number) => Some(Number::from(number)),
-            Err(_) => word.trim_start_matches('+').parse::<u64>().ok().map(Number::from),
+            Err(_) => word
+                .trim_start_matches('+')
+                .parse::<u64>()
+                .ok()
+                .map(Number::from),
         },
         Shape::Decimal(_) => word.parse().ok().and_then(Number::from_f64),
     };
@@ -84,9 +97,19 @@ fn value_to_json(shape: &Shape, document: &Document<'_>, id: NodeId) -> Value {
     number.map_or(Value::String(text), Value::Number)
 }
 
-fn fields_from_json(models: &[FieldModel], value: &Value, path: &str, out: &mut String) -> Result<(), JsonError> {
-    let object = value.as_object().ok_or_else(|| JsonError::NotAnObject(path.to_owned()))?;
-    if let Some(unknown) = object.keys().find(|key| models.iter().all(|model| model.name != **key)) {
+fn fields_from_json(
+    models: &[FieldModel],
+    value: &Value,
+    path: &str,
+    out: &mut String,
+) -> Result<(), JsonError> {
+    let object = value
+        .as_object()
+        .ok_or_else(|| JsonError::NotAnObject(path.to_owned()))?;
+    if let Some(unknown) = object
+        .keys()
+        .find(|key| models.iter().all(|model| model.name != **key))
+    {
         return Err(JsonError::Unknown(path.to_owned(), unknown.clone()));
     }
     for model in models {
@@ -104,12 +127,19 @@ fn fields_from_json(models: &[FieldModel], value: &Value, path: &str, out: &mut 
     Ok(())
 }
 
-fn value_from_json(model: &FieldModel, value: &Value, path: &str, out: &mut String) -> Result<(), JsonError> {
+fn value_from_json(
+    model: &FieldModel,
+    value: &Value,
+    path: &str,
+    out: &mut String,
+) -> Result<(), JsonError> {
     out.push_str(&format!("<{}>", model.name));
     match (&model.shape, value) {
         (Shape::Record(fields), value) => fields_from_json(fields, value, path, out)?,
         (Shape::Boolean, Value::Bool(value)) => out.push_str(if *value { "true" } else { "false" }),
-        (Shape::Integer(_) | Shape::Decimal(_), Value::Number(number)) => out.push_str(&number.to_string()),
+        (Shape::Integer(_) | Shape::Decimal(_), Value::Number(number)) => {
+            out.push_str(&number.to_string())
+        }
         // Text as it stands: the schema decides whether it is a number.
         (_, Value::String(text)) => out.push_str(&escape(text).replace('\r', "&#13;")),
         _ => return Err(JsonError::Kind(path.to_owned())),

@@ -10,10 +10,16 @@ impl Schema {
         let mut out = String::from("<xs:schema xmlns:xs=\"http://www.w3.org/2001/XMLSchema\"");
         if !self.namespace.is_empty() {
             let namespace = escape(&self.namespace);
-            put(&mut out, format_args!(" targetNamespace=\"{namespace}\" xmlns=\"{namespace}\""));
+            put(
+                &mut out,
+                format_args!(" targetNamespace=\"{namespace}\" xmlns=\"{namespace}\""),
+            );
         }
         out.push_str(" elementFormDefault=\"qualified\">");
-        put(&mut out, format_args!("<xs:element name=\"{}\">", self.name));
+        put(
+            &mut out,
+            format_args!("<xs:element name=\"{}\">", self.name),
+        );
         complex_type(&self.fields, &mut out);
         out.push_str("</xs:element></xs:schema>");
         out
@@ -23,7 +29,10 @@ impl Schema {
     pub fn example(&self) -> String {
         let mut out = format!("<{}", self.name);
         if !self.namespace.is_empty() {
-            put(&mut out, format_args!(" xmlns=\"{}\"", escape(&self.namespace)));
+            put(
+                &mut out,
+                format_args!(" xmlns=\"{}\"", escape(&self.namespace)),
+            );
         }
         out.push('>');
         examples(&self.fields, &mut out);

@@ -109,7 +109,11 @@ pub struct Conversation {
 
 impl Conversation {
     pub(super) fn new(shared: Arc<Shared>, root: ThreadId, mailbox: mpsc::Receiver<Event>) -> Self {
-        Self { shared, root, mailbox }
+        Self {
+            shared,
+            root,
+            mailbox,
+        }
     }
 
     /// Its thread, as outside programs name it.
@@ -149,7 +153,12 @@ impl Drop for Conversation {
 
 impl Pump {
     /// One question and its first answer; `None` when nobody answered.
-    pub async fn request<P: Payload>(&self, gateway: &str, to: &str, payload: P) -> Result<Option<Delivered>, SendError> {
+    pub async fn request<P: Payload>(
+        &self,
+        gateway: &str,
+        to: &str,
+        payload: P,
+    ) -> Result<Option<Delivered>, SendError> {
         let refused = || SendError::Refused(system::Fault::Routing.payload());
         let mut conversation = self.open(gateway).ok_or_else(refused)?;
         conversation.send(to, payload).await?;
@@ -158,12 +167,31 @@ impl Pump {
 }
 
 impl Shared {
-    pub(super) async fn send(self: &Arc<Self>, root: ThreadId, to: Option<&str>, payload: Canonical) -> Result<(), SendError> {
+    pub(super) async fn send(
+        self: &Arc<Self>,
+        root: ThreadId,
+        to: Option<&str>,
+        payload: Canonical,
+    ) -> Result<(), SendError> {
         let fit = self.organism().fit(&payload);
         let target = to.map_or(Target::ByType, |to| Target::Named(to.to_owned()));
-        let permit = self.admission.acquire().await.map_err(|_| SendError::Closed)?;
-        self.step(|core| core.inject(root, Outgoing { target, payload, form: Form::Text, fit }))
-            .map_err(SendError::Refused)?;
+        let permit = self
+            .admission
+            .acquire()
+            .await
+            .map_err(|_| SendError::Closed)?;
+        self.step(|core| {
+            core.inject(
+                root,
+                Outgoing {
+                    target,
+                    payload,
+                    form: Form::Text,
+                    fit,
+                },
+            )
+        })
+        .map_err(SendError::Refused)?;
         // The rules hold it until the conversation comes to rest.
         permit.forget();
         Ok(())

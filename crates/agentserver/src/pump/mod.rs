@@ -85,7 +85,9 @@ impl Pump {
                 mailboxes: HashMap::new(),
             }),
             organism: RwLock::new(organism),
-            admission: Arc::new(Semaphore::new(settings.admission.min(Semaphore::MAX_PERMITS))),
+            admission: Arc::new(Semaphore::new(
+                settings.admission.min(Semaphore::MAX_PERMITS),
+            )),
             settings,
             timer: Arc::new(Notify::new()),
             rest: Notify::new(),
@@ -109,8 +111,13 @@ impl Pump {
     /// name; its `thread` must be empty, for a new conversation, which is given
     /// back, or one that this gateway holds. Anything else is refused in the
     /// same words.
-    pub async fn inject(&self, gateway: &str, envelope: &[u8]) -> Result<Option<Conversation>, SendError> {
-        let read = xml::text(envelope).and_then(|text| Envelope::read(text, &self.shared.settings.xml));
+    pub async fn inject(
+        &self,
+        gateway: &str,
+        envelope: &[u8],
+    ) -> Result<Option<Conversation>, SendError> {
+        let read =
+            xml::text(envelope).and_then(|text| Envelope::read(text, &self.shared.settings.xml));
         let Ok(envelope) = read else {
             return Err(SendError::Refused(system::huh(envelope)));
         };
@@ -125,14 +132,21 @@ impl Pump {
                 (conversation.thread(), Some(conversation))
             }
             id => {
-                let root = ThreadId::parse(id).filter(|root| self.shared.lock().core.is_own(*root, gateway));
+                let root = ThreadId::parse(id)
+                    .filter(|root| self.shared.lock().core.is_own(*root, gateway));
                 if root.is_none() {
-                    tracing::warn!(gateway, thread = id, "refused an envelope for a thread of someone else");
+                    tracing::warn!(
+                        gateway,
+                        thread = id,
+                        "refused an envelope for a thread of someone else"
+                    );
                 }
                 (root.ok_or_else(refused)?, None)
             }
         };
-        self.shared.send(root, envelope.to.as_deref(), envelope.payload).await?;
+        self.shared
+            .send(root, envelope.to.as_deref(), envelope.payload)
+            .await?;
         Ok(opened)
     }
 
@@ -140,7 +154,11 @@ impl Pump {
     /// was sent to.
     pub fn reload(&self, organism: Organism) {
         let organism = Arc::new(organism);
-        *self.shared.organism.write().unwrap_or_else(PoisonError::into_inner) = organism.clone();
+        *self
+            .shared
+            .organism
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = organism.clone();
         self.shared.step(|core| core.reload(organism));
     }
 
@@ -175,7 +193,10 @@ impl Shared {
     }
 
     fn organism(&self) -> Arc<Organism> {
-        self.organism.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.organism
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Changes the state and carries out what follows from it.
@@ -198,7 +219,10 @@ impl Shared {
     fn deliver(&self, state: &mut State, effect: &Effect) {
         let (root, is_cut_off) = match effect {
             Effect::Deliver(arrival) => {
-                let is_full = state.mailboxes.get(&arrival.root).is_some_and(|mailbox| !mailbox.put(arrival));
+                let is_full = state
+                    .mailboxes
+                    .get(&arrival.root)
+                    .is_some_and(|mailbox| !mailbox.put(arrival));
                 (arrival.root, is_full)
             }
             Effect::Rest { root, .. } => {

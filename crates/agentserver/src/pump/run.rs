@@ -23,7 +23,10 @@ pub(super) async fn run(shared: Arc<Shared>, job: Job) {
         thread = %job.thread,
         payload = %job.payload.root(),
     );
-    let mut running = Running { shared, job: Some(job) };
+    let mut running = Running {
+        shared,
+        job: Some(job),
+    };
     if let Some(job) = running.job.as_ref() {
         let outcome = handle(&running.shared, job).instrument(span).await;
         running.finish(outcome);
@@ -59,7 +62,10 @@ impl Drop for Running {
 }
 
 fn failed(fault: Fault, reason: impl Into<String>) -> Outcome {
-    Outcome::Failed { fault, reason: reason.into() }
+    Outcome::Failed {
+        fault,
+        reason: reason.into(),
+    }
 }
 
 async fn handle(shared: &Shared, job: &Job) -> Outcome {
@@ -90,21 +96,31 @@ async fn handle(shared: &Shared, job: &Job) -> Outcome {
     match tokio::time::timeout(listener.timeout, future).await {
         Ok(Ok(Ok(reply))) => outcome(shared, job, reply),
         Ok(Ok(Err(error))) => failed(Fault::Handler, error.to_string()),
-        Ok(Err(panic)) => failed(Fault::Handler, format!("panicked: {}", panic_message(&*panic))),
-        Err(_) => failed(Fault::Timeout, format!("took longer than {:?}", listener.timeout)),
+        Ok(Err(panic)) => failed(
+            Fault::Handler,
+            format!("panicked: {}", panic_message(&*panic)),
+        ),
+        Err(_) => failed(
+            Fault::Timeout,
+            format!("took longer than {:?}", listener.timeout),
+        ),
     }
 }
 
 fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
 }
 
 fn outcome(shared: &Shared, job: &Job, reply: Reply) -> Outcome {
     match reply {
-        Reply::Messages(responses) => {
-            Outcome::Sent(responses.into_iter().map(|response| typed(shared, &job.organism, response)).collect())
-        }
+        Reply::Messages(responses) => Outcome::Sent(
+            responses
+                .into_iter()
+                .map(|response| typed(shared, &job.organism, response))
+                .collect(),
+        ),
         Reply::Text(bytes) => text(shared, job, bytes),
     }
 }
@@ -121,7 +137,12 @@ fn typed(shared: &Shared, organism: &Organism, response: HandlerResponse) -> Out
         }
         Err(reason) => (Canonical::unwritable(), Fit::Not(reason)),
     };
-    Outgoing { target: response.target, payload, form: Form::Typed, fit }
+    Outgoing {
+        target: response.target,
+        payload,
+        form: Form::Typed,
+        fit,
+    }
 }
 
 fn text(shared: &Shared, job: &Job, bytes: Vec<u8>) -> Outcome {
@@ -131,7 +152,12 @@ fn text(shared: &Shared, job: &Job, bytes: Vec<u8>) -> Outcome {
     let answer = xml::text(&bytes).and_then(|text| Answer::read(text, &shared.settings.xml));
     let Answer { said, repairs } = match answer {
         Ok(answer) => answer,
-        Err(error) => return Outcome::Garbled { reason: error.to_string(), attempt: bytes },
+        Err(error) => {
+            return Outcome::Garbled {
+                reason: error.to_string(),
+                attempt: bytes,
+            };
+        }
     };
     if !repairs.is_empty() {
         let repairs: Vec<_> = repairs.iter().map(ToString::to_string).collect();
@@ -139,9 +165,13 @@ fn text(shared: &Shared, job: &Job, bytes: Vec<u8>) -> Outcome {
             conversation: job.root,
             from: job.entry.listener.name.clone(),
             to: "*".into(),
-            payload: said.first().map_or_else(|| "?".into(), |said| said.payload.root.clone()),
+            payload: said
+                .first()
+                .map_or_else(|| "?".into(), |said| said.payload.root.clone()),
             bytes: bytes.len(),
-            kind: HopKind::Repaired { repairs: repairs.join(", ") },
+            kind: HopKind::Repaired {
+                repairs: repairs.join(", "),
+            },
         });
     }
     let messages = said.into_iter().map(|said| Outgoing {

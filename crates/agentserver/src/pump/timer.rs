@@ -8,7 +8,9 @@ use tokio::time::{Instant, sleep_until};
 /// Ends with the pump.
 pub(super) async fn run(shared: Weak<Shared>, changed: Arc<Notify>) {
     loop {
-        let Some(due) = shared.upgrade().map(|shared| shared.lock().core.next_due()) else { return };
+        let Some(due) = shared.upgrade().map(|shared| shared.lock().core.next_due()) else {
+            return;
+        };
         match due {
             None => changed.notified().await,
             Some(due) => tokio::select! {

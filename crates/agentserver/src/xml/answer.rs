@@ -32,7 +32,10 @@ impl Answer {
         match parse(text, limits) {
             Ok(document) => {
                 collect(&document, &mut said)?;
-                return Ok(Self { said, repairs: Vec::new() });
+                return Ok(Self {
+                    said,
+                    repairs: Vec::new(),
+                });
             }
             Err(XmlError::Malformed(_) | XmlError::Empty) => {}
             Err(refused) => return Err(refused),
@@ -47,23 +50,35 @@ impl Answer {
 
 fn collect(document: &Document<'_>, said: &mut Vec<Said>) -> Result<(), XmlError> {
     let root = document.document_element().ok_or(XmlError::Empty)?;
-    let name = document.element(root).map(|element| &element.name).ok_or(XmlError::Empty)?;
+    let name = document
+        .element(root)
+        .map(|element| &element.name)
+        .ok_or(XmlError::Empty)?;
     let namespace = name.namespace_uri.as_deref().unwrap_or_default();
-    let is_envelope = *name.local_name == *"message" && [envelope::NAMESPACE, ""].contains(&namespace);
+    let is_envelope =
+        *name.local_name == *"message" && [envelope::NAMESPACE, ""].contains(&namespace);
     if !is_envelope {
-        said.push(Said { to: None, payload: canonical_element(document, root)? });
+        said.push(Said {
+            to: None,
+            payload: canonical_element(document, root)?,
+        });
         return Ok(());
     }
     let (mut to, before) = (None, said.len());
     for child in document.children_iter(root) {
-        let Some(element) = document.element(child) else { continue };
+        let Some(element) = document.element(child) else {
+            continue;
+        };
         if *element.name.local_name == *"meta" {
             to = envelope::own_text(document, child, "to")
                 .map(|to| to.trim().to_owned())
                 .filter(|to| !to.is_empty());
         } else {
             let payload = without_envelope_namespace(canonical_element(document, child)?);
-            said.push(Said { to: to.clone(), payload });
+            said.push(Said {
+                to: to.clone(),
+                payload,
+            });
         }
     }
     match said.len() > before {

@@ -29,7 +29,11 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { bytes: 1 << 20, depth: 32, nodes: 10_000 }
+        Self {
+            bytes: 1 << 20,
+            depth: 32,
+            nodes: 10_000,
+        }
     }
 }
 
@@ -80,7 +84,10 @@ pub fn text(bytes: &[u8]) -> Result<&str, XmlError> {
 /// Parses a document from outside.
 pub(crate) fn parse<'a>(text: &'a str, limits: &Limits) -> Result<Document<'a>, XmlError> {
     scan(text, limits)?;
-    parser().with_max_depth(limits.depth).parse(text).map_err(malformed)
+    parser()
+        .with_max_depth(limits.depth)
+        .parse(text)
+        .map_err(malformed)
 }
 
 /// Parses a document that the pump wrote.
@@ -89,7 +96,9 @@ pub(crate) fn parse_trusted(text: &str) -> Result<Document<'_>, XmlError> {
 }
 
 fn parser() -> Parser {
-    Parser::new().with_forbid_dtd(true).with_forbid_entities(true)
+    Parser::new()
+        .with_forbid_dtd(true)
+        .with_forbid_entities(true)
 }
 
 fn malformed(error: impl std::fmt::Display) -> XmlError {
@@ -125,7 +134,9 @@ fn scan(text: &str, limits: &Limits) -> Result<(), XmlError> {
                 check_attributes(&tag)?;
                 nodes += 1;
             }
-            Event::Text(_) | Event::CData(_) | Event::Comment(_) | Event::GeneralRef(_) => nodes += 1,
+            Event::Text(_) | Event::CData(_) | Event::Comment(_) | Event::GeneralRef(_) => {
+                nodes += 1
+            }
         }
         if nodes > limits.nodes {
             return Err(over("nodes", limits.nodes));
@@ -134,14 +145,26 @@ fn scan(text: &str, limits: &Limits) -> Result<(), XmlError> {
 }
 
 fn check_attributes(tag: &quick_xml::events::BytesStart<'_>) -> Result<(), XmlError> {
-    match tag.attributes().with_checks(false).take(ATTRIBUTES + 1).count() > ATTRIBUTES {
-        true => Err(over("attributes on one element", ATTRIBUTES)),
-        false => Ok(()),
+    for (index, attribute) in tag.attributes().with_checks(false).enumerate() {
+        if index == ATTRIBUTES {
+            return Err(over("attributes on one element", ATTRIBUTES));
+        }
+        // The parser lets it pass, and then what it wrote itself cannot be read.
+        let attribute = attribute.map_err(malformed)?;
+        if attribute.value.is_empty() && attribute.key.as_ref().starts_with("xmlns:") {
+            return Err(XmlError::Malformed(
+                "a prefix is bound to no namespace".to_owned(),
+            ));
+        }
     }
+    Ok(())
 }
 
 /// The exclusive C14N, without comments, of one element and all below it.
-pub(crate) fn canonical_element(document: &Document<'_>, id: NodeId) -> Result<Canonical, XmlError> {
+pub(crate) fn canonical_element(
+    document: &Document<'_>,
+    id: NodeId,
+) -> Result<Canonical, XmlError> {
     let element = document.element(id).ok_or(XmlError::Empty)?;
     let nodes = match document.document_element() == Some(id) {
         true => None,

@@ -124,7 +124,9 @@ impl<'a> Repairer<'a> {
         } else if is_doctype(self.rest) {
             return Err(XmlError::Doctype);
         } else if self.rest.starts_with("</") {
-            return Err(XmlError::Malformed("an end tag without its start".to_owned()));
+            return Err(XmlError::Malformed(
+                "an end tag without its start".to_owned(),
+            ));
         } else if let Some(tag) = Tag::read(self.rest) {
             self.start(tag)?;
         } else {
@@ -154,7 +156,10 @@ impl<'a> Repairer<'a> {
             let end = self.rest.find("-->").ok_or_else(|| open_ended("comment"))?;
             self.take(end + 3);
         } else if self.rest.starts_with("<![CDATA[") {
-            let end = self.rest.find("]]>").ok_or_else(|| open_ended("CDATA section"))?;
+            let end = self
+                .rest
+                .find("]]>")
+                .ok_or_else(|| open_ended("CDATA section"))?;
             let section = self.take(end + 3);
             self.out.push_str(section);
         } else if is_doctype(self.rest) {
@@ -221,7 +226,9 @@ impl<'a> Repairer<'a> {
         };
         let name = self.take(end + 1)[2..end].trim_end();
         if !self.open.contains(&name) {
-            return Err(XmlError::Malformed("an end tag without its start".to_owned()));
+            return Err(XmlError::Malformed(
+                "an end tag without its start".to_owned(),
+            ));
         }
         while let Some(open) = self.open.pop() {
             self.push_end(open);
@@ -285,7 +292,11 @@ impl<'a> Tag<'a> {
                 (None, b'<') => return None,
                 (None, b'>') => {
                     let is_empty = text[..index].ends_with('/');
-                    return Some(Self { name, length: index + 1, is_empty });
+                    return Some(Self {
+                        name,
+                        length: index + 1,
+                        is_empty,
+                    });
                 }
                 (Some(open), _) if open == byte => quote = None,
                 _ => {}
@@ -305,7 +316,9 @@ fn in_name(c: char) -> bool {
 
 fn is_doctype(text: &str) -> bool {
     let word = b"<!DOCTYPE";
-    text.as_bytes().get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
+    text.as_bytes()
+        .get(..word.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(word))
 }
 
 fn open_ended(what: &str) -> XmlError {
@@ -314,7 +327,11 @@ fn open_ended(what: &str) -> XmlError {
 
 /// The length of a reference that XML knows without a DOCTYPE.
 fn reference_length(text: &str) -> Option<usize> {
-    let end = text.as_bytes().iter().take(12).position(|byte| *byte == b';')?;
+    let end = text
+        .as_bytes()
+        .iter()
+        .take(12)
+        .position(|byte| *byte == b';')?;
     let name = &text[1..end];
     let known = match name.strip_prefix('#') {
         None => matches!(name, "amp" | "lt" | "gt" | "quot" | "apos"),

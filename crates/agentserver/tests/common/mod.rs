@@ -25,7 +25,10 @@ pub fn told(text: impl Into<String>) -> Told {
 /// An organism whose one gateway, `console`, may reach every listener.
 pub fn organism(listeners: impl IntoIterator<Item = Listener>) -> Organism {
     let listeners: Vec<_> = listeners.into_iter().collect();
-    let names: Vec<_> = listeners.iter().map(|listener| listener.name().to_owned()).collect();
+    let names: Vec<_> = listeners
+        .iter()
+        .map(|listener| listener.name().to_owned())
+        .collect();
     Organism::new("test", listeners, [Gateway::named("console", names)]).unwrap()
 }
 
@@ -35,7 +38,9 @@ pub fn pump(listeners: impl IntoIterator<Item = Listener>) -> Pump {
 
 /// Fails the test when something takes too long.
 pub async fn soon<F: Future>(future: F) -> F::Output {
-    tokio::time::timeout(Duration::from_secs(20), future).await.expect("took too long")
+    tokio::time::timeout(Duration::from_secs(20), future)
+        .await
+        .expect("took too long")
 }
 
 /// Waits until the pump keeps no thread.
