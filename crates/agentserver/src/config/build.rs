@@ -58,6 +58,16 @@ impl<K, M> OrganismFile<K, M> {
             .map_err(|error| ConfigError(vec![self.place(&error)]))
     }
 
+    /// The payload types of the file by name; those that cannot be used are
+    /// left out here and told by [`OrganismFile::build`].
+    pub fn payload_types(&self) -> HashMap<String, PayloadType> {
+        let schemas = self.payloads.iter().filter_map(|file| file.schema().ok());
+        let compiled = schemas.filter_map(|schema| PayloadType::compile(schema).ok());
+        compiled
+            .map(|known| (known.schema().name.clone(), known))
+            .collect()
+    }
+
     /// How the pump is to be set up.
     pub fn settings(&self) -> Settings {
         let LimitsFile {

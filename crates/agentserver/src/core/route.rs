@@ -184,6 +184,11 @@ impl Core {
         self.threads.is_idle()
     }
 
+    /// Whether nothing of one conversation waits or runs.
+    pub(crate) fn is_resting(&self, root: ThreadId) -> bool {
+        self.threads.is_resting(root)
+    }
+
     /// When [`Core::tick`] has something to do.
     pub(crate) fn next_due(&self) -> Option<Instant> {
         self.todos.next_due()

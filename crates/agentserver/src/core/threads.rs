@@ -267,6 +267,13 @@ impl Threads {
         self.conversations.values().all(|c| c.in_flight == 0)
     }
 
+    /// Whether no message of this conversation waits or runs.
+    pub fn is_resting(&self, root: ThreadId) -> bool {
+        self.conversations
+            .get(&root)
+            .is_none_or(|c| c.in_flight == 0)
+    }
+
     /// How many threads and conversations are kept.
     pub fn counts(&self) -> (usize, usize) {
         (self.threads.len(), self.conversations.len())

@@ -134,6 +134,12 @@ impl Conversation {
         }
     }
 
+    /// Whether nothing of it waits, runs or is left to read.
+    pub fn is_at_rest(&self) -> bool {
+        // In this order: an answer is in the mailbox before its sender is done.
+        self.shared.lock().core.is_resting(self.root) && self.mailbox.is_empty()
+    }
+
     /// The next message; `None` once the conversation has come to rest, so that
     /// nothing will come unless something is sent.
     pub async fn next(&mut self) -> Option<Delivered> {
