@@ -135,7 +135,6 @@ fn check_says_what_is_wrong_and_where() {
     assert_eq!(
         lines(&output.stderr),
         [
-            "organism.yaml:10:11: adder: accepts nothing; name payloads under `accepts`",
             "organism.yaml:12:15: the payload \"Ad\" does not exist",
             "organism.yaml:23:20: the peer \"nobody\" does not exist",
         ]

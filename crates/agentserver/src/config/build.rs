@@ -25,15 +25,19 @@ impl<K, M> OrganismFile<K, M> {
         self.check_peers(&mut problems);
         let mut listeners = Vec::new();
         for file in &self.listeners {
+            let known = problems.len();
             let mut accepted = Vec::new();
             for name in &file.accepts {
                 match schemas.get(&*name.value) {
                     Some(schema) => accepted.push(schema.clone()),
-                    None => problems.push(at(
-                        name,
-                        format!("the payload {:?} does not exist", name.value),
-                    )),
+                    None => {
+                        let message = format!("the payload {:?} does not exist", name.value);
+                        problems.push(at(name, message));
+                    }
                 }
+            }
+            if problems.len() > known {
+                continue;
             }
             match file
                 .listener()
@@ -41,7 +45,7 @@ impl<K, M> OrganismFile<K, M> {
             {
                 Ok(listener) => listeners.push(listener),
                 Err(message) => {
-                    problems.push(at(&file.name, format!("{}: {message}", file.name.value)))
+                    problems.push(at(&file.name, format!("{}: {message}", file.name.value)));
                 }
             }
         }

@@ -147,7 +147,128 @@ impl Wrap {
 
 #[cfg(test)]
 mod tests {
+    use super::super::build_with;
     use super::*;
+    use crate::organism::config::File;
+    use crate::organism::model::ModelError;
+    use agentserver::{Conversation, Pump, Settings};
+    use futures_util::FutureExt;
+    use futures_util::future::BoxFuture;
+    use std::path::Path;
+    use std::time::Duration;
+
+    /// Says each text in turn, and keeps what it was asked.
+    #[derive(Default)]
+    struct Script {
+        texts: Mutex<VecDeque<&'static str>>,
+        asked: Mutex<Vec<(String, String)>>,
+    }
+
+    impl Model for Script {
+        fn complete<'a>(
+            &'a self,
+            system: &'a str,
+            user: &'a str,
+        ) -> BoxFuture<'a, std::result::Result<String, ModelError>> {
+            self.asked.lock().unwrap().push((system.to_owned(), user.to_owned()));
+            let text = self.texts.lock().unwrap().pop_front();
+            std::future::ready(text.map(str::to_owned).ok_or(ModelError::None)).boxed()
+        }
+    }
+
+    const FILE: &str = "\
+payloads:
+  - {name: Ask, fields: [{name: text}]}
+  - {name: Told, fields: [{name: text}]}
+listeners:
+  - name: thinker
+    agent: true
+    peers: [helper]
+    prompt: You are a poet.
+    accepts: [Ask]
+    kind: {llm: {answer: Told}}
+  - name: helper
+    description: Helps.
+    accepts: [Ask]
+    kind: {rust: echo}
+gateways:
+  - {name: console, peers: [thinker]}
+models:
+  backends: [{base_url: 'http://127.0.0.1:9/v1', model: m}]
+";
+
+    fn start(texts: &[&'static str]) -> (Arc<Script>, Pump, Conversation) {
+        let script = Arc::new(Script { texts: Mutex::new(texts.iter().copied().collect()), ..Script::default() });
+        let model = script.clone();
+        let file = File::parse(FILE).unwrap();
+        let organism = build_with(&file, Path::new("."), |_| Ok(model)).unwrap();
+        let pump = Pump::start(organism, Settings::default());
+        let conversation = pump.open("console").unwrap();
+        (script, pump, conversation)
+    }
+
+    async fn ask(conversation: &mut Conversation) -> String {
+        conversation.send_xml(Some("thinker"), "<Ask><text>A poem</text></Ask>").await.unwrap();
+        let answer = tokio::time::timeout(Duration::from_secs(20), conversation.next()).await.unwrap();
+        answer.unwrap().payload.xml().to_owned()
+    }
+
+    #[tokio::test]
+    async fn plain_words_become_the_answer() {
+        let (script, _pump, mut conversation) = start(&["Roses & <3"]);
+        // A bare `<` is taken for an element, and refused; a second try is plain.
+        script.texts.lock().unwrap().push_back("Roses & violets");
+        assert_eq!(ask(&mut conversation).await, "<Told><text>Roses &amp; violets</text></Told>");
+    }
+
+    #[tokio::test]
+    async fn a_model_sees_its_prompt_its_peers_and_what_was_said() {
+        let (script, _pump, mut conversation) =
+            start(&["<think>hm</think><Ask><text>help</text></Ask>", "Thanks"]);
+        assert_eq!(ask(&mut conversation).await, "<Told><text>Thanks</text></Told>");
+        let asked = script.asked.lock().unwrap();
+        let (system, user) = &asked[1];
+        assert!(system.contains("You are a poet.") && system.contains("## helper\nHelps."), "{system}");
+        for heard in ["From console:\n<Ask>", "You wrote:\n<Ask>", "From helper:\n<Ask>"] {
+            assert!(user.contains(heard), "{user}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_model_is_told_what_went_wrong_and_can_try_again() {
+        let (script, _pump, mut conversation) = start(&[
+            "<message><meta><to>nobody</to></meta><Ask><text>x</text></Ask></message>",
+            "<Nonsense/>",
+            "Sorry",
+        ]);
+        assert_eq!(ask(&mut conversation).await, "<Told><text>Sorry</text></Told>");
+        let asked = script.asked.lock().unwrap();
+        assert!(asked[1].1.contains("From system:\n<SystemError><code>routing</code>"));
+        assert!(asked[2].1.contains("From system:\n<huh "));
+    }
+
+    #[tokio::test]
+    async fn a_model_that_is_not_to_be_had_is_a_failed_handler() {
+        let (_script, _pump, mut conversation) = start(&[]);
+        assert!(ask(&mut conversation).await.contains("<code>handler</code>"));
+    }
+
+    #[test]
+    fn a_thread_that_ended_is_forgotten() {
+        let mind = Mind {
+            model: Arc::new(Script::default()),
+            prompt: String::new(),
+            answer: None,
+            remember: 2,
+            memory: Mutex::default(),
+        };
+        let thread = ThreadId::parse("8e2f1b7e-6a7c-4c5e-9c5e-6a7c8e2f1b7e").unwrap();
+        mind.remember(thread, "one".into());
+        mind.remember(thread, "two".into());
+        assert_eq!(mind.remember(thread, "three".into()), "two\n\nthree");
+        mind.forget(thread);
+        assert!(mind.memory.lock().unwrap().is_empty());
+    }
 
     #[test]
     fn thoughts_are_not_part_of_an_answer() {
