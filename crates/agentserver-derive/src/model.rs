@@ -58,6 +58,10 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
             ));
         }
         let ty = &field.ty;
+        if mentions(quote!(#ty), ident) {
+            let message = "a payload cannot hold itself: its example would have no end";
+            return Err(Error::new_spanned(ty, message));
+        }
         let default = is_vec(ty).then(|| quote!(#[serde(default)]));
         shadow.push(quote! {
             #[serde(rename = #name, skip_serializing_if = "::agentserver::payload::Field::is_absent")]
@@ -193,4 +197,12 @@ fn is_vec(ty: &syn::Type) -> bool {
         syn::Type::Path(path) => path.path.segments.last().is_some_and(|s| s.ident == "Vec"),
         _ => false,
     }
+}
+
+fn mentions(tokens: TokenStream, ident: &syn::Ident) -> bool {
+    tokens.into_iter().any(|token| match token {
+        proc_macro2::TokenTree::Group(group) => mentions(group.stream(), ident),
+        proc_macro2::TokenTree::Ident(other) => other == *ident,
+        _ => false,
+    })
 }

@@ -6,7 +6,6 @@ use crate::payload::{Canonical, Payload, Schema};
 use crate::system::{Boot, Huh, SystemError, TodoClosed, TodoNudge, TodoRegistered};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +16,6 @@ type Handle = Arc<
         + Sync,
 >;
 type OnEnd = Arc<dyn Fn(ThreadId) + Send + Sync>;
-type TypeKey = (Arc<str>, Arc<str>);
 
 /// A listener, before it joins an organism. Nothing is checked until then.
 #[derive(Clone)]
@@ -30,8 +28,8 @@ pub struct Listener {
     pub(crate) timeout: Duration,
     pub(crate) concurrency: usize,
     pub(crate) payload_bytes: usize,
-    schemas: Vec<Schema>,
-    handlers: HashMap<TypeKey, Handle>,
+    /// Few enough that a look at each is the quickest way to find one.
+    accepted: Vec<(Schema, Handle)>,
     on_end: Option<OnEnd>,
 }
 
@@ -47,8 +45,7 @@ impl Listener {
             timeout: Duration::from_secs(60),
             concurrency: 16,
             payload_bytes: usize::MAX,
-            schemas: Vec::new(),
-            handlers: HashMap::new(),
+            accepted: Vec::new(),
             on_end: None,
         }
     }
@@ -166,9 +163,9 @@ impl Listener {
         + Sync
         + 'static,
     ) -> Self {
-        let key = (Arc::from(&*schema.namespace), Arc::from(&*schema.name));
-        self.handlers.insert(key, Arc::new(handler));
-        self.schemas.push(schema);
+        self.accepted
+            .retain(|(known, _)| known.name != schema.name || known.namespace != schema.namespace);
+        self.accepted.push((schema, Arc::new(handler)));
         self
     }
 
@@ -181,13 +178,13 @@ impl Listener {
         key(&self.name)
     }
 
-    pub(crate) fn schemas(&self) -> &[Schema] {
-        &self.schemas
+    pub(crate) fn schemas(&self) -> impl Iterator<Item = &Schema> {
+        self.accepted.iter().map(|(schema, _)| schema)
     }
 
     /// What it accepts from others; system payloads are nobody else's to send.
     pub(crate) fn offers(&self) -> impl Iterator<Item = &Schema> {
-        self.schemas.iter().filter(|schema| !is_system(schema))
+        self.schemas().filter(|schema| !is_system(schema))
     }
 
     pub(crate) fn accepts(&self, namespace: &str, root: &str) -> bool {
@@ -195,7 +192,10 @@ impl Listener {
     }
 
     fn handler(&self, namespace: &str, root: &str) -> Option<&Handle> {
-        self.handlers.get(&(Arc::from(namespace), Arc::from(root)))
+        let mut accepted = self.accepted.iter();
+        let found =
+            accepted.find(|(schema, _)| schema.name == root && schema.namespace == namespace);
+        found.map(|(_, handler)| handler)
     }
 
     pub(crate) fn call(
@@ -203,8 +203,7 @@ impl Listener {
         payload: Canonical,
         metadata: HandlerMetadata,
     ) -> BoxFuture<'static, Result<Reply, HandlerError>> {
-        let key = (payload.namespace.clone(), payload.root.clone());
-        match self.handlers.get(&key) {
+        match self.handler(payload.namespace(), payload.root()) {
             Some(handler) => handler(payload, metadata),
             None => std::future::ready(Err("no handler for this payload".into())).boxed(),
         }

@@ -90,7 +90,7 @@ pub struct Entry {
 pub struct Organism {
     name: String,
     entries: HashMap<Arc<str>, Arc<Entry>>,
-    gateways: HashMap<Arc<str>, Gateway>,
+    gateways: HashMap<Arc<str>, Arc<Gateway>>,
     types: HashMap<TypeKey, Arc<PayloadType>>,
     /// Types that no listener accepts and some handler sends; compiled when
     /// first seen. As many as the program has structs.
@@ -127,6 +127,7 @@ impl Organism {
         }
         for gateway in gateways {
             check_name(&gateway.name, &mut names)?;
+            let gateway = Arc::new(gateway);
             organism.gateways.insert(key(&gateway.name), gateway);
         }
 
@@ -202,7 +203,7 @@ impl Organism {
         self.entries.values()
     }
 
-    pub(crate) fn gateway(&self, key: &str) -> Option<&Gateway> {
+    pub(crate) fn gateway(&self, key: &str) -> Option<&Arc<Gateway>> {
         self.gateways.get(key)
     }
 

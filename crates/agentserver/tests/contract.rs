@@ -1,5 +1,7 @@
 //! The handler contract's own examples, run as they stand in `examples/contract`.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 #[path = "../examples/contract/handlers.rs"]
 mod handlers;

@@ -1,5 +1,7 @@
 //! The contract's table: what a handler asks for and what the pump lets it have.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use agentserver::system::{
@@ -578,4 +580,46 @@ async fn a_reload_loses_nothing_that_is_under_way() {
         .unwrap()
         .unwrap();
     assert_eq!(&*answer.from, "helper");
+}
+
+#[tokio::test]
+async fn every_hop_and_every_repair_is_in_the_trace() {
+    let (sender, mut hops) = tokio::sync::mpsc::channel(100);
+    let old = Listener::named("old")
+        .on(|_: Ask, _| async { Ok(b"```\n<Told><text>x</text></Told>\n```".to_vec()) })
+        .on(|_: Told, _| async { Ok(()) });
+    let settings = Settings {
+        trace: Some(sender),
+        ..Settings::default()
+    };
+    let pump = Pump::start(organism([old]), settings);
+    assert_eq!(told_by(&pump, "old").await, "x");
+    let mut lines = Vec::new();
+    while let Ok(hop) = hops.try_recv() {
+        lines.push(hop.to_string());
+    }
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    for (line, end) in lines
+        .iter()
+        .zip(["  call", "repaired: dropped a code fence", "  answer"])
+    {
+        assert!(line.ends_with(end), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn a_payload_over_a_listeners_own_limit_is_refused() {
+    let (listener, heard) = witness("small");
+    let pump = pump([listener.payload_bytes(40)]);
+    assert!(
+        pump.request("console", "small", ask("x".repeat(100)))
+            .await
+            .is_err()
+    );
+    assert!(
+        soon(pump.request("console", "small", ask("x")))
+            .await
+            .is_ok()
+    );
+    assert_eq!(heard.load(Ordering::SeqCst), 1);
 }

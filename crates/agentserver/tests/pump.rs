@@ -1,5 +1,7 @@
 //! Handlers, answers, faults: what a caller sees.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use agentserver::system::SystemError;

@@ -1,5 +1,7 @@
 //! The door for XML: what passes, what is mended, what is refused.
 
+#![allow(clippy::unwrap_used)]
+
 use agentserver::envelope::Envelope;
 use agentserver::payload::Canonical;
 use agentserver::xml::{Answer, Limits, Repair, XmlError, canonicalize, repair};

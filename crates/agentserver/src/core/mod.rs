@@ -2,15 +2,21 @@
 //! machine. The pump drives it: it puts in what came from outside and what
 //! handlers gave back, and carries out the [`Effect`]s that come out.
 
+mod deliver;
+mod limits;
+mod machine;
+mod message;
 mod queues;
-mod route;
+mod rights;
 mod threads;
 mod todo;
+mod watch;
 
 #[cfg(test)]
 mod properties;
 
-pub use route::{Core, CoreLimits};
+pub use limits::CoreLimits;
 pub use threads::ThreadId;
 
-pub(crate) use route::{Arrival, Effect, Fit, Form, Job, Outcome, Outgoing};
+pub(crate) use machine::Core;
+pub(crate) use message::{Arrival, Effect, Fit, Form, Job, Outcome, Outgoing};

@@ -1,8 +1,8 @@
 //! Whatever handlers give back, the pump sends nothing in another's name,
 //! reaches nobody it may not, answers in the right thread and keeps nothing.
 
-use super::route::{Core, CoreLimits, Effect, Fit, Form, Job, Outcome, Outgoing};
 use super::threads::ThreadId;
+use super::{Core, CoreLimits, Effect, Fit, Form, Job, Outcome, Outgoing};
 use crate::handler::Target;
 use crate::system::{Fault, TodoUntil};
 use crate::xml::Limits;

@@ -26,14 +26,14 @@ pub enum JsonError {
 
 impl PayloadType {
     /// The fields of a valid payload of this type.
-    pub fn to_json(&self, payload: &Canonical) -> Result<Value, JsonError> {
+    pub fn xml_to_json(&self, payload: &Canonical) -> Result<Value, JsonError> {
         let document = xml::parse_trusted(payload.xml()).map_err(|_| JsonError::Xml)?;
         let root = document.document_element().ok_or(JsonError::Xml)?;
         Ok(fields_to_json(&self.schema().fields, &document, root))
     }
 
     /// XML from the fields. It still has to pass [`PayloadType::check`].
-    pub fn from_json(&self, fields: &Value) -> Result<String, JsonError> {
+    pub fn json_to_xml(&self, fields: &Value) -> Result<String, JsonError> {
         let Schema {
             name,
             namespace,

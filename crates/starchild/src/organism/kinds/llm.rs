@@ -141,7 +141,7 @@ impl Wrap {
     fn wrap(&self, said: &str) -> Result<Vec<u8>> {
         let known = self.types.get(&self.name).ok_or("the payload is gone")?;
         let fields = serde_json::json!({ self.field.as_str(): said });
-        Ok(known.from_json(&fields)?.into_bytes())
+        Ok(known.json_to_xml(&fields)?.into_bytes())
     }
 }
 
@@ -170,7 +170,10 @@ mod tests {
             system: &'a str,
             user: &'a str,
         ) -> BoxFuture<'a, std::result::Result<String, ModelError>> {
-            self.asked.lock().unwrap().push((system.to_owned(), user.to_owned()));
+            self.asked
+                .lock()
+                .unwrap()
+                .push((system.to_owned(), user.to_owned()));
             let text = self.texts.lock().unwrap().pop_front();
             std::future::ready(text.map(str::to_owned).ok_or(ModelError::None)).boxed()
         }
@@ -198,7 +201,10 @@ models:
 ";
 
     fn start(texts: &[&'static str]) -> (Arc<Script>, Pump, Conversation) {
-        let script = Arc::new(Script { texts: Mutex::new(texts.iter().copied().collect()), ..Script::default() });
+        let script = Arc::new(Script {
+            texts: Mutex::new(texts.iter().copied().collect()),
+            ..Script::default()
+        });
         let model = script.clone();
         let file = File::parse(FILE).unwrap();
         let organism = build_with(&file, Path::new("."), |_| Ok(model)).unwrap();
@@ -208,8 +214,13 @@ models:
     }
 
     async fn ask(conversation: &mut Conversation) -> String {
-        conversation.send_xml(Some("thinker"), "<Ask><text>A poem</text></Ask>").await.unwrap();
-        let answer = tokio::time::timeout(Duration::from_secs(20), conversation.next()).await.unwrap();
+        conversation
+            .send_xml(Some("thinker"), "<Ask><text>A poem</text></Ask>")
+            .await
+            .unwrap();
+        let answer = tokio::time::timeout(Duration::from_secs(20), conversation.next())
+            .await
+            .unwrap();
         answer.unwrap().payload.xml().to_owned()
     }
 
@@ -218,18 +229,31 @@ models:
         let (script, _pump, mut conversation) = start(&["Roses & <3"]);
         // A bare `<` is taken for an element, and refused; a second try is plain.
         script.texts.lock().unwrap().push_back("Roses & violets");
-        assert_eq!(ask(&mut conversation).await, "<Told><text>Roses &amp; violets</text></Told>");
+        assert_eq!(
+            ask(&mut conversation).await,
+            "<Told><text>Roses &amp; violets</text></Told>"
+        );
     }
 
     #[tokio::test]
     async fn a_model_sees_its_prompt_its_peers_and_what_was_said() {
         let (script, _pump, mut conversation) =
             start(&["<think>hm</think><Ask><text>help</text></Ask>", "Thanks"]);
-        assert_eq!(ask(&mut conversation).await, "<Told><text>Thanks</text></Told>");
+        assert_eq!(
+            ask(&mut conversation).await,
+            "<Told><text>Thanks</text></Told>"
+        );
         let asked = script.asked.lock().unwrap();
         let (system, user) = &asked[1];
-        assert!(system.contains("You are a poet.") && system.contains("## helper\nHelps."), "{system}");
-        for heard in ["From console:\n<Ask>", "You wrote:\n<Ask>", "From helper:\n<Ask>"] {
+        assert!(
+            system.contains("You are a poet.") && system.contains("## helper\nHelps."),
+            "{system}"
+        );
+        for heard in [
+            "From console:\n<Ask>",
+            "You wrote:\n<Ask>",
+            "From helper:\n<Ask>",
+        ] {
             assert!(user.contains(heard), "{user}");
         }
     }
@@ -241,16 +265,27 @@ models:
             "<Nonsense/>",
             "Sorry",
         ]);
-        assert_eq!(ask(&mut conversation).await, "<Told><text>Sorry</text></Told>");
+        assert_eq!(
+            ask(&mut conversation).await,
+            "<Told><text>Sorry</text></Told>"
+        );
         let asked = script.asked.lock().unwrap();
-        assert!(asked[1].1.contains("From system:\n<SystemError><code>routing</code>"));
+        assert!(
+            asked[1]
+                .1
+                .contains("From system:\n<SystemError><code>routing</code>")
+        );
         assert!(asked[2].1.contains("From system:\n<huh "));
     }
 
     #[tokio::test]
     async fn a_model_that_is_not_to_be_had_is_a_failed_handler() {
         let (_script, _pump, mut conversation) = start(&[]);
-        assert!(ask(&mut conversation).await.contains("<code>handler</code>"));
+        assert!(
+            ask(&mut conversation)
+                .await
+                .contains("<code>handler</code>")
+        );
     }
 
     #[test]

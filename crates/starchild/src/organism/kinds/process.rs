@@ -131,7 +131,7 @@ impl Runner {
         }
         match self.format {
             Format::Xml => Ok(Reply::Text(output)),
-            Format::Json => self.from_json(&output),
+            Format::Json => self.messages(&output),
         }
     }
 
@@ -147,7 +147,7 @@ impl Runner {
     fn input(&self, payload: &Canonical) -> Result<Vec<u8>> {
         match (self.format, self.types.get(payload.root())) {
             (Format::Json, Some(known)) => {
-                let fields = known.to_json(payload)?;
+                let fields = known.xml_to_json(payload)?;
                 Ok(serde_json::to_vec(
                     &serde_json::json!({ payload.root(): fields }),
                 )?)
@@ -158,7 +158,7 @@ impl Runner {
 
     /// One object or an array of them: `{"Name": {fields}}`, with `"to"` beside
     /// the name for a target.
-    fn from_json(&self, output: &[u8]) -> Result<Reply> {
+    fn messages(&self, output: &[u8]) -> Result<Reply> {
         if output.trim_ascii().is_empty() {
             return Ok(Reply::from(()));
         }
@@ -180,7 +180,7 @@ impl Runner {
                 .types
                 .get(&name)
                 .ok_or_else(|| format!("the payload {name:?} does not exist"))?;
-            let payload = known.from_json(&fields)?;
+            let payload = known.json_to_xml(&fields)?;
             match to {
                 None | Some(Value::Null) => text.push_str(&payload),
                 Some(Value::String(to)) => text.push_str(&addressed(&to, &payload)),
