@@ -196,7 +196,7 @@ fn each_repair_is_made_and_recorded() {
         ("<a>x</a", "<a>x</a>", vec![Repair::Unclosed("a".into())]),
         (
             "```\n<a>x\n```",
-            "<a>x\n</a>",
+            "<a>x</a>",
             vec![Repair::CodeFence, Repair::Unclosed("a".into())],
         ),
     ];

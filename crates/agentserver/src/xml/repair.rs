@@ -244,9 +244,10 @@ impl<'a> Repairer<'a> {
     }
 
     fn close_at_end(&mut self) -> Result<(), XmlError> {
-        let kept = self.out.trim_end();
-        if let Some(before) = kept.strip_suffix(FENCE) {
-            self.out.truncate(before.len());
+        // Nobody meant the line's end, or the fence, to be part of the text.
+        self.out.truncate(self.out.trim_end().len());
+        if let Some(before) = self.out.strip_suffix(FENCE) {
+            self.out.truncate(before.trim_end().len());
             self.note(Repair::CodeFence);
         }
         while let Some(open) = self.open.pop() {

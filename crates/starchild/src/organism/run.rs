@@ -4,7 +4,7 @@
 use super::config::load;
 use super::{FileArgument, RunArguments, trace};
 use agentserver::{Conversation, Delivered, Pump, SendError};
-use std::io::{BufRead, Read};
+use std::io::{BufRead, IsTerminal, Read};
 use std::path::Path;
 use tokio::io::{AsyncWriteExt, stdout};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -95,6 +95,7 @@ fn log_to_stderr() {
     // Another part of the program may have set it up.
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
         .try_init();
 }
@@ -238,9 +239,10 @@ fn lines() -> mpsc::Receiver<std::io::Result<String>> {
     receiver
 }
 
+/// A message is one line: line breaks in its text are written as references.
 async fn print_line(text: &str) -> Result<(), String> {
     let mut out = stdout();
-    let line = format!("{text}\n");
+    let line = format!("{}\n", text.replace('\n', "&#10;"));
     out.write_all(line.as_bytes())
         .await
         .map_err(|error| error.to_string())?;
