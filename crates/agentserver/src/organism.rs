@@ -2,9 +2,8 @@
 
 use crate::core::Fit;
 use crate::listener::{Listener, key};
-use crate::payload::{Canonical, PayloadType, Schema, SchemaError};
-use crate::system::{self, TodoComplete, TodoUntil};
-use crate::{payload::Payload, usage};
+use crate::payload::{Canonical, FieldModel, PayloadType, Schema, SchemaError, Shape};
+use crate::{system, usage};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -113,8 +112,9 @@ impl Organism {
             types: HashMap::new(),
             sent: RwLock::default(),
         };
-        organism.add_type("system", &TodoUntil::schema())?;
-        organism.add_type("system", &TodoComplete::schema())?;
+        for schema in system::schemas() {
+            organism.add_type(system::NAME, &schema)?;
+        }
 
         let mut listeners: Vec<Listener> = listeners.into_iter().collect();
         listeners.sort_by_key(Listener::key);
@@ -173,7 +173,7 @@ impl Organism {
     fn add_type(&mut self, name: &str, schema: &Schema) -> Result<(), OrganismError> {
         let key = (Arc::from(&*schema.namespace), Arc::from(&*schema.name));
         if let Some(known) = self.types.get(&key) {
-            return match known.schema().fields == schema.fields {
+            return match same_shape(&known.schema().fields, &schema.fields) {
                 true => Ok(()),
                 false => Err(OrganismError::Type {
                     name: name.to_owned(),
@@ -240,6 +240,18 @@ impl Organism {
         });
         fit(own.as_ref(), payload)
     }
+}
+
+/// Whether two lists of fields accept the same documents.
+fn same_shape(one: &[FieldModel], other: &[FieldModel]) -> bool {
+    one.len() == other.len()
+        && one.iter().zip(other).all(|(a, b)| {
+            let same_content = match (&a.shape, &b.shape) {
+                (Shape::Record(one), Shape::Record(other)) => same_shape(one, other),
+                (one, other) => one == other,
+            };
+            a.name == b.name && a.occurs == b.occurs && same_content
+        })
 }
 
 fn type_key(payload: &Canonical) -> TypeKey {

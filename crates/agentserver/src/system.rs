@@ -91,6 +91,20 @@ pub struct TodoNudge {
     pub is_raised: bool,
 }
 
+/// All of the above.
+pub(crate) fn schemas() -> [crate::payload::Schema; 8] {
+    [
+        SystemError::schema(),
+        Huh::schema(),
+        Boot::schema(),
+        TodoUntil::schema(),
+        TodoRegistered::schema(),
+        TodoComplete::schema(),
+        TodoClosed::schema(),
+        TodoNudge::schema(),
+    ]
+}
+
 /// Why a message was not delivered, or a handler gave no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Fault {

@@ -607,6 +607,44 @@ async fn every_hop_and_every_repair_is_in_the_trace() {
     }
 }
 
+#[test]
+fn a_type_has_one_meaning_and_the_systems_types_have_theirs() {
+    use agentserver::payload::{FieldModel, Schema};
+    let with = |name: &str, field: FieldModel| {
+        let schema = Schema {
+            name: name.into(),
+            namespace: String::new(),
+            description: String::new(),
+            fields: vec![field],
+        };
+        let other = Listener::named("other").on_schema(schema, |_, _| async { Ok(()) });
+        Organism::new("test", [other, helper()], []).map(drop)
+    };
+    let text = |name: &str, about: &str| FieldModel::of::<String>(name, about, None);
+    assert!(with("Ask", text("text", "told otherwise")).is_ok());
+    assert!(matches!(
+        with("Ask", text("words", "")),
+        Err(OrganismError::Type { .. })
+    ));
+    assert!(matches!(
+        with("SystemError", text("text", "")),
+        Err(OrganismError::Type { .. })
+    ));
+    assert!(with("Boot", text("organism", "")).is_ok());
+}
+
+#[tokio::test]
+async fn a_hook_that_panics_at_a_threads_end_harms_nobody() {
+    let tool = Listener::named("tool")
+        .on(|_: Ask, _| async { Ok(HandlerResponse::respond(told("x"))) })
+        .on_thread_end(|_| panic!("at the end"));
+    let pump = pump([tool]);
+    for _ in 0..3 {
+        assert_eq!(told_by(&pump, "tool").await, "x");
+    }
+    at_rest(&pump).await;
+}
+
 #[tokio::test]
 async fn a_payload_over_a_listeners_own_limit_is_refused() {
     let (listener, heard) = witness("small");

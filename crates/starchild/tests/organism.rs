@@ -295,6 +295,34 @@ fn a_command_that_writes_without_end_is_cut_off() {
 }
 
 #[test]
+fn a_command_sees_who_it_is_called_by_and_no_keys() {
+    let folder = folder();
+    let models =
+        "models:\n  backends: [{base_url: 'http://127.0.0.1:9', model: m, key_env: SECRET_KEY}]\n";
+    write(folder.path(), "organism.yaml", &(SUMS.to_owned() + models));
+    let script_text =
+        "#!/bin/sh\necho \"<Note><text>$ORGANISM_FROM/$SECRET_KEY/$OTHER</text></Note>\"\n";
+    script(folder.path(), "shout.sh", script_text);
+    let mut command = starchild(folder.path(), &["run"]);
+    let mut child = command
+        .env("SECRET_KEY", "secret")
+        .env("OTHER", "open")
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(b"<Note><text>x</text></Note>\n")
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(
+        lines(&output.stdout),
+        ["<Note><text>console//open</text></Note>"]
+    );
+}
+
+#[test]
 fn graph_draws_everyone() {
     let folder = folder();
     let output = with_input(folder.path(), &["graph", "-o", "organism.svg"], "");

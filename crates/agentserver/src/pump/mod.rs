@@ -245,7 +245,7 @@ impl Shared {
             Effect::Run(job) => {
                 tokio::spawn(run::run(self.clone(), job));
             }
-            Effect::Ended { entry, thread } => entry.listener.thread_ended(thread),
+            Effect::Ended { entry, thread } => run::thread_ended(&entry, thread),
             Effect::Rest { permits, .. } => {
                 self.admission.add_permits(permits);
                 self.rest.notify_waiters();

@@ -1,10 +1,10 @@
 //! One run of one handler: the envelope in, the handler, the reply out.
 
 use super::{Shared, now};
-use crate::core::{Fit, Form, Job, Outcome, Outgoing};
+use crate::core::{Fit, Form, Job, Outcome, Outgoing, ThreadId};
 use crate::envelope::Envelope;
 use crate::handler::{HandlerMetadata, HandlerResponse, Reply, Target};
-use crate::organism::Organism;
+use crate::organism::{Entry, Organism};
 use crate::payload::Canonical;
 use crate::system::Fault;
 use crate::trace::{Hop, HopKind};
@@ -104,6 +104,16 @@ async fn handle(shared: &Shared, job: &Job) -> Outcome {
             Fault::Timeout,
             format!("took longer than {:?}", listener.timeout),
         ),
+    }
+}
+
+/// Tells a listener that its thread ended. The effects that follow are carried
+/// out even if it panics.
+pub(super) fn thread_ended(entry: &Entry, thread: ThreadId) {
+    let told = std::panic::catch_unwind(AssertUnwindSafe(|| entry.listener.thread_ended(thread)));
+    if let Err(panic) = told {
+        let reason = panic_message(&*panic);
+        tracing::warn!(listener = %entry.listener.name, %thread, reason, "panicked at a thread's end");
     }
 }
 

@@ -5,7 +5,7 @@ mod llm;
 mod process;
 
 use super::config::File;
-use super::model::{Model, Pool};
+use super::model::{Model, ModelsFile, Pool};
 use agentserver::config::ConfigError;
 use agentserver::payload::{PayloadType, Schema};
 use agentserver::{Listener, Organism};
@@ -44,9 +44,14 @@ pub fn build(file: &File, folder: &Path) -> Result<Organism, ConfigError> {
 pub fn build_with(
     file: &File,
     folder: &Path,
-    connect: impl FnOnce(&super::model::ModelsFile) -> Result<Arc<dyn Model>, String>,
+    connect: impl FnOnce(&ModelsFile) -> Result<Arc<dyn Model>, String>,
 ) -> Result<Organism, ConfigError> {
     let types: Types = Arc::new(file.payload_types());
+    let secrets = file
+        .models
+        .as_ref()
+        .map(ModelsFile::key_variables)
+        .unwrap_or_default();
     let model = file.models.as_ref().map(connect);
     file.build(|listener_file, accepts, listener| {
         if accepts.is_empty() {
@@ -54,7 +59,7 @@ pub fn build_with(
         }
         match &listener_file.kind {
             Kind::Rust(name) => Ok(name.attach(accepts, listener)),
-            Kind::Process(process) => process.attach(accepts, listener, &types, folder),
+            Kind::Process(process) => process.attach(accepts, listener, &types, folder, &secrets),
             Kind::Llm(llm) => match &model {
                 Some(Ok(model)) => {
                     llm.attach(&listener_file.prompt, accepts, listener, &types, model)

@@ -41,12 +41,17 @@ const OUTPUT: u64 = 1 << 20;
 /// What is kept of its complaints.
 const COMPLAINTS: u64 = 4096;
 
+/// The system starts no command with a variable much larger than this.
+const USAGE: usize = 64 << 10;
+
 struct Runner {
     program: String,
     arguments: Vec<String>,
     format: Format,
     folder: PathBuf,
     types: Types,
+    /// Variables that are no business of the command's.
+    secrets: Vec<String>,
 }
 
 impl ProcessFile {
@@ -56,6 +61,7 @@ impl ProcessFile {
         listener: Listener,
         types: &Types,
         folder: &Path,
+        secrets: &[String],
     ) -> std::result::Result<Listener, String> {
         let Some((program, arguments)) = self.command.split_first() else {
             return Err("its command is empty".to_owned());
@@ -66,6 +72,7 @@ impl ProcessFile {
             format: self.format,
             folder: folder.to_owned(),
             types: types.clone(),
+            secrets: secrets.to_vec(),
         });
         let handler = move |payload, metadata| {
             let runner = runner.clone();
@@ -89,12 +96,17 @@ impl Runner {
             .env("ORGANISM_THREAD", metadata.thread_id.to_string())
             .env("ORGANISM_FROM", &metadata.from_id)
             .env("ORGANISM_SELF_CALL", metadata.is_self_call.to_string())
-            .env("ORGANISM_USAGE", &*metadata.usage_instructions)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0)
             .kill_on_drop(true);
+        for variable in &self.secrets {
+            command.env_remove(variable);
+        }
+        if metadata.usage_instructions.len() <= USAGE {
+            command.env("ORGANISM_USAGE", &*metadata.usage_instructions);
+        }
         if let Some(own_name) = &metadata.own_name {
             command.env("ORGANISM_NAME", own_name);
         }

@@ -21,6 +21,16 @@ pub struct ModelsFile {
     backends: Vec<BackendFile>,
 }
 
+impl ModelsFile {
+    /// The environment variables that hold keys.
+    pub fn key_variables(&self) -> Vec<String> {
+        self.backends
+            .iter()
+            .filter_map(|file| file.key_env.clone())
+            .collect()
+    }
+}
+
 /// Which backend is asked first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
