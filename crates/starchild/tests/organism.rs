@@ -21,14 +21,14 @@ listeners:
   - name: adder
     description: Adds two numbers.
     accepts: [Add]
-    kind: {process: {command: [./add.sh], format: json}}
+    kind: {process: {command: [sh, add.sh], format: json}}
   - name: shouter
     accepts: [Note]
     timeout_seconds: 20
-    kind: {process: {command: [./shout.sh]}}
+    kind: {process: {command: [sh, shout.sh]}}
   - name: failing
     accepts: [Sum]
-    kind: {process: {command: [sh, -c, 'echo no >&2; exit 3']}}
+    kind: {process: {command: [./shell, -c, 'echo no >&2; exit 3']}}
 gateways:
   - name: console
     peers: [adder, shouter, failing]
@@ -50,19 +50,14 @@ tr a-z A-Z | sed 's/NOTE/Note/g; s/TEXT/text/g'
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "organism.yaml", SUMS);
-    script(folder.path(), "add.sh", ADD);
-    script(folder.path(), "shout.sh", SHOUT);
+    write(folder.path(), "add.sh", ADD);
+    write(folder.path(), "shout.sh", SHOUT);
+    std::os::unix::fs::symlink("/bin/sh", folder.path().join("shell")).unwrap();
     folder
 }
 
 fn write(folder: &Path, name: &str, text: &str) {
     std::fs::write(folder.join(name), text).unwrap();
-}
-
-fn script(folder: &Path, name: &str, text: &str) {
-    use std::os::unix::fs::PermissionsExt;
-    write(folder, name, text);
-    std::fs::set_permissions(folder.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 fn starchild(folder: &Path, arguments: &[&str]) -> Command {
@@ -253,17 +248,28 @@ fn a_hang_up_reads_the_file_again_and_loses_nothing() {
 #[test]
 fn a_signal_ends_it_well_while_input_is_open() {
     let folder = folder();
-    let mut child = start(folder.path(), &["run", "--stay"]);
+    let mut child = start(folder.path(), &["run", "--stay", "--trace", "trace.txt"]);
     let mut input = child.stdin.take().unwrap();
-    writeln!(input, "<Add><a>1</a><b>2</b></Add>").unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
+    writeln!(input, "<Add><a>1</a><b>2</b></Add>").unwrap();
     assert_eq!(
         output.next().unwrap().unwrap(),
         "<Sum><value>3</value></Sum>"
     );
+
+    // What is under way when the signal comes is still answered.
+    writeln!(input, "<Note><text>late</text></Note>").unwrap();
+    wait_for("the shouter", || folder.path().join("started").exists());
     signal(&child, rustix::process::Signal::TERM);
+    write(folder.path(), "go", "");
+    assert_eq!(
+        output.next().unwrap().unwrap(),
+        "<Note><text>LATE</text></Note>"
+    );
     assert!(child.wait().unwrap().success());
     drop(input);
+    let trace = std::fs::read_to_string(folder.path().join("trace.txt")).unwrap();
+    assert_eq!(trace.lines().count(), 4, "{trace}");
 }
 
 #[test]
@@ -289,7 +295,7 @@ fn a_command_that_takes_too_long_is_ended_with_all_it_started() {
 #[test]
 fn a_command_that_writes_without_end_is_cut_off() {
     let folder = folder();
-    script(folder.path(), "shout.sh", "#!/bin/sh\nyes '<Note>'\n");
+    write(folder.path(), "shout.sh", "#!/bin/sh\nyes '<Note>'\n");
     let output = with_input(folder.path(), &["run"], "<Note><text>x</text></Note>\n");
     assert!(lines(&output.stdout)[0].contains("<code>handler</code>"));
 }
@@ -302,7 +308,7 @@ fn a_command_sees_who_it_is_called_by_and_no_keys() {
     write(folder.path(), "organism.yaml", &(SUMS.to_owned() + models));
     let script_text =
         "#!/bin/sh\necho \"<Note><text>$ORGANISM_FROM/$SECRET_KEY/$OTHER</text></Note>\"\n";
-    script(folder.path(), "shout.sh", script_text);
+    write(folder.path(), "shout.sh", script_text);
     let mut command = starchild(folder.path(), &["run"]);
     let mut child = command
         .env("SECRET_KEY", "secret")

@@ -35,7 +35,11 @@ impl Core {
         Self {
             organism,
             retired: HashMap::new(),
-            limits,
+            // A chain of no listener would swallow what comes from outside.
+            limits: CoreLimits {
+                depth: limits.depth.max(1),
+                ..limits
+            },
             threads: Threads::default(),
             queues: Queues::default(),
             todos: Todos::default(),

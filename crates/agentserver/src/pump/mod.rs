@@ -36,8 +36,8 @@ pub struct Settings {
     /// Messages that wait for whoever began a conversation; one that does not
     /// read is cut off.
     pub mailbox: usize,
-    /// Where to send a record of every hop; records are left out, and counted,
-    /// when it is full.
+    /// Where to send a record of every hop; when it is full, records are left
+    /// out and the log says so.
     pub trace: Option<mpsc::Sender<Hop>>,
 }
 

@@ -6,9 +6,10 @@ use super::{FileArgument, RunArguments, trace};
 use agentserver::{Conversation, Delivered, Pump, SendError};
 use std::io::{BufRead, IsTerminal, Read};
 use std::path::Path;
+use std::sync::Arc;
 use tokio::io::{AsyncWriteExt, stdout};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 /// One line of input.
 const LINE: u64 = 1 << 20;
@@ -40,53 +41,70 @@ pub async fn run(arguments: RunArguments) -> Result<(), String> {
     });
     let mut signals = Signals::new().map_err(|error| text(&error))?;
     let pump = Pump::start(organism, settings);
-    let session = match gateway {
+    let stop = Arc::new(Notify::new());
+    let mut talk = match gateway {
         None => None,
         Some(name) => {
             let conversation = pump
                 .open(&name)
                 .ok_or_else(|| format!("there is no gateway {name:?}"))?;
-            Some(Session {
+            let session = Session {
                 conversation,
                 gateway: name,
                 envelopes,
                 lines: lines(),
-            })
+                stop: stop.clone(),
+            };
+            Some(Box::pin(session.talk()))
         }
     };
-    let mut is_talking = session.is_some();
-    let talk = async {
-        match session {
-            Some(session) => session.talk().await,
-            None => Ok(()),
-        }
-    };
-    tokio::pin!(talk);
+    let mut is_stopping = false;
     let result = loop {
         tokio::select! {
-            ended = &mut talk, if is_talking => {
-                is_talking = false;
-                if ended.is_err() || !stay {
+            Some(ended) = next_end(&mut talk) => {
+                talk = None;
+                if ended.is_err() || is_stopping || !stay {
                     break ended;
                 }
             }
             signal = signals.next() => match signal {
                 Caught::Hangup => reload(&pump, &path),
+                // The talk ends when what is under way has been answered.
+                Caught::Stop if talk.is_some() && !is_stopping => {
+                    is_stopping = true;
+                    stop.notify_one();
+                }
                 Caught::Stop => break Ok(()),
             },
         }
     };
-    // What runs is finished, a second signal notwithstanding the wait.
+    // The trace ends when the last part of the pump is dropped.
+    drop(talk);
+    let finish = async {
+        pump.drain().await;
+        drop(pump);
+        match writer {
+            None => Ok(()),
+            Some(writer) => match writer.await {
+                Ok(Ok(())) => Ok(()),
+                Ok(Err(error)) => Err(format!("the trace: {error}")),
+                Err(error) => Err(format!("the trace: {error}")),
+            },
+        }
+    };
     tokio::select! {
-        () = pump.drain() => {}
-        Caught::Stop = signals.next() => {}
+        finished = finish => result.and(finished),
+        // Whoever asks twice does not want to wait.
+        Caught::Stop = signals.next() => result,
     }
-    drop(pump);
-    if let Some(writer) = writer {
-        let written = writer.await.map_err(|error| text(&error))?;
-        written.map_err(|error| format!("the trace: {error}"))?;
+}
+
+/// How the talk ended; nothing while there is none.
+async fn next_end<F: Future + Unpin>(talk: &mut Option<F>) -> Option<F::Output> {
+    match talk {
+        Some(talk) => Some(talk.await),
+        None => None,
     }
-    result
 }
 
 fn log_to_stderr() {
@@ -149,6 +167,8 @@ struct Session {
     gateway: String,
     envelopes: bool,
     lines: mpsc::Receiver<std::io::Result<String>>,
+    /// No more input is wanted.
+    stop: Arc<Notify>,
 }
 
 impl Session {
@@ -162,6 +182,7 @@ impl Session {
                     Some(line) => self.send(line.map_err(|error| error.to_string())?.trim()).await?,
                     None => has_ended = true,
                 },
+                () = self.stop.notified(), if !has_ended => has_ended = true,
                 delivered = self.conversation.next() => {
                     if let Some(delivered) = delivered {
                         self.print(&delivered).await?;

@@ -8,6 +8,7 @@ use agentserver::{HandlerMetadata, Listener, Reply, Result, ThreadId};
 use serde::Deserialize;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// The file's words for it.
 #[derive(Debug, Clone, Deserialize)]
@@ -21,6 +22,10 @@ pub struct LlmFile {
     #[serde(default = "remembered")]
     remember: usize,
 }
+
+/// How long a model may take unless the file says: time for a backend's own
+/// time-out and another try.
+pub const TIMEOUT: Duration = Duration::from_secs(300);
 
 fn remembered() -> usize {
     20
@@ -155,7 +160,6 @@ mod tests {
     use futures_util::FutureExt;
     use futures_util::future::BoxFuture;
     use std::path::Path;
-    use std::time::Duration;
 
     /// Says each text in turn, and keeps what it was asked.
     #[derive(Default)]

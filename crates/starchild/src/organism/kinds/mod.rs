@@ -60,13 +60,19 @@ pub fn build_with(
         match &listener_file.kind {
             Kind::Rust(name) => Ok(name.attach(accepts, listener)),
             Kind::Process(process) => process.attach(accepts, listener, &types, folder, &secrets),
-            Kind::Llm(llm) => match &model {
-                Some(Ok(model)) => {
-                    llm.attach(&listener_file.prompt, accepts, listener, &types, model)
+            Kind::Llm(llm) => {
+                let listener = match listener_file.timeout_seconds {
+                    Some(_) => listener,
+                    None => listener.timeout(llm::TIMEOUT),
+                };
+                match &model {
+                    Some(Ok(model)) => {
+                        llm.attach(&listener_file.prompt, accepts, listener, &types, model)
+                    }
+                    Some(Err(message)) => Err(message.clone()),
+                    None => Err("is a model, and the file has no `models`".to_owned()),
                 }
-                Some(Err(message)) => Err(message.clone()),
-                None => Err("is a model, and the file has no `models`".to_owned()),
-            },
+            }
         }
     })
 }
