@@ -277,7 +277,7 @@ fn a_command_that_takes_too_long_is_ended_with_all_it_started() {
     let folder = folder();
     let slow = SUMS.replace("timeout_seconds: 20", "timeout_seconds: 0.3");
     write(folder.path(), "organism.yaml", &slow);
-    script(
+    write(
         folder.path(),
         "shout.sh",
         "#!/bin/sh\nsleep 1000 & echo $! > pid\nwait\n",
