@@ -12,7 +12,8 @@ use proc_macro::TokenStream;
 /// On the struct: `#[payload(name = "element", namespace = "urn:…")]`; without
 /// them the element has the struct's name and no namespace. On a field:
 /// `#[payload(name = "element", example = "text")]`. Doc comments become the
-/// descriptions that agents read.
+/// descriptions that agents read. A payload cannot hold itself, be it through
+/// another one.
 #[proc_macro_derive(Payload, attributes(payload))]
 pub fn derive_payload(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);

@@ -102,6 +102,7 @@ fn what_cannot_work_is_told_with_its_line() {
         ),
         (4, "listeners: []\npayloads:\n  - name: P\n  - name: P\n"),
         (3, "listeners:\n  - name: a\n    agent: perhaps\n"),
+        (3, "listeners: []\nlimits:\n  nudge_seconds: -3\n"),
         (1, "listeners: nothing\n"),
         (2, "listeners: []\nlisteners: []\n"),
     ] {

@@ -394,3 +394,42 @@ async fn draining_finishes_what_is_under_way_and_takes_nothing_more() {
         Err(agentserver::SendError::Closed)
     ));
 }
+
+#[tokio::test]
+async fn a_busy_sender_does_not_keep_the_others_waiting() {
+    let gate = Arc::new(Semaphore::new(0));
+    let opened = gate.clone();
+    let order = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = order.clone();
+    let tool =
+        Listener::named("tool")
+            .concurrency(1)
+            .on(move |_: Ask, metadata: HandlerMetadata| {
+                seen.lock().unwrap().push(metadata.from_id);
+                let gate = opened.clone();
+                async move {
+                    gate.acquire().await?.forget();
+                    Result::Ok(None)
+                }
+            });
+    let gateways = ["busy", "quiet"].map(|name| agentserver::Gateway::named(name, ["tool"]));
+    let pump = Pump::start(
+        agentserver::Organism::new("test", [tool], gateways).unwrap(),
+        Settings::default(),
+    );
+    let busy = pump.open("busy").unwrap();
+    for _ in 0..50 {
+        busy.send("tool", ask("x")).await.unwrap();
+    }
+    let quiet = pump.open("quiet").unwrap();
+    quiet.send("tool", ask("x")).await.unwrap();
+    gate.add_permits(51);
+    soon(pump.drain()).await;
+    let place = order
+        .lock()
+        .unwrap()
+        .iter()
+        .position(|from| from == "quiet")
+        .unwrap();
+    assert!(place <= 2, "was handled as number {place}");
+}

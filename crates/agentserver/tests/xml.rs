@@ -250,3 +250,22 @@ fn a_text_cannot_hold_documents_without_end() {
     assert!(repair(&"<a/>".repeat(65), &Limits::default()).is_err());
     assert!(repair(&"<a/>".repeat(64), &Limits::default()).is_ok());
 }
+
+#[test]
+fn a_document_as_deep_as_the_limit_survives_the_envelope_and_one_deeper_is_refused() {
+    let limits = Limits {
+        depth: u32::MAX,
+        ..Limits::default()
+    };
+    let nested = |levels: usize| "<a>".repeat(levels) + &"</a>".repeat(levels);
+    let payload = Canonical::parse(&nested(100), &limits).unwrap();
+    let envelope = Envelope {
+        from: "a".into(),
+        to: None,
+        thread: "t".into(),
+        payload,
+    };
+    assert!(envelope.write().is_ok());
+    assert!(Canonical::parse(&nested(101), &limits).is_err());
+    assert!(Canonical::parse(&nested(1 << 16), &limits).is_err());
+}

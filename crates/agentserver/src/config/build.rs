@@ -23,6 +23,11 @@ impl<K, M> OrganismFile<K, M> {
         let schemas = self.schemas(&mut problems);
         self.check_names(&mut problems);
         self.check_peers(&mut problems);
+        if let Some(given) = &self.limits.nudge_seconds
+            && seconds(given.value).is_none()
+        {
+            problems.push(at(given, "nudge_seconds is not a time".to_owned()));
+        }
         let mut listeners = Vec::new();
         for file in &self.listeners {
             let known = problems.len();
@@ -86,19 +91,24 @@ impl<K, M> OrganismFile<K, M> {
             nudges,
             admission,
             mailbox,
-        } = self.limits;
+        } = &self.limits;
         let mut settings = Settings::default();
-        set(&mut settings.xml.bytes, bytes);
-        set(&mut settings.xml.depth, levels);
-        set(&mut settings.xml.nodes, nodes);
-        set(&mut settings.core.depth, chain);
-        set(&mut settings.core.in_flight, in_flight);
-        set(&mut settings.core.hops, hops);
-        set(&mut settings.core.refusals, refusals);
-        set(&mut settings.core.nudge, nudge_seconds.and_then(seconds));
-        set(&mut settings.core.nudges, nudges);
+        set(&mut settings.xml.bytes, *bytes);
+        set(&mut settings.xml.depth, *levels);
+        set(&mut settings.xml.nodes, *nodes);
+        set(&mut settings.core.depth, *chain);
+        set(&mut settings.core.in_flight, *in_flight);
+        set(&mut settings.core.hops, *hops);
+        set(&mut settings.core.refusals, *refusals);
+        set(
+            &mut settings.core.nudge,
+            nudge_seconds
+                .as_ref()
+                .and_then(|given| seconds(given.value)),
+        );
+        set(&mut settings.core.nudges, *nudges);
         set(&mut settings.admission, admission.map(|count| count.max(1)));
-        set(&mut settings.mailbox, mailbox);
+        set(&mut settings.mailbox, *mailbox);
         settings
     }
 

@@ -165,12 +165,12 @@ pub struct GatewayFile {
 }
 
 /// Bounds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitsFile {
     /// Bytes of one document.
     pub bytes: Option<usize>,
-    /// Elements within elements.
+    /// Elements within elements; 100 at most.
     pub levels: Option<u32>,
     /// Elements, texts and comments of one document.
     pub nodes: Option<usize>,
@@ -183,7 +183,7 @@ pub struct LimitsFile {
     /// Refusals in a row before a listener is given up.
     pub refusals: Option<u32>,
     /// Seconds between two nudges of a watcher.
-    pub nudge_seconds: Option<f64>,
+    pub nudge_seconds: Option<Spanned<f64>>,
     /// Nudges before a watcher is given up.
     pub nudges: Option<u32>,
     /// Messages from outside whose work is not done.

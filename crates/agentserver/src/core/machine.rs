@@ -14,7 +14,7 @@ use crate::system::{self, Fault};
 use crate::trace::{Hop, HopKind};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The state machine.
 pub struct Core {
@@ -38,6 +38,8 @@ impl Core {
             // A chain of no listener would swallow what comes from outside.
             limits: CoreLimits {
                 depth: limits.depth.max(1),
+                // Far enough off, and still a time that can be added to now.
+                nudge: limits.nudge.min(Duration::from_secs(366 * 24 * 3600)),
                 ..limits
             },
             threads: Threads::default(),

@@ -21,7 +21,7 @@ use uppsala::{Document, NodeId, Parser, XsdValidator};
 pub struct Limits {
     /// Bytes of text.
     pub bytes: usize,
-    /// Elements within elements.
+    /// Elements within elements; 100 at most, whatever is said here.
     pub depth: u32,
     /// Elements, texts and comments together.
     pub nodes: usize,
@@ -36,6 +36,9 @@ impl Default for Limits {
         }
     }
 }
+
+/// Parser and C14N go down with the document, on the stack.
+const DEPTH: u32 = 100;
 
 /// On one element. A parser's check for duplicates is quadratic.
 const ATTRIBUTES: usize = 16;
@@ -84,10 +87,7 @@ pub fn text(bytes: &[u8]) -> Result<&str, XmlError> {
 /// Parses a document from outside.
 pub(crate) fn parse<'a>(text: &'a str, limits: &Limits) -> Result<Document<'a>, XmlError> {
     scan(text, limits)?;
-    parser()
-        .with_max_depth(limits.depth)
-        .parse(text)
-        .map_err(malformed)
+    parser().parse(text).map_err(malformed)
 }
 
 /// Parses a document that the pump wrote.
@@ -114,6 +114,7 @@ fn scan(text: &str, limits: &Limits) -> Result<(), XmlError> {
     let config = reader.config_mut();
     config.check_end_names = false;
     config.allow_unmatched_ends = true;
+    let most = limits.depth.min(DEPTH);
     let (mut depth, mut nodes) = (0u32, 0usize);
     loop {
         match reader.read_event().map_err(malformed)? {
@@ -124,8 +125,8 @@ fn scan(text: &str, limits: &Limits) -> Result<(), XmlError> {
             Event::End(_) => depth = depth.saturating_sub(1),
             Event::Start(tag) => {
                 depth += 1;
-                if depth > limits.depth {
-                    return Err(over("levels", limits.depth as usize));
+                if depth > most {
+                    return Err(over("levels", most as usize));
                 }
                 check_attributes(&tag)?;
                 nodes += 1;
