@@ -75,26 +75,20 @@ impl Core {
         );
         match self.threads.refuse(job.thread, self.limits.refusals) {
             true => self.fail(job.thread, Fault::Handler),
-            false => self.tell(job.thread, system::NAME.into(), answer, refusal.fault),
+            false => self.tell(job.thread, answer, refusal.fault),
         }
     }
 
     /// The thread gives no answer: its caller gets a [`Fault`] in its place.
     pub(super) fn fail(&mut self, thread: ThreadId, fault: Fault) {
         if let Some(parent) = self.threads.answer(thread, &mut self.ended) {
-            self.tell(parent, system::NAME.into(), fault.payload(), fault);
+            self.tell(parent, fault.payload(), fault);
         }
     }
 
     /// Tells a thread of a fault. A listener that has no ear for it fails by
     /// it, so that the fault climbs until someone hears.
-    pub(super) fn tell(
-        &mut self,
-        mut thread: ThreadId,
-        from: Arc<str>,
-        mut payload: Canonical,
-        fault: Fault,
-    ) {
+    pub(super) fn tell(&mut self, mut thread: ThreadId, mut payload: Canonical, fault: Fault) {
         while let Some(parent) = self.threads.parent(thread) {
             let hears = self
                 .owner(thread)
@@ -106,7 +100,7 @@ impl Core {
             payload = fault.payload();
             thread = parent;
         }
-        self.arrive(thread, from, payload, HopKind::System);
+        self.arrive(thread, system::NAME.into(), payload, HopKind::System);
     }
 
     /// Tells a thread something that it may ignore.

@@ -248,11 +248,16 @@ impl Threads {
         self.threads.get(&thread).map(|t| t.root)
     }
 
-    /// Counts a refusal, and says whether the thread has had too many in a row.
+    /// Counts a refusal, and says whether the thread has had too many in a row;
+    /// the next call of it begins anew.
     pub fn refuse(&mut self, thread: ThreadId, limit: u32) -> bool {
         self.threads.get_mut(&thread).is_none_or(|thread| {
             thread.refusals += 1;
-            thread.refusals > limit
+            let is_too_many = thread.refusals > limit;
+            if is_too_many {
+                thread.refusals = 0;
+            }
+            is_too_many
         })
     }
 

@@ -26,12 +26,7 @@ impl Core {
             todo.nudges += 1;
             if todo.nudges > self.limits.nudges {
                 self.close_todo(id, thread);
-                self.tell(
-                    thread,
-                    system::NAME.into(),
-                    Fault::Timeout.payload(),
-                    Fault::Timeout,
-                );
+                self.tell(thread, Fault::Timeout.payload(), Fault::Timeout);
                 continue;
             }
             let nudge = TodoNudge {
