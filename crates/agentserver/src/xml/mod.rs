@@ -1,4 +1,4 @@
-//! The door for XML: every document passes [`parse`] before anything else
+//! The door for XML: every document passes `parse` before anything else
 //! looks at it. No DOCTYPE, no processing instruction, and bounds on size,
 //! depth, count and attributes, all checked in one pass over the bytes before
 //! a tree is built.
