@@ -1,13 +1,76 @@
-//! `starchild organism`.
+//! `starchild organism`: many listeners around one pump, from a file.
 
-use clap::Subcommand;
+mod config;
+mod graph;
+mod kinds;
+mod model;
+mod run;
+mod trace;
+
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// What can be done.
 #[derive(Subcommand)]
-pub enum Command {}
+pub enum Command {
+    /// Say what is wrong in an organism's file, and on which line.
+    Check(FileArgument),
+    /// Run an organism; talk to it on standard input and output.
+    Run(RunArguments),
+    /// Draw the listeners and whom they may send to, as SVG.
+    Graph(GraphArguments),
+}
 
-/// Runs one command.
+/// The file that describes the organism.
+#[derive(Args)]
+pub struct FileArgument {
+    /// The organism's file.
+    #[arg(default_value = "organism.yaml")]
+    file: PathBuf,
+}
+
+/// How to run.
+#[derive(Args)]
+pub struct RunArguments {
+    #[command(flatten)]
+    file: FileArgument,
+    /// Write every hop to this file, a line each.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// The gateway that standard input speaks as; the first one unless said.
+    #[arg(long, value_name = "NAME")]
+    gateway: Option<String>,
+    /// Stay after standard input has ended, until a signal.
+    #[arg(long)]
+    stay: bool,
+    /// Print answers as whole envelopes, not as payloads.
+    #[arg(long)]
+    envelopes: bool,
+}
+
+/// How to draw.
+#[derive(Args)]
+pub struct GraphArguments {
+    #[command(flatten)]
+    file: FileArgument,
+    /// Where to write the picture; standard output unless said.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Runs one command. What went wrong is on standard error.
 pub async fn run(command: Command) -> ExitCode {
-    match command {}
+    let result = match command {
+        Command::Check(FileArgument { file }) => config::check(&file),
+        Command::Run(arguments) => run::run(arguments).await,
+        Command::Graph(arguments) => graph::run(&arguments),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
 }

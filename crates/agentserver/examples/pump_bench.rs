@@ -1,0 +1,174 @@
+//! Measures the pump beside a plain channel that does the same XML work.
+//!
+//! `cargo run --release -p agentserver --example pump_bench`
+
+use agentserver::envelope::Envelope;
+use agentserver::payload::{Canonical, PayloadType};
+use agentserver::xml::Limits;
+use agentserver::{Gateway, HandlerResponse, Listener, Organism, Payload, Pump, Settings};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+#[derive(Payload)]
+struct Ask {
+    number: u64,
+    text: String,
+}
+
+#[derive(Payload)]
+struct Told {
+    number: u64,
+    text: String,
+}
+
+const CLIENTS: u64 = 64;
+const TEXT: &str = "What is the answer to this question, please & thank you?";
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn main() -> Result<(), Failure> {
+    let plain = rate(200_000, plain_hops(200_000).await?);
+    println!("plain tokio mpsc, same XML work: {plain:.0} hops/s");
+
+    let pump = start()?;
+    // A request to `echo` is two hops: the call and the answer.
+    let took = requests(&pump, "echo", 100_000, &mut |_| {}).await?;
+    let pumped = rate(200_000, took);
+    println!(
+        "pump: {pumped:.0} hops/s, {:.2} of the plain channel",
+        pumped / plain
+    );
+
+    let (mut memory, cpu) = (Vec::new(), cpu_seconds());
+    let took = requests(&pump, "relay", 100_000, &mut |done| {
+        if done % 10_000 == 0 {
+            memory.push(resident_kib());
+        }
+    })
+    .await?;
+    println!("100,000 requests through two listeners (call, call, answer, answer): {took:.2?}");
+    let cpu = cpu_seconds() - cpu;
+    println!(
+        "of processor time {cpu:.2} s: {:.2} s on two cores with nothing else to do",
+        cpu / 2.0
+    );
+    println!("resident memory after each 10,000, KiB: {memory:?}");
+    println!("threads kept at the end: {:?}", pump.counts());
+    Ok(())
+}
+
+fn rate(hops: u32, took: Duration) -> f64 {
+    f64::from(hops) / took.as_secs_f64()
+}
+
+fn start() -> Result<Pump, Failure> {
+    let echo = Listener::named("echo").on(|ask: Ask, _| async move {
+        Ok(HandlerResponse::respond(Told {
+            number: ask.number,
+            text: ask.text,
+        }))
+    });
+    let relay = Listener::named("relay")
+        .agent(true)
+        .peers(["echo"])
+        .on(|ask: Ask, _| async move { Ok(HandlerResponse::to("echo", ask)) })
+        .on(|told: Told, _| async move { Ok(HandlerResponse::respond(told)) });
+    let organism = Organism::new(
+        "bench",
+        [echo, relay],
+        [Gateway::named("bench", ["echo", "relay"])],
+    )?;
+    Ok(Pump::start(organism, Settings::default()))
+}
+
+/// Each client asks its share, one after the other; `done` hears each answer.
+async fn requests(
+    pump: &Pump,
+    to: &'static str,
+    count: u64,
+    done: &mut (dyn FnMut(u64) + Send),
+) -> Result<Duration, Failure> {
+    let begin = Instant::now();
+    let (answered, mut answers) = mpsc::channel(1024);
+    let mut clients = JoinSet::new();
+    for client in 0..CLIENTS {
+        let (pump, answered) = (pump.clone(), answered.clone());
+        clients.spawn(async move {
+            for number in (client..count).step_by(CLIENTS as usize) {
+                let ask = Ask {
+                    number,
+                    text: TEXT.to_owned(),
+                };
+                let answer = pump.request("bench", to, ask).await?.ok_or("no answer")?;
+                if answer.payload.read::<Told>()?.number != number {
+                    return Err("someone else's answer".into());
+                }
+                answered.send(()).await?;
+            }
+            Ok::<_, Failure>(())
+        });
+    }
+    drop(answered);
+    let mut heard = 0;
+    while answers.recv().await.is_some() {
+        heard += 1;
+        done(heard);
+    }
+    for client in clients.join_all().await {
+        client?;
+    }
+    Ok(begin.elapsed())
+}
+
+/// One task writes, checks and sends; another wraps, checks and reads.
+async fn plain_hops(count: u64) -> Result<Duration, Failure> {
+    let checked = Arc::new(PayloadType::of::<Ask>()?);
+    let (sender, mut receiver) = mpsc::channel::<Canonical>(1024);
+    let begin = Instant::now();
+    let writer = tokio::spawn(async move {
+        for number in 0..count {
+            let xml = Ask {
+                number,
+                text: TEXT.to_owned(),
+            }
+            .to_xml()?;
+            let payload = Canonical::parse(&xml, &Limits::default())?;
+            checked.check(&payload)?;
+            sender.send(payload).await?;
+        }
+        Ok::<_, Failure>(())
+    });
+    while let Some(payload) = receiver.recv().await {
+        let envelope = Envelope {
+            from: "writer".into(),
+            to: Some("reader".into()),
+            thread: "8e2f1b7e-6a7c-4c5e-9c5e-6a7c8e2f1b7e".into(),
+            payload,
+        };
+        std::hint::black_box(envelope.write()?);
+        std::hint::black_box(Ask::from_xml(envelope.payload.xml())?.number);
+    }
+    writer.await??;
+    Ok(begin.elapsed())
+}
+
+/// Time on all cores, in user and kernel: what a busy machine does not distort.
+fn cpu_seconds() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after_name = text.rsplit(')').next().unwrap_or_default();
+    let ticks = after_name.split_whitespace().skip(11).take(2);
+    ticks
+        .filter_map(|ticks| ticks.parse::<f64>().ok())
+        .sum::<f64>()
+        / 100.0
+}
+
+fn resident_kib() -> u64 {
+    let pages = std::fs::read_to_string("/proc/self/statm")
+        .ok()
+        .and_then(|text| text.split_whitespace().nth(1)?.parse::<u64>().ok());
+    pages.unwrap_or(0) * 4
+}

@@ -1,0 +1,231 @@
+//! The file as it is written.
+
+use super::{ConfigError, Problem};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_saphyr::Spanned;
+
+/// The file. `K` is what a listener's `kind` may be, `M` what stands under `models`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(
+    deny_unknown_fields,
+    bound = "K: DeserializeOwned + Default, M: DeserializeOwned"
+)]
+pub struct OrganismFile<K = Compiled, M = serde::de::IgnoredAny> {
+    /// The organism's name.
+    #[serde(default = "unnamed")]
+    pub organism: String,
+    /// Payload types that have no Rust struct.
+    #[serde(default)]
+    pub payloads: Vec<PayloadFile>,
+    /// The listeners.
+    pub listeners: Vec<ListenerFile<K>>,
+    /// Who may begin conversations from outside.
+    #[serde(default)]
+    pub gateways: Vec<GatewayFile>,
+    /// Bounds; what is not said stays as it is.
+    #[serde(default)]
+    pub limits: LimitsFile,
+    /// The embedding program's settings for models.
+    #[serde(default)]
+    pub models: Option<M>,
+}
+
+fn unnamed() -> String {
+    "organism".to_owned()
+}
+
+/// The only kind when the program has no others: a handler in its own code.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Compiled {
+    /// Compiled in.
+    #[default]
+    Rust,
+}
+
+/// A payload type.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PayloadFile {
+    /// The root element.
+    pub name: Spanned<String>,
+    /// The root element's namespace.
+    #[serde(default)]
+    pub namespace: String,
+    /// What it is for; agents read it.
+    #[serde(default)]
+    pub description: String,
+    /// The child elements, in order.
+    #[serde(default)]
+    pub fields: Vec<FieldFile>,
+}
+
+/// A field of a payload type.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FieldFile {
+    /// The element.
+    pub name: String,
+    /// What it holds.
+    #[serde(default, rename = "type")]
+    pub kind: FieldType,
+    /// What it means; agents read it.
+    #[serde(default)]
+    pub description: String,
+    /// Whether it may be left out.
+    #[serde(default)]
+    pub optional: bool,
+    /// Whether it may occur any number of times.
+    #[serde(default)]
+    pub many: bool,
+    /// A value for the example.
+    #[serde(default)]
+    pub example: Option<String>,
+    /// The fields of a `record`.
+    #[serde(default)]
+    pub fields: Vec<FieldFile>,
+}
+
+/// What a field holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FieldType {
+    /// Any text.
+    #[default]
+    Text,
+    /// `true` or `false`.
+    Boolean,
+    /// A whole number of 64 bits.
+    Integer,
+    /// A number with a fraction.
+    Number,
+    /// Fields of its own.
+    Record,
+}
+
+/// A listener.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, bound = "K: DeserializeOwned + Default")]
+pub struct ListenerFile<K = Compiled> {
+    /// Its name, compared without case.
+    pub name: Spanned<String>,
+    /// What it does; agents read it.
+    #[serde(default)]
+    pub description: String,
+    /// Whether it is an agent.
+    #[serde(default)]
+    pub agent: bool,
+    /// Whom it may send to.
+    #[serde(default)]
+    pub peers: Vec<Spanned<String>>,
+    /// Whether it shares payloads sent without a target.
+    #[serde(default)]
+    pub broadcast: bool,
+    /// What a model is told of its task.
+    #[serde(default)]
+    pub prompt: String,
+    /// The payload types it accepts, from `payloads`.
+    #[serde(default)]
+    pub accepts: Vec<Spanned<String>>,
+    /// How long one message may take.
+    #[serde(default)]
+    pub timeout_seconds: Option<f64>,
+    /// How many messages it handles at once.
+    #[serde(default)]
+    pub concurrency: Option<usize>,
+    /// Bounds on what it is given.
+    #[serde(default)]
+    pub limits: ListenerLimits,
+    /// What stands behind it.
+    #[serde(default)]
+    pub kind: K,
+}
+
+/// Bounds on what a listener is given.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListenerLimits {
+    /// Bytes of one payload.
+    #[serde(default)]
+    pub bytes: Option<usize>,
+}
+
+/// Someone outside.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GatewayFile {
+    /// Its name: what its messages are from.
+    pub name: Spanned<String>,
+    /// Who it is.
+    #[serde(default)]
+    pub description: String,
+    /// Whom it may send to.
+    pub peers: Vec<Spanned<String>>,
+}
+
+/// Bounds.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LimitsFile {
+    /// Bytes of one document.
+    pub bytes: Option<usize>,
+    /// Elements within elements; 100 at most.
+    pub levels: Option<u32>,
+    /// Elements, texts and comments of one document.
+    pub nodes: Option<usize>,
+    /// Listeners in one call chain.
+    pub chain: Option<usize>,
+    /// Messages of one conversation at one time.
+    pub in_flight: Option<usize>,
+    /// Messages of one conversation before it comes to rest.
+    pub hops: Option<usize>,
+    /// Refusals in a row before a listener is given up.
+    pub refusals: Option<u32>,
+    /// Seconds between two nudges of a watcher.
+    pub nudge_seconds: Option<Spanned<f64>>,
+    /// Nudges before a watcher is given up.
+    pub nudges: Option<u32>,
+    /// Messages from outside whose work is not done.
+    pub admission: Option<usize>,
+    /// Messages that wait for whoever began a conversation.
+    pub mailbox: Option<usize>,
+}
+
+impl<K: DeserializeOwned + Default, M: DeserializeOwned> OrganismFile<K, M> {
+    /// Reads the file. Unknown keys are errors; so is a file of over 1 MiB.
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        const BYTES: usize = 1 << 20;
+        if text.len() > BYTES {
+            let message = format!("the file is over {BYTES} bytes");
+            return Err(ConfigError(vec![Problem {
+                line: 0,
+                column: 0,
+                message,
+            }]));
+        }
+        let options = serde_saphyr::options! {
+            strict_booleans: true,
+            with_snippet: false,
+            budget: serde_saphyr::budget! { max_depth: 64, max_nodes: 100_000, max_aliases: 64, max_anchors: 64 },
+        };
+        serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+            let place = error.location();
+            let problem = Problem {
+                line: place.as_ref().map_or(0, |place| place.line()),
+                column: place.as_ref().map_or(0, |place| place.column()),
+                message: plain(&error),
+            };
+            ConfigError(vec![problem])
+        })
+    }
+}
+
+/// The message without the place, which is told apart.
+fn plain(error: &serde_saphyr::Error) -> String {
+    let text = error.without_snippet().to_string();
+    match text.rfind(" at line ") {
+        Some(at) => text[..at].to_owned(),
+        None => text,
+    }
+}

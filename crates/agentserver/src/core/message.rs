@@ -1,0 +1,92 @@
+//! What goes into the state machine and what comes out of it.
+
+use super::threads::ThreadId;
+use crate::handler::Target;
+use crate::organism::{Entry, Organism};
+use crate::payload::Canonical;
+use crate::system::Fault;
+use crate::trace::Hop;
+use std::sync::Arc;
+
+/// One message for one handler.
+#[derive(Debug, Clone)]
+pub struct Job {
+    pub entry: Arc<Entry>,
+    /// As it was when the message was sent: a reload does not make strangers
+    /// of the types that its answer may have.
+    pub organism: Arc<Organism>,
+    pub thread: ThreadId,
+    pub root: ThreadId,
+    pub from: Arc<str>,
+    pub is_self_call: bool,
+    pub payload: Canonical,
+    pub reminder: Option<String>,
+}
+
+/// A message that a handler wants to send.
+#[derive(Debug, Clone)]
+pub struct Outgoing {
+    pub target: Target,
+    pub payload: Canonical,
+    pub form: Form,
+    pub fit: Fit,
+}
+
+/// How a message was said; a text that is not understood gets a `<huh>`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    Typed,
+    Text,
+}
+
+/// Whether the payload is a valid one of a type that the organism knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fit {
+    Valid,
+    Not(String),
+}
+
+/// How a handler's run ended.
+#[derive(Debug, Clone)]
+pub enum Outcome {
+    /// With messages, or none.
+    Sent(Vec<Outgoing>),
+    /// With text that nobody can read.
+    Garbled { attempt: Vec<u8>, reason: String },
+    /// Not at all.
+    Failed { fault: Fault, reason: String },
+}
+
+/// A message for whoever began a conversation.
+#[derive(Debug, Clone)]
+pub struct Arrival {
+    pub root: ThreadId,
+    pub from: Arc<str>,
+    pub payload: Canonical,
+}
+
+/// What the pump must carry out.
+#[derive(Debug)]
+pub enum Effect {
+    /// Run a handler, and report with [`Core::finish`].
+    Run(Job),
+    /// Hand a message to whoever began the conversation.
+    Deliver(Arrival),
+    /// A conversation came to rest: nothing of it waits or runs.
+    Rest { root: ThreadId, permits: usize },
+    /// A thread of a listener ended.
+    Ended { entry: Arc<Entry>, thread: ThreadId },
+    /// For the trace.
+    Hop(Hop),
+}
+
+impl Outgoing {
+    /// The target, for the trace.
+    pub fn target_name(&self) -> Arc<str> {
+        match &self.target {
+            Target::Named(name) => Arc::from(&**name),
+            Target::Caller => "caller".into(),
+            Target::ByType => "*".into(),
+        }
+    }
+}

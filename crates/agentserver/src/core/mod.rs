@@ -1,0 +1,22 @@
+//! The rules, without I/O: threads, peers, queues and watchers as one state
+//! machine. The pump drives it: it puts in what came from outside and what
+//! handlers gave back, and carries out the [`Effect`]s that come out.
+
+mod deliver;
+mod limits;
+mod machine;
+mod message;
+mod queues;
+mod rights;
+mod threads;
+mod todo;
+mod watch;
+
+#[cfg(test)]
+mod properties;
+
+pub use limits::CoreLimits;
+pub use threads::ThreadId;
+
+pub(crate) use machine::Core;
+pub(crate) use message::{Arrival, Effect, Fit, Form, Job, Outcome, Outgoing};

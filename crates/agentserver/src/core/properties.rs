@@ -1,0 +1,418 @@
+//! Whatever handlers give back, the pump sends nothing in another's name,
+//! reaches nobody it may not, answers in the right thread and keeps nothing.
+
+use super::threads::ThreadId;
+use super::{Core, CoreLimits, Effect, Fit, Form, Job, Outcome, Outgoing};
+use crate::handler::Target;
+use crate::system::{Fault, TodoUntil};
+use crate::xml::Limits;
+use crate::{Gateway, Listener, Organism, Payload, payload::Canonical, system};
+use proptest::prelude::*;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+#[derive(Payload, Debug)]
+struct Note {
+    /// Everything the receiver needs to find the pump out, written by the test.
+    truth: String,
+}
+
+const NAMES: [&str; 5] = ["a", "a.b", "b", "c", "C.d"];
+/// Also names that are no listener's, or not one that may be sent to.
+const TARGETS: [&str; 11] = [
+    "a",
+    "A.B",
+    "b",
+    "C",
+    "c.d",
+    "gate",
+    "system",
+    "nobody",
+    "todo-until",
+    "todo-complete",
+    "",
+];
+
+#[derive(Debug, Clone)]
+struct Traits {
+    is_agent: bool,
+    is_broadcast: bool,
+    hears: bool,
+    concurrency: usize,
+    /// Which of `NAMES`; one past the end is `todo-until`.
+    peers: HashSet<usize>,
+}
+
+#[derive(Debug, Clone)]
+enum Say {
+    To(usize),
+    Caller,
+    ByType,
+    Forged,
+    Invalid(usize),
+    Todo,
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Finish { pick: usize, say: Vec<Say> },
+    Fail { pick: usize, is_timeout: bool },
+    Garble { pick: usize },
+    Inject { conversation: usize, to: usize },
+    Close { conversation: usize },
+    Tick,
+}
+
+fn traits() -> impl Strategy<Value = Traits> {
+    (
+        any::<bool>(),
+        any::<bool>(),
+        any::<bool>(),
+        1..4usize,
+        prop::collection::hash_set(0..=NAMES.len(), 0..4),
+    )
+        .prop_map(
+            |(is_agent, is_broadcast, hears, concurrency, peers)| Traits {
+                is_agent,
+                is_broadcast,
+                hears,
+                concurrency,
+                peers,
+            },
+        )
+}
+
+fn say() -> impl Strategy<Value = Say> {
+    prop_oneof![
+        6 => (0..TARGETS.len()).prop_map(Say::To),
+        3 => Just(Say::Caller),
+        2 => Just(Say::ByType),
+        1 => Just(Say::Forged),
+        1 => (0..TARGETS.len()).prop_map(Say::Invalid),
+        1 => Just(Say::Todo),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        10 => (any::<usize>(), prop::collection::vec(say(), 0..3)).prop_map(|(pick, say)| Step::Finish { pick, say }),
+        1 => (any::<usize>(), any::<bool>()).prop_map(|(pick, is_timeout)| Step::Fail { pick, is_timeout }),
+        1 => any::<usize>().prop_map(|pick| Step::Garble { pick }),
+        3 => (any::<usize>(), 0..TARGETS.len()).prop_map(|(conversation, to)| Step::Inject { conversation, to }),
+        1 => any::<usize>().prop_map(|conversation| Step::Close { conversation }),
+        1 => Just(Step::Tick),
+    ]
+}
+
+struct World {
+    core: Core,
+    traits: Vec<Traits>,
+    running: Vec<Job>,
+    roots: Vec<ThreadId>,
+    /// Whose a thread is and who called it, learnt from calls alone.
+    parents: HashMap<ThreadId, ThreadId>,
+    owners: HashMap<ThreadId, String>,
+    now: Instant,
+}
+
+fn organism(traits: &[Traits]) -> Organism {
+    let listeners = NAMES.iter().zip(traits).map(|(name, traits)| {
+        let peers = traits
+            .peers
+            .iter()
+            .map(|peer| NAMES.get(*peer).copied().unwrap_or("todo-until"));
+        let listener = Listener::named(name)
+            .agent(traits.is_agent)
+            .broadcast(traits.is_broadcast)
+            .concurrency(traits.concurrency)
+            .peers(peers)
+            .on(|_: Note, _| async { Ok(()) });
+        match traits.hears {
+            true => listener.on_system(|_, _| async { Ok(()) }),
+            false => listener,
+        }
+    });
+    Organism::new("test", listeners, [Gateway::named("gate", ["a", "b"])]).unwrap()
+}
+
+impl World {
+    fn new(traits: Vec<Traits>) -> Self {
+        let limits = CoreLimits {
+            depth: 6,
+            in_flight: 40,
+            hops: 300,
+            refusals: 3,
+            todos: 3,
+            ..CoreLimits::default()
+        };
+        let mut core = Core::new(Arc::new(organism(&traits)), limits);
+        let roots: Vec<_> = (0..3).map(|_| core.open("GATE").unwrap()).collect();
+        let owners = roots
+            .iter()
+            .map(|root| (*root, "gate".to_owned()))
+            .collect();
+        Self {
+            core,
+            traits,
+            running: Vec::new(),
+            roots,
+            parents: HashMap::new(),
+            owners,
+            now: Instant::now(),
+        }
+    }
+
+    fn traits_of(&self, name: &str) -> &Traits {
+        let index = NAMES
+            .iter()
+            .position(|other| other.to_lowercase() == name.to_lowercase());
+        &self.traits[index.unwrap()]
+    }
+
+    fn may_call(&self, sender: &str, target: &str) -> bool {
+        if sender == "gate" {
+            return ["a", "b"].contains(&target.to_lowercase().as_str());
+        }
+        let peers = self
+            .traits_of(sender)
+            .peers
+            .iter()
+            .filter_map(|peer| NAMES.get(*peer));
+        peers
+            .into_iter()
+            .any(|peer| peer.to_lowercase() == target.to_lowercase())
+    }
+
+    fn note(sender: &str, thread: ThreadId, root: ThreadId, target: &str) -> Canonical {
+        let truth = format!("{sender}|{thread}|{root}|{target}");
+        Canonical::parse(&Note { truth }.to_xml().unwrap(), &Limits::default()).unwrap()
+    }
+
+    fn outgoing(job: &Job, say: &Say) -> Outgoing {
+        let (target, word) = match say {
+            Say::To(index) | Say::Invalid(index) => {
+                (Target::Named(TARGETS[*index].to_owned()), TARGETS[*index])
+            }
+            Say::Caller => (Target::Caller, "^"),
+            Say::ByType | Say::Forged => (Target::ByType, "*"),
+            Say::Todo => (Target::Named("todo-until".to_owned()), "todo-until"),
+        };
+        let payload = match say {
+            Say::Forged => Fault::Handler.payload(),
+            Say::Todo => system::canonical(&TodoUntil {
+                wait_for: "Note".into(),
+                from_listener: "b".into(),
+                description: "x".into(),
+            }),
+            _ => Self::note(&job.entry.listener.name, job.thread, job.root, word),
+        };
+        let fit = match say {
+            Say::Invalid(_) => Fit::Not("made so".into()),
+            _ => Fit::Valid,
+        };
+        Outgoing {
+            target,
+            payload,
+            form: Form::Text,
+            fit,
+        }
+    }
+
+    fn take(&mut self, step: &Step) {
+        match step {
+            Step::Finish { pick, say } => self.finish(*pick, |job| {
+                Outcome::Sent(say.iter().map(|say| Self::outgoing(job, say)).collect())
+            }),
+            Step::Fail { pick, is_timeout } => self.finish(*pick, |_| Outcome::Failed {
+                fault: if *is_timeout {
+                    Fault::Timeout
+                } else {
+                    Fault::Handler
+                },
+                reason: "made so".into(),
+            }),
+            Step::Garble { pick } => self.finish(*pick, |_| Outcome::Garbled {
+                attempt: b"?".to_vec(),
+                reason: "made so".into(),
+            }),
+            Step::Inject { conversation, to } => {
+                let root = self.roots[conversation % self.roots.len()];
+                let target = TARGETS[*to];
+                let payload = Self::note("gate", root, root, target);
+                let out = Outgoing {
+                    target: Target::Named(target.to_owned()),
+                    payload,
+                    form: Form::Text,
+                    fit: Fit::Valid,
+                };
+                let is_open = self.core.is_own(root, "gate");
+                let was_sent = self.core.inject(root, out).is_ok();
+                assert_eq!(was_sent, is_open && self.may_call("gate", target));
+            }
+            Step::Close { conversation } => {
+                self.core.close(self.roots[conversation % self.roots.len()])
+            }
+            Step::Tick => {
+                self.now += Duration::from_secs(40);
+                self.core.tick(self.now);
+            }
+        }
+        self.observe();
+    }
+
+    fn finish(&mut self, pick: usize, outcome: impl FnOnce(&Job) -> Outcome) {
+        if self.running.is_empty() {
+            return;
+        }
+        let job = self.running.swap_remove(pick % self.running.len());
+        let outcome = outcome(&job);
+        self.core.finish(&job, outcome, self.now);
+    }
+
+    /// Checks everything that the pump would now do.
+    fn observe(&mut self) {
+        for effect in self.core.effects() {
+            match effect {
+                Effect::Run(job) => {
+                    let name = job.entry.listener.name.clone();
+                    self.check(
+                        &job.from,
+                        &name,
+                        job.thread,
+                        job.root,
+                        job.is_self_call,
+                        &job.payload,
+                    );
+                    let at_once = self
+                        .running
+                        .iter()
+                        .filter(|other| other.entry.key == job.entry.key)
+                        .count();
+                    assert!(at_once < self.traits_of(&name).concurrency);
+                    self.running.push(job);
+                }
+                Effect::Deliver(arrival) => {
+                    self.check(
+                        &arrival.from,
+                        "gate",
+                        arrival.root,
+                        arrival.root,
+                        false,
+                        &arrival.payload,
+                    );
+                }
+                Effect::Ended { .. } | Effect::Rest { .. } | Effect::Hop(_) => {}
+            }
+        }
+    }
+
+    fn check(
+        &mut self,
+        from: &str,
+        to: &str,
+        thread: ThreadId,
+        root: ThreadId,
+        is_self: bool,
+        payload: &Canonical,
+    ) {
+        assert!(
+            ThreadId::parse(&thread.to_string()).is_some(),
+            "a thread shows nothing but an id"
+        );
+        assert_eq!(is_self, from.to_lowercase() == to.to_lowercase());
+        let Ok(Note { truth }) = payload.read::<Note>() else {
+            let is_system =
+                ["SystemError", "huh", "TodoRegistered", "TodoNudge"].contains(&payload.root());
+            assert!(is_system, "only the pump's own payloads hold no truth");
+            let is_nudge = payload.root() == "TodoNudge" && from == to;
+            assert!(is_nudge || from == "system" || from == "todo-until");
+            return;
+        };
+        let truth: Vec<_> = truth.split('|').collect();
+        let [sender, sent_in, conversation, target] = truth[..] else {
+            panic!("{truth:?}")
+        };
+        let sent_in = ThreadId::parse(sent_in).unwrap();
+        assert_eq!(from, sender, "the sender's own name, always");
+        assert_eq!(root.to_string(), conversation, "conversations do not mix");
+
+        let caller = self.parents.get(&sent_in).copied();
+        let is_answer = caller == Some(thread);
+        if is_answer {
+            let by_name = !matches!(target, "^" | "*");
+            if by_name && !self.may_call(sender, to) {
+                assert!(
+                    !self.traits_of(sender).is_agent,
+                    "an agent names its peers alone"
+                );
+                assert_eq!(target.to_lowercase(), to.to_lowercase());
+            }
+            return;
+        }
+        assert_ne!(
+            target, "^",
+            "an answer reaches the caller's thread and no other"
+        );
+        assert!(
+            self.may_call(sender, to),
+            "{sender} reached {to}, which is no peer"
+        );
+        if target != "*" {
+            assert_eq!(target.to_lowercase(), to.to_lowercase());
+        }
+        match self.owners.get(&thread) {
+            None => {
+                self.owners.insert(thread, to.to_owned());
+                self.parents.insert(thread, sent_in);
+            }
+            Some(owner) => {
+                assert_eq!(owner, to, "a thread has one listener");
+                let is_own = thread == sent_in && is_self;
+                assert!(
+                    is_own || self.parents.get(&thread) == Some(&sent_in),
+                    "and one caller"
+                );
+            }
+        }
+    }
+
+    /// Closes everything and lets what runs come to an end.
+    fn wind_down(&mut self) {
+        for root in self.roots.clone() {
+            self.core.close(root);
+        }
+        for _ in 0..10_000 {
+            self.observe();
+            if let Some(job) = self.running.pop() {
+                self.core.finish(&job, Outcome::Sent(Vec::new()), self.now);
+            } else if self.core.next_due().is_some() {
+                self.now += Duration::from_secs(40);
+                self.core.tick(self.now);
+            } else {
+                break;
+            }
+        }
+        self.observe();
+        assert!(
+            self.running.is_empty() && self.core.is_at_rest(),
+            "nothing is kept"
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_sequence_of_outputs_breaks_the_rules(
+        traits in prop::collection::vec(traits(), NAMES.len()),
+        steps in prop::collection::vec(step(), 1..120),
+    ) {
+        let mut world = World::new(traits);
+        for step in &steps {
+            world.take(step);
+        }
+        world.wind_down();
+    }
+}

@@ -1,0 +1,96 @@
+//! Waiting messages: a lane for each listener, and in each lane a queue for each
+//! sender, taken in turn, so that one busy agent does not keep the others waiting.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+pub struct Queues<J> {
+    lanes: HashMap<Arc<str>, Lane<J>>,
+}
+
+struct Lane<J> {
+    running: usize,
+    senders: VecDeque<(Arc<str>, VecDeque<J>)>,
+}
+
+impl<J> Default for Queues<J> {
+    fn default() -> Self {
+        Self {
+            lanes: HashMap::new(),
+        }
+    }
+}
+
+impl<J> Queues<J> {
+    pub fn push(&mut self, listener: &Arc<str>, sender: Arc<str>, job: J) {
+        let lane = self.lanes.entry(listener.clone()).or_insert_with(|| Lane {
+            running: 0,
+            senders: VecDeque::new(),
+        });
+        match lane.senders.iter_mut().find(|(name, _)| *name == sender) {
+            Some((_, queue)) => queue.push_back(job),
+            None => lane.senders.push_back((sender, VecDeque::from([job]))),
+        }
+    }
+
+    /// The next message for a listener that runs fewer than `limit`.
+    pub fn pop(&mut self, listener: &str, limit: usize) -> Option<J> {
+        let lane = self.lanes.get_mut(listener)?;
+        if lane.running >= limit {
+            return None;
+        }
+        let (sender, mut queue) = lane.senders.pop_front()?;
+        let job = queue.pop_front();
+        if !queue.is_empty() {
+            lane.senders.push_back((sender, queue));
+        }
+        lane.running += usize::from(job.is_some());
+        job
+    }
+
+    /// A message that was taken is done with.
+    pub fn done(&mut self, listener: &str) {
+        if let Some(lane) = self.lanes.get_mut(listener) {
+            lane.running = lane.running.saturating_sub(1);
+            if lane.running == 0 && lane.senders.is_empty() {
+                self.lanes.remove(listener);
+            }
+        }
+    }
+
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.lanes.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn senders_take_turns() {
+        let mut queues = Queues::default();
+        let lane: Arc<str> = "tool".into();
+        for job in ["a1", "a2", "a3"] {
+            queues.push(&lane, "a".into(), job);
+        }
+        queues.push(&lane, "b".into(), "b1");
+        let order: Vec<_> = std::iter::from_fn(|| queues.pop(&lane, 9)).collect();
+        assert_eq!(order, ["a1", "b1", "a2", "a3"]);
+    }
+
+    #[test]
+    fn a_lane_runs_no_more_than_its_limit_and_is_freed_when_empty() {
+        let mut queues = Queues::default();
+        let lane: Arc<str> = "tool".into();
+        queues.push(&lane, "a".into(), 1);
+        queues.push(&lane, "a".into(), 2);
+        assert_eq!(queues.pop(&lane, 1), Some(1));
+        assert_eq!(queues.pop(&lane, 1), None);
+        queues.done(&lane);
+        assert_eq!(queues.pop(&lane, 1), Some(2));
+        queues.done(&lane);
+        assert!(queues.is_empty());
+    }
+}

@@ -1,0 +1,390 @@
+//! Threads: opaque ids over private call chains.
+//!
+//! A conversation is a tree. Its root is whoever began it; every other thread
+//! is one listener called by the thread above it, so the path from the root is
+//! the call chain. Nothing outside this file sees a path. Calling the same peer
+//! again from the same thread finds the same sub-thread; answering ends the
+//! sub-threads; a listener that calls itself stays where it is.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// A thread's id: opaque, unguessable, unique over all conversations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ThreadId(Uuid);
+
+impl ThreadId {
+    fn fresh() -> Self {
+        Self(Uuid::new_v4())
+    }
+
+    /// Reads an id as it is written in an envelope.
+    pub fn parse(text: &str) -> Option<Self> {
+        Uuid::try_parse(text).ok().map(Self)
+    }
+}
+
+impl fmt::Display for ThreadId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A thread that ended, and whose it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    pub owner: Arc<str>,
+    pub thread: ThreadId,
+}
+
+#[derive(Default)]
+pub struct Threads {
+    threads: HashMap<ThreadId, Thread>,
+    /// By root thread.
+    conversations: HashMap<ThreadId, Conversation>,
+}
+
+struct Thread {
+    root: ThreadId,
+    parent: Option<ThreadId>,
+    /// The key of the listener, or of the gateway at the root.
+    owner: Arc<str>,
+    depth: usize,
+    children: Vec<ThreadId>,
+    /// Messages of this thread that wait or are being handled.
+    busy: usize,
+    /// Refusals since a message of this thread last went through.
+    refusals: u32,
+}
+
+struct Conversation {
+    is_open: bool,
+    in_flight: usize,
+    hops: usize,
+    /// Watchers keep a conversation alive while nothing moves.
+    watchers: usize,
+    /// Permits to give back when it comes to rest.
+    permits: usize,
+}
+
+impl Threads {
+    /// Begins a conversation; the root thread is the caller's own.
+    pub fn open(&mut self, owner: Arc<str>) -> ThreadId {
+        let root = ThreadId::fresh();
+        self.conversations.insert(
+            root,
+            Conversation {
+                is_open: true,
+                in_flight: 0,
+                hops: 0,
+                watchers: 0,
+                permits: 0,
+            },
+        );
+        self.threads.insert(root, Thread::new(root, None, owner, 0));
+        root
+    }
+
+    /// The thread in which `target` works for `thread`; `None` over the depth limit.
+    pub fn call(
+        &mut self,
+        thread: ThreadId,
+        target: &Arc<str>,
+        max_depth: usize,
+    ) -> Option<ThreadId> {
+        let caller = self.threads.get(&thread)?;
+        if caller.owner == *target && caller.parent.is_some() {
+            return Some(thread);
+        }
+        let known = caller
+            .children
+            .iter()
+            .find(|id| self.is_owned_by(**id, target))
+            .copied();
+        if known.is_some() {
+            return known;
+        }
+        let (root, depth) = (caller.root, caller.depth + 1);
+        if depth > max_depth {
+            return None;
+        }
+        let id = ThreadId::fresh();
+        self.threads
+            .insert(id, Thread::new(root, Some(thread), target.clone(), depth));
+        if let Some(caller) = self.threads.get_mut(&thread) {
+            caller.children.push(id);
+        }
+        Some(id)
+    }
+
+    /// Ends the sub-threads of a thread that answers, and gives its caller's thread.
+    pub fn answer(&mut self, thread: ThreadId, ended: &mut Vec<Ended>) -> Option<ThreadId> {
+        let children = std::mem::take(&mut self.threads.get_mut(&thread)?.children);
+        for child in children {
+            self.end(child, ended);
+        }
+        self.parent(thread)
+    }
+
+    fn end(&mut self, thread: ThreadId, ended: &mut Vec<Ended>) {
+        let mut open = vec![thread];
+        while let Some(thread) = open.pop() {
+            if let Some(Thread {
+                owner, children, ..
+            }) = self.threads.remove(&thread)
+            {
+                open.extend(children);
+                ended.push(Ended { owner, thread });
+            }
+        }
+    }
+
+    /// Ends everything below the root of a conversation.
+    pub fn end_all(&mut self, root: ThreadId, ended: &mut Vec<Ended>) {
+        self.answer(root, ended);
+    }
+
+    /// The beginner of a conversation wants no more answers.
+    pub fn close(&mut self, root: ThreadId, ended: &mut Vec<Ended>) {
+        if let Some(conversation) = self.conversations.get_mut(&root) {
+            conversation.is_open = false;
+        }
+        self.free_if_over(root, ended);
+    }
+
+    /// A message of this thread is on its way. Gives the conversation's counts.
+    pub fn enter(&mut self, thread: ThreadId) -> Option<(usize, usize)> {
+        let thread = self.threads.get_mut(&thread)?;
+        let conversation = self.conversations.get_mut(&thread.root)?;
+        thread.busy += 1;
+        conversation.in_flight += 1;
+        conversation.hops += 1;
+        Some((conversation.in_flight, conversation.hops))
+    }
+
+    /// A message of this thread was dealt with. When it was the conversation's
+    /// last, gives the permits that are free again.
+    pub fn leave(
+        &mut self,
+        thread: ThreadId,
+        root: ThreadId,
+        ended: &mut Vec<Ended>,
+    ) -> Option<usize> {
+        if let Some(thread) = self.threads.get_mut(&thread) {
+            thread.busy = thread.busy.saturating_sub(1);
+        }
+        let conversation = self.conversations.get_mut(&root)?;
+        conversation.in_flight = conversation.in_flight.saturating_sub(1);
+        if conversation.in_flight > 0 {
+            return None;
+        }
+        conversation.hops = 0;
+        let permits = std::mem::take(&mut conversation.permits);
+        self.free_if_over(root, ended);
+        Some(permits)
+    }
+
+    /// Notes a permit that the conversation holds until it comes to rest.
+    pub fn hold_permit(&mut self, root: ThreadId) {
+        if let Some(conversation) = self.conversations.get_mut(&root) {
+            conversation.permits += 1;
+        }
+    }
+
+    pub fn watch(&mut self, root: ThreadId) {
+        if let Some(conversation) = self.conversations.get_mut(&root) {
+            conversation.watchers += 1;
+        }
+    }
+
+    pub fn unwatch(&mut self, root: ThreadId, ended: &mut Vec<Ended>) {
+        if let Some(conversation) = self.conversations.get_mut(&root) {
+            conversation.watchers = conversation.watchers.saturating_sub(1);
+        }
+        self.free_if_over(root, ended);
+    }
+
+    fn free_if_over(&mut self, root: ThreadId, ended: &mut Vec<Ended>) {
+        let is_over = |c: &Conversation| !c.is_open && c.in_flight == 0 && c.watchers == 0;
+        if self.conversations.get(&root).is_some_and(is_over) {
+            self.conversations.remove(&root);
+            self.end(root, ended);
+        }
+    }
+
+    pub fn is_alive(&self, thread: ThreadId) -> bool {
+        self.threads.contains_key(&thread)
+    }
+
+    pub fn is_busy(&self, thread: ThreadId) -> bool {
+        self.threads.get(&thread).is_some_and(|t| t.busy > 0)
+    }
+
+    pub fn is_open(&self, root: ThreadId) -> bool {
+        self.conversations.get(&root).is_some_and(|c| c.is_open)
+    }
+
+    pub fn is_owned_by(&self, thread: ThreadId, owner: &str) -> bool {
+        self.threads
+            .get(&thread)
+            .is_some_and(|t| *t.owner == *owner)
+    }
+
+    pub fn owns_any(&self, owner: &str) -> bool {
+        self.threads.values().any(|t| *t.owner == *owner)
+    }
+
+    pub fn owner(&self, thread: ThreadId) -> Option<Arc<str>> {
+        self.threads.get(&thread).map(|t| t.owner.clone())
+    }
+
+    pub fn parent(&self, thread: ThreadId) -> Option<ThreadId> {
+        self.threads.get(&thread)?.parent
+    }
+
+    pub fn root(&self, thread: ThreadId) -> Option<ThreadId> {
+        self.threads.get(&thread).map(|t| t.root)
+    }
+
+    /// Counts a refusal, and says whether the thread has had too many in a row;
+    /// the next call of it begins anew.
+    pub fn refuse(&mut self, thread: ThreadId, limit: u32) -> bool {
+        self.threads.get_mut(&thread).is_none_or(|thread| {
+            thread.refusals += 1;
+            let is_too_many = thread.refusals > limit;
+            if is_too_many {
+                thread.refusals = 0;
+            }
+            is_too_many
+        })
+    }
+
+    pub fn went_through(&mut self, thread: ThreadId) {
+        if let Some(thread) = self.threads.get_mut(&thread) {
+            thread.refusals = 0;
+        }
+    }
+
+    /// Whether no message waits or runs anywhere.
+    pub fn is_idle(&self) -> bool {
+        self.conversations.values().all(|c| c.in_flight == 0)
+    }
+
+    /// Whether no message of this conversation waits or runs.
+    pub fn is_resting(&self, root: ThreadId) -> bool {
+        self.conversations
+            .get(&root)
+            .is_none_or(|c| c.in_flight == 0)
+    }
+
+    /// How many threads and conversations are kept.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.threads.len(), self.conversations.len())
+    }
+}
+
+impl Thread {
+    fn new(root: ThreadId, parent: Option<ThreadId>, owner: Arc<str>, depth: usize) -> Self {
+        Self {
+            root,
+            parent,
+            owner,
+            depth,
+            children: Vec::new(),
+            busy: 0,
+            refusals: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(name: &str) -> Arc<str> {
+        name.into()
+    }
+
+    #[test]
+    fn calling_extends_and_answering_prunes() {
+        let mut threads = Threads::default();
+        let root = threads.open(name("console"));
+        let router = threads.call(root, &name("router"), 9).unwrap();
+        let greeter = threads.call(router, &name("greeter"), 9).unwrap();
+        let shouter = threads.call(greeter, &name("shouter"), 9).unwrap();
+        assert_eq!(threads.counts().0, 4);
+
+        let mut ended = Vec::new();
+        assert_eq!(threads.answer(router, &mut ended), Some(root));
+        assert!(threads.is_alive(router), "the answerer may be called again");
+        assert!(!threads.is_alive(greeter) && !threads.is_alive(shouter));
+        assert_eq!(ended.len(), 2);
+    }
+
+    #[test]
+    fn the_same_peer_is_found_in_the_same_thread_until_the_caller_answers() {
+        let mut threads = Threads::default();
+        let root = threads.open(name("console"));
+        let agent = threads.call(root, &name("agent"), 9).unwrap();
+        let first = threads.call(agent, &name("calculator"), 9).unwrap();
+        assert_eq!(threads.answer(first, &mut Vec::new()), Some(agent));
+        assert_eq!(threads.call(agent, &name("calculator"), 9), Some(first));
+        threads.answer(agent, &mut Vec::new());
+        assert_ne!(threads.call(agent, &name("calculator"), 9), Some(first));
+    }
+
+    #[test]
+    fn two_conversations_on_one_path_share_nothing() {
+        let mut threads = Threads::default();
+        let (one, two) = (threads.open(name("console")), threads.open(name("console")));
+        let in_one = threads.call(one, &name("a.b"), 9).unwrap();
+        let in_two = threads.call(two, &name("a.b"), 9).unwrap();
+        assert_ne!(in_one, in_two);
+        assert_eq!(threads.parent(in_one), Some(one));
+        assert_eq!(threads.parent(in_two), Some(two));
+    }
+
+    #[test]
+    fn dots_in_names_do_not_make_chains_collide() {
+        let mut threads = Threads::default();
+        let root = threads.open(name("console"));
+        let dotted = threads.call(root, &name("a.b"), 9).unwrap();
+        let a = threads.call(root, &name("a"), 9).unwrap();
+        let below = threads.call(a, &name("b"), 9).unwrap();
+        assert_ne!(dotted, below);
+    }
+
+    #[test]
+    fn a_self_call_stays_in_its_thread() {
+        let mut threads = Threads::default();
+        let root = threads.open(name("console"));
+        let agent = threads.call(root, &name("agent"), 9).unwrap();
+        assert_eq!(threads.call(agent, &name("agent"), 9), Some(agent));
+        assert_eq!(threads.parent(agent), Some(root));
+    }
+
+    #[test]
+    fn a_closed_conversation_is_freed_when_its_last_message_is() {
+        let mut threads = Threads::default();
+        let mut ended = Vec::new();
+        let root = threads.open(name("console"));
+        let tool = threads.call(root, &name("tool"), 9).unwrap();
+        threads.enter(tool);
+        threads.close(root, &mut ended);
+        assert!(threads.is_alive(tool));
+        threads.leave(tool, root, &mut ended);
+        assert_eq!(threads.counts(), (0, 0));
+        assert_eq!(ended.len(), 2);
+    }
+
+    #[test]
+    fn chains_have_a_depth_limit() {
+        let mut threads = Threads::default();
+        let root = threads.open(name("console"));
+        let a = threads.call(root, &name("a"), 2).unwrap();
+        let b = threads.call(a, &name("b"), 2).unwrap();
+        assert_eq!(threads.call(b, &name("c"), 2), None);
+    }
+}

@@ -1,0 +1,131 @@
+//! Watchers: what listeners asked to be reminded of.
+
+use super::threads::ThreadId;
+use std::collections::{BTreeSet, HashMap};
+use std::time::Instant;
+use uuid::Uuid;
+
+/// One watcher on one thread.
+pub struct Todo {
+    pub thread: ThreadId,
+    pub root: ThreadId,
+    pub wait_for: String,
+    pub from_listener: String,
+    pub description: String,
+    pub is_raised: bool,
+    pub nudges: u32,
+    due: Instant,
+}
+
+#[derive(Default)]
+pub struct Todos {
+    todos: HashMap<Uuid, Todo>,
+    by_thread: HashMap<ThreadId, Vec<Uuid>>,
+    due: BTreeSet<(Instant, Uuid)>,
+}
+
+impl Todos {
+    pub fn open(
+        &mut self,
+        thread: ThreadId,
+        root: ThreadId,
+        asked: crate::system::TodoUntil,
+        due: Instant,
+    ) -> Uuid {
+        let id = Uuid::new_v4();
+        let todo = Todo {
+            thread,
+            root,
+            wait_for: asked.wait_for,
+            from_listener: asked.from_listener,
+            description: asked.description,
+            is_raised: false,
+            nudges: 0,
+            due,
+        };
+        self.todos.insert(id, todo);
+        self.by_thread.entry(thread).or_default().push(id);
+        self.due.insert((due, id));
+        id
+    }
+
+    /// Closes a watcher, which only its own thread can.
+    pub fn close(&mut self, id: Uuid, thread: ThreadId) -> Option<Todo> {
+        if self.todos.get(&id)?.thread != thread {
+            return None;
+        }
+        if let Some(ids) = self.by_thread.get_mut(&thread) {
+            ids.retain(|other| *other != id);
+            if ids.is_empty() {
+                self.by_thread.remove(&thread);
+            }
+        }
+        self.remove(id)
+    }
+
+    /// A thread ended, and its watchers with it.
+    pub fn end_thread(&mut self, thread: ThreadId) -> Vec<Todo> {
+        let ids = self.by_thread.remove(&thread).unwrap_or_default();
+        ids.into_iter().filter_map(|id| self.remove(id)).collect()
+    }
+
+    fn remove(&mut self, id: Uuid) -> Option<Todo> {
+        let todo = self.todos.remove(&id)?;
+        self.due.remove(&(todo.due, id));
+        Some(todo)
+    }
+
+    /// A message reaches a thread: watchers that wait for it are raised.
+    pub fn arrived(&mut self, thread: ThreadId, from: &str, payload: &str) {
+        for id in self.by_thread.get(&thread).into_iter().flatten() {
+            if let Some(todo) = self.todos.get_mut(id) {
+                let is_awaited = todo.from_listener.to_lowercase() == from.to_lowercase()
+                    && todo.wait_for.to_lowercase() == payload.to_lowercase();
+                todo.is_raised |= is_awaited;
+            }
+        }
+    }
+
+    /// How many watchers a thread has.
+    pub fn count(&self, thread: ThreadId) -> usize {
+        self.by_thread.get(&thread).map_or(0, Vec::len)
+    }
+
+    /// The open watchers of a thread, for its prompt.
+    pub fn reminder(&self, thread: ThreadId) -> Option<String> {
+        let ids = self.by_thread.get(&thread)?;
+        let mut text = String::from("\n\nOpen to-dos of yours:\n");
+        for (id, todo) in ids.iter().filter_map(|id| Some((id, self.todos.get(id)?))) {
+            let state = match todo.is_raised {
+                true => {
+                    "what it waits for has arrived; close it with <TodoComplete> when it is done"
+                }
+                false => "still waiting",
+            };
+            text.push_str(&format!("- {id}: {} ({state})\n", todo.description));
+        }
+        Some(text)
+    }
+
+    pub fn next_due(&self) -> Option<Instant> {
+        self.due.first().map(|(due, _)| *due)
+    }
+
+    /// A watcher whose time has come, set to come again at `next`.
+    pub fn pop_due(&mut self, now: Instant, next: Instant) -> Option<(Uuid, &mut Todo)> {
+        let (due, id) = *self.due.first()?;
+        if due > now {
+            return None;
+        }
+        self.due.pop_first();
+        let todo = self.todos.get_mut(&id)?;
+        todo.due = next;
+        self.due.insert((next, id));
+        Some((id, todo))
+    }
+
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.todos.is_empty() && self.by_thread.is_empty() && self.due.is_empty()
+    }
+}

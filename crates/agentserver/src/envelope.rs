@@ -1,0 +1,123 @@
+//! The envelope around a payload. The pump alone writes one; what comes from
+//! outside is read here, and then only its `to` and its payload are believed.
+
+use crate::payload::Canonical;
+use crate::xml::{self, Limits, XmlError};
+use quick_xml::escape::escape;
+use std::sync::{Arc, LazyLock};
+use uppsala::{Document, NodeId, XsdValidator};
+
+/// The envelope's namespace.
+pub const NAMESPACE: &str = "https://xml-pipeline.org/ns/envelope/v1";
+
+/// The envelope's XML Schema.
+pub const XSD: &str = include_str!("envelope.xsd");
+
+static VALIDATOR: LazyLock<Option<XsdValidator>> = LazyLock::new(|| xml::validator(XSD).ok());
+
+/// One message: who, to whom, in which thread, and the payload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Envelope {
+    /// Who sent it.
+    pub from: Arc<str>,
+    /// To whom; absent when the payload's type decides.
+    pub to: Option<Arc<str>>,
+    /// The thread, opaque.
+    pub thread: Arc<str>,
+    /// The payload, canonical.
+    pub payload: Canonical,
+}
+
+impl Envelope {
+    /// Reads and validates an envelope. The payload is well-formed; whether it
+    /// is valid is its type's to say.
+    pub fn read(text: &str, limits: &Limits) -> Result<Self, XmlError> {
+        let document = xml::parse(text, limits)?;
+        Self::from_document(&document)
+    }
+
+    /// The envelope as canonical XML, validated before it is given out.
+    pub fn write(&self) -> Result<String, XmlError> {
+        let text = self.render();
+        let document = xml::parse_trusted(&text)?;
+        validate(&document)?;
+        let root = document.document_element().ok_or(XmlError::Empty)?;
+        Ok(xml::canonical_element(&document, root)?.xml().to_owned())
+    }
+
+    fn from_document(document: &Document<'_>) -> Result<Self, XmlError> {
+        validate(document)?;
+        let lacking = |what: &str| XmlError::Envelope(format!("no {what}"));
+        let root = document.document_element().ok_or(XmlError::Empty)?;
+        let mut children = document
+            .children_iter(root)
+            .filter(|id| document.element(*id).is_some());
+        let meta = children.next().ok_or_else(|| lacking("meta"))?;
+        let payload = children.next().ok_or_else(|| lacking("payload"))?;
+        Ok(Self {
+            from: own_text(document, meta, "from")
+                .ok_or_else(|| lacking("from"))?
+                .into(),
+            to: own_text(document, meta, "to").map(Into::into),
+            thread: own_text(document, meta, "thread")
+                .ok_or_else(|| lacking("thread"))?
+                .into(),
+            payload: xml::canonical_element(document, payload)?,
+        })
+    }
+
+    fn render(&self) -> String {
+        let payload = self.payload.xml();
+        let mut out = String::with_capacity(payload.len() + 256);
+        out.push_str("<message xmlns=\"");
+        out.push_str(NAMESPACE);
+        out.push_str("\"><meta>");
+        element("from", &self.from, &mut out);
+        if let Some(to) = &self.to {
+            element("to", to, &mut out);
+        }
+        element("thread", &self.thread, &mut out);
+        out.push_str("</meta>");
+        // A payload without a default namespace must not fall into the envelope's.
+        let name_end = payload.find([' ', '>']).unwrap_or(payload.len());
+        let (name, rest) = payload.split_at(name_end);
+        out.push_str(name);
+        if !rest.starts_with(" xmlns=\"") {
+            out.push_str(" xmlns=\"\"");
+        }
+        out.push_str(rest);
+        out.push_str("</message>");
+        out
+    }
+}
+
+fn validate(document: &Document<'_>) -> Result<(), XmlError> {
+    let unusable = || XmlError::Envelope("the envelope schema does not load".to_owned());
+    let validator = VALIDATOR.as_ref().ok_or_else(unusable)?;
+    match validator.validate(document).first() {
+        None => Ok(()),
+        Some(error) => Err(XmlError::Envelope(error.message.clone())),
+    }
+}
+
+/// The text of one of the envelope's own elements.
+pub(crate) fn own_text(document: &Document<'_>, parent: NodeId, name: &str) -> Option<String> {
+    document
+        .children_iter(parent)
+        .find(|id| {
+            document
+                .element(*id)
+                .is_some_and(|e| *e.name.local_name == *name)
+        })
+        .map(|id| document.text_content_deep(id))
+}
+
+fn element(name: &str, text: &str, out: &mut String) {
+    out.push('<');
+    out.push_str(name);
+    out.push('>');
+    out.push_str(&escape(text));
+    out.push_str("</");
+    out.push_str(name);
+    out.push('>');
+}

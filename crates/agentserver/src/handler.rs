@@ -1,0 +1,135 @@
+//! What a handler is given and what it may give back.
+
+use crate::core::ThreadId;
+use crate::payload::{Payload, PayloadError, Schema};
+use std::fmt;
+use std::sync::Arc;
+
+/// Context from the pump. The handler may trust it; the pump trusts nothing that
+/// comes back.
+#[derive(Debug, Clone)]
+pub struct HandlerMetadata {
+    /// Opaque: names a hidden call chain. Good as a key for state that ends with
+    /// the thread.
+    pub thread_id: ThreadId,
+    /// The previous hop.
+    pub from_id: String,
+    /// This listener's name; agents alone are told.
+    pub own_name: Option<String>,
+    /// Whether the message is from this listener itself.
+    pub is_self_call: bool,
+    /// What the peers accept, written for a model's system prompt.
+    pub usage_instructions: Arc<str>,
+}
+
+/// One message to send: a payload and where it should go.
+#[derive(Debug)]
+pub struct HandlerResponse {
+    pub(crate) target: Target,
+    pub(crate) xml: Result<String, PayloadError>,
+    pub(crate) schema: fn() -> Schema,
+}
+
+/// Where a message asks to go. The pump decides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// To a listener by name.
+    Named(String),
+    /// Back to the caller.
+    Caller,
+    /// To whichever peers accept the payload's type, else back to the caller.
+    ByType,
+}
+
+impl HandlerResponse {
+    /// Forwards to a named peer.
+    pub fn to<P: Payload>(name: impl Into<String>, payload: P) -> Self {
+        Self::new(Target::Named(name.into()), &payload)
+    }
+
+    /// Answers the caller. The sub-threads of this thread end.
+    pub fn respond<P: Payload>(payload: P) -> Self {
+        Self::new(Target::Caller, &payload)
+    }
+
+    /// Sends to every broadcast peer that accepts this type, side by side; to
+    /// the one peer that does, if there is just one.
+    pub fn broadcast<P: Payload>(payload: P) -> Self {
+        Self::new(Target::ByType, &payload)
+    }
+
+    fn new<P: Payload>(target: Target, payload: &P) -> Self {
+        Self {
+            target,
+            xml: payload.to_xml(),
+            schema: P::schema,
+        }
+    }
+}
+
+/// What a handler gave back.
+#[derive(Debug)]
+pub enum Reply {
+    /// Messages; none ends the chain here.
+    Messages(Vec<HandlerResponse>),
+    /// Text that holds one payload or several, bare or in envelopes: what a
+    /// model, a process or a handler of the old kind says.
+    Text(Vec<u8>),
+}
+
+impl From<()> for Reply {
+    fn from((): ()) -> Self {
+        Self::Messages(Vec::new())
+    }
+}
+
+impl From<HandlerResponse> for Reply {
+    fn from(response: HandlerResponse) -> Self {
+        Self::Messages(vec![response])
+    }
+}
+
+impl From<Option<HandlerResponse>> for Reply {
+    fn from(response: Option<HandlerResponse>) -> Self {
+        Self::Messages(response.into_iter().collect())
+    }
+}
+
+impl From<Vec<HandlerResponse>> for Reply {
+    fn from(responses: Vec<HandlerResponse>) -> Self {
+        Self::Messages(responses)
+    }
+}
+
+/// Deprecated: raw bytes still work, but say nothing of a target and are
+/// checked only when they are read. Return a [`HandlerResponse`] instead.
+impl From<Vec<u8>> for Reply {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Text(bytes)
+    }
+}
+
+/// Why a handler failed. Any error converts into it with `?`; it goes to the
+/// log, and the caller learns only that the listener failed.
+pub struct HandlerError(Box<dyn std::error::Error + Send + Sync>);
+
+impl<E: Into<Box<dyn std::error::Error + Send + Sync>>> From<E> for HandlerError {
+    fn from(error: E) -> Self {
+        Self(error.into())
+    }
+}
+
+impl fmt::Display for HandlerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for HandlerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What a handler returns.
+pub type Result<T = Option<HandlerResponse>, E = HandlerError> = std::result::Result<T, E>;

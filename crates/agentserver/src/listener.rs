@@ -1,0 +1,248 @@
+//! Listeners: a name, what it accepts, whom it may send to, and the code behind it.
+
+use crate::core::ThreadId;
+use crate::handler::{HandlerError, HandlerMetadata, Reply};
+use crate::payload::{Canonical, Payload, Schema};
+use crate::system::{Boot, Huh, SystemError, TodoClosed, TodoNudge, TodoRegistered};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+type Handle = Arc<
+    dyn Fn(Canonical, HandlerMetadata) -> BoxFuture<'static, Result<Reply, HandlerError>>
+        + Send
+        + Sync,
+>;
+type OnEnd = Arc<dyn Fn(ThreadId) + Send + Sync>;
+
+/// A listener, before it joins an organism. Nothing is checked until then.
+#[derive(Clone)]
+pub struct Listener {
+    pub(crate) name: Arc<str>,
+    pub(crate) description: String,
+    pub(crate) is_agent: bool,
+    pub(crate) is_broadcast: bool,
+    pub(crate) peers: Vec<String>,
+    pub(crate) timeout: Duration,
+    pub(crate) concurrency: usize,
+    pub(crate) payload_bytes: usize,
+    /// Few enough that a look at each is the quickest way to find one.
+    accepted: Vec<(Schema, Handle)>,
+    on_end: Option<OnEnd>,
+}
+
+impl Listener {
+    /// A listener that accepts nothing yet and may send to nobody.
+    pub fn named(name: impl AsRef<str>) -> Self {
+        Self {
+            name: Arc::from(name.as_ref()),
+            description: String::new(),
+            is_agent: false,
+            is_broadcast: false,
+            peers: Vec::new(),
+            timeout: Duration::from_secs(60),
+            concurrency: 16,
+            payload_bytes: usize::MAX,
+            accepted: Vec::new(),
+            on_end: None,
+        }
+    }
+
+    /// What it does, in a sentence that agents read.
+    pub fn describe(mut self, description: impl Into<String>) -> Self {
+        self.description = description.into();
+        self
+    }
+
+    /// An agent is told its own name and may send to its peers alone, its
+    /// caller not among them unless listed.
+    pub fn agent(mut self, is_agent: bool) -> Self {
+        self.is_agent = is_agent;
+        self
+    }
+
+    /// Whom it may send to.
+    pub fn peers<S: Into<String>>(mut self, peers: impl IntoIterator<Item = S>) -> Self {
+        self.peers = peers.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Whether it shares payloads sent without a target with other such listeners.
+    pub fn broadcast(mut self, is_broadcast: bool) -> Self {
+        self.is_broadcast = is_broadcast;
+        self
+    }
+
+    /// How long one message may take; 60 s unless said.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// How many messages it handles at once; 16 unless said.
+    pub fn concurrency(mut self, concurrency: usize) -> Self {
+        self.concurrency = concurrency.max(1);
+        self
+    }
+
+    /// How large a payload it accepts; as large as the pump does unless said.
+    pub fn payload_bytes(mut self, bytes: usize) -> Self {
+        self.payload_bytes = bytes;
+        self
+    }
+
+    /// Accepts a payload type with an async handler.
+    pub fn on<P, H, F, R>(self, handler: H) -> Self
+    where
+        P: Payload,
+        H: Fn(P, HandlerMetadata) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<R, HandlerError>> + Send + 'static,
+        R: Into<Reply>,
+    {
+        self.handle(P::schema(), move |payload, metadata| {
+            match P::from_xml(payload.xml()) {
+                Ok(payload) => handler(payload, metadata)
+                    .map(|result| result.map(Into::into))
+                    .boxed(),
+                Err(error) => std::future::ready(Err(HandlerError::from(error))).boxed(),
+            }
+        })
+    }
+
+    /// Accepts a payload type that has no Rust struct; the handler reads XML.
+    pub fn on_schema<H, F, R>(self, schema: Schema, handler: H) -> Self
+    where
+        H: Fn(Canonical, HandlerMetadata) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<R, HandlerError>> + Send + 'static,
+        R: Into<Reply>,
+    {
+        self.handle(schema, move |payload, metadata| {
+            handler(payload, metadata)
+                .map(|result| result.map(Into::into))
+                .boxed()
+        })
+    }
+
+    /// Takes all that the pump itself may send, as XML: for listeners such as
+    /// models, that read whatever comes.
+    pub fn on_system<H, F, R>(self, handler: H) -> Self
+    where
+        H: Fn(Canonical, HandlerMetadata) -> F + Clone + Send + Sync + 'static,
+        F: Future<Output = Result<R, HandlerError>> + Send + 'static,
+        R: Into<Reply>,
+    {
+        [
+            SystemError::schema(),
+            Huh::schema(),
+            TodoRegistered::schema(),
+            TodoClosed::schema(),
+            TodoNudge::schema(),
+        ]
+        .into_iter()
+        .fold(self, |listener, schema| {
+            match listener.accepts(&schema.namespace, &schema.name) {
+                true => listener,
+                false => listener.on_schema(schema, handler.clone()),
+            }
+        })
+    }
+
+    /// Called when a thread of this listener ends, to free what it kept for it.
+    pub fn on_thread_end(mut self, hook: impl Fn(ThreadId) + Send + Sync + 'static) -> Self {
+        self.on_end = Some(Arc::new(hook));
+        self
+    }
+
+    fn handle(
+        mut self,
+        schema: Schema,
+        handler: impl Fn(Canonical, HandlerMetadata) -> BoxFuture<'static, Result<Reply, HandlerError>>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        self.accepted
+            .retain(|(known, _)| known.name != schema.name || known.namespace != schema.namespace);
+        self.accepted.push((schema, Arc::new(handler)));
+        self
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn key(&self) -> Arc<str> {
+        key(&self.name)
+    }
+
+    pub(crate) fn schemas(&self) -> impl Iterator<Item = &Schema> {
+        self.accepted.iter().map(|(schema, _)| schema)
+    }
+
+    /// What it accepts from others; system payloads are nobody else's to send.
+    pub(crate) fn offers(&self) -> impl Iterator<Item = &Schema> {
+        self.schemas().filter(|schema| !is_system(schema))
+    }
+
+    pub(crate) fn accepts(&self, namespace: &str, root: &str) -> bool {
+        self.handler(namespace, root).is_some()
+    }
+
+    fn handler(&self, namespace: &str, root: &str) -> Option<&Handle> {
+        let mut accepted = self.accepted.iter();
+        let found =
+            accepted.find(|(schema, _)| schema.name == root && schema.namespace == namespace);
+        found.map(|(_, handler)| handler)
+    }
+
+    pub(crate) fn call(
+        &self,
+        payload: Canonical,
+        metadata: HandlerMetadata,
+    ) -> BoxFuture<'static, Result<Reply, HandlerError>> {
+        match self.handler(payload.namespace(), payload.root()) {
+            Some(handler) => handler(payload, metadata),
+            None => std::future::ready(Err("no handler for this payload".into())).boxed(),
+        }
+    }
+
+    pub(crate) fn thread_ended(&self, thread: ThreadId) {
+        if let Some(hook) = &self.on_end {
+            hook(thread);
+        }
+    }
+}
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listener")
+            .field("name", &self.name)
+            .field("peers", &self.peers)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Names are compared without case.
+pub(crate) fn key(name: &str) -> Arc<str> {
+    Arc::from(name.to_lowercase())
+}
+
+/// Whether only the pump may send this type.
+fn is_system(schema: &Schema) -> bool {
+    is_system_type(&schema.namespace, &schema.name)
+}
+
+pub(crate) fn is_system_type(namespace: &str, root: &str) -> bool {
+    [
+        (SystemError::NAMESPACE, SystemError::NAME),
+        (Huh::NAMESPACE, Huh::NAME),
+        (Boot::NAMESPACE, Boot::NAME),
+        (TodoRegistered::NAMESPACE, TodoRegistered::NAME),
+        (TodoClosed::NAMESPACE, TodoClosed::NAME),
+        (TodoNudge::NAMESPACE, TodoNudge::NAME),
+    ]
+    .contains(&(namespace, root))
+}

@@ -1,0 +1,303 @@
+//! An organism: listeners, gateways and payload types that fit together.
+
+use crate::core::Fit;
+use crate::listener::{Listener, key};
+use crate::payload::{Canonical, FieldModel, PayloadType, Schema, SchemaError, Shape};
+use crate::{system, usage};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Listeners that do not fit together.
+#[derive(Debug, thiserror::Error)]
+pub enum OrganismError {
+    /// A name that is the pump's own.
+    #[error("the name {0:?} is reserved")]
+    Reserved(String),
+    /// A name that is no name.
+    #[error("{0:?} is not a name: letters, digits, '.', '_' and '-', at most 64")]
+    Name(String),
+    /// Two of one name, compared without case.
+    #[error("the name {0:?} is taken")]
+    Taken(String),
+    /// A peer that nobody is.
+    #[error("{name}: the peer {peer:?} does not exist")]
+    Peer {
+        /// Whose peer.
+        name: String,
+        /// The peer.
+        peer: String,
+    },
+    /// One root element, two meanings.
+    #[error("{name}: <{root}> already means something else")]
+    Type {
+        /// The listener that brought the second meaning.
+        name: String,
+        /// The root element.
+        root: String,
+    },
+    /// A schema that cannot be used.
+    #[error("{name}: {error}")]
+    Schema {
+        /// The listener that brought it.
+        name: String,
+        /// What is wrong.
+        #[source]
+        error: SchemaError,
+    },
+}
+
+/// Someone outside who may begin conversations.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gateway {
+    pub(crate) name: Arc<str>,
+    pub(crate) peers: HashSet<Arc<str>>,
+    declared: Vec<String>,
+}
+
+impl Gateway {
+    /// A gateway and whom it may send to.
+    pub fn named<S: Into<String>>(
+        name: impl AsRef<str>,
+        peers: impl IntoIterator<Item = S>,
+    ) -> Self {
+        let declared: Vec<String> = peers.into_iter().map(Into::into).collect();
+        let peers = declared.iter().map(|peer| key(peer)).collect();
+        Self {
+            name: Arc::from(name.as_ref()),
+            peers,
+            declared,
+        }
+    }
+
+    /// Its name: what its messages are from.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// A listener in its organism.
+#[derive(Debug)]
+pub struct Entry {
+    pub(crate) key: Arc<str>,
+    pub(crate) listener: Listener,
+    pub(crate) peers: HashSet<Arc<str>>,
+    pub(crate) usage: Arc<str>,
+}
+
+/// Everything that the pump routes between. Checked as it is built.
+#[derive(Debug)]
+pub struct Organism {
+    name: String,
+    entries: HashMap<Arc<str>, Arc<Entry>>,
+    gateways: HashMap<Arc<str>, Arc<Gateway>>,
+    types: HashMap<TypeKey, Arc<PayloadType>>,
+    /// Types that no listener accepts and some handler sends; compiled when
+    /// first seen. As many as the program has structs.
+    sent: RwLock<HashMap<TypeKey, Option<Arc<PayloadType>>>>,
+}
+
+type TypeKey = (Arc<str>, Arc<str>);
+
+impl Organism {
+    /// Puts an organism together.
+    pub fn new(
+        name: impl Into<String>,
+        listeners: impl IntoIterator<Item = Listener>,
+        gateways: impl IntoIterator<Item = Gateway>,
+    ) -> Result<Self, OrganismError> {
+        let mut organism = Self {
+            name: name.into(),
+            entries: HashMap::new(),
+            gateways: HashMap::new(),
+            types: HashMap::new(),
+            sent: RwLock::default(),
+        };
+        for schema in system::schemas() {
+            organism.add_type(system::NAME, &schema)?;
+        }
+
+        let mut listeners: Vec<Listener> = listeners.into_iter().collect();
+        listeners.sort_by_key(Listener::key);
+        let mut names = HashSet::new();
+        for listener in &listeners {
+            check_name(&listener.name, &mut names)?;
+            for schema in listener.schemas() {
+                organism.add_type(&listener.name, schema)?;
+            }
+        }
+        for gateway in gateways {
+            check_name(&gateway.name, &mut names)?;
+            let gateway = Arc::new(gateway);
+            organism.gateways.insert(key(&gateway.name), gateway);
+        }
+
+        let known: HashSet<Arc<str>> = listeners
+            .iter()
+            .map(Listener::key)
+            .chain([system::TODO_UNTIL, system::TODO_COMPLETE].map(Arc::from))
+            .collect();
+        for gateway in organism.gateways.values() {
+            check_peers(&gateway.name, &gateway.declared, &known)?;
+        }
+        for listener in &listeners {
+            check_peers(&listener.name, &listener.peers, &known)?;
+        }
+        let usage: Vec<_> = listeners
+            .iter()
+            .map(|listener| usage::instructions(listener, &listeners))
+            .collect();
+        for (listener, usage) in listeners.into_iter().zip(usage) {
+            let entry = Entry {
+                key: listener.key(),
+                peers: listener.peers.iter().map(|peer| key(peer)).collect(),
+                usage: usage.into(),
+                listener,
+            };
+            organism.entries.insert(entry.key.clone(), Arc::new(entry));
+        }
+        Ok(organism)
+    }
+
+    /// Adds types that nobody here accepts, for those who answer with them in
+    /// text.
+    pub fn with_types<'a>(
+        mut self,
+        schemas: impl IntoIterator<Item = &'a Schema>,
+    ) -> Result<Self, OrganismError> {
+        for schema in schemas {
+            self.add_type("payloads", schema)?;
+        }
+        Ok(self)
+    }
+
+    fn add_type(&mut self, name: &str, schema: &Schema) -> Result<(), OrganismError> {
+        let key = (Arc::from(&*schema.namespace), Arc::from(&*schema.name));
+        if let Some(known) = self.types.get(&key) {
+            return match same_shape(&known.schema().fields, &schema.fields) {
+                true => Ok(()),
+                false => Err(OrganismError::Type {
+                    name: name.to_owned(),
+                    root: schema.name.clone(),
+                }),
+            };
+        }
+        let compiled =
+            PayloadType::compile(schema.clone()).map_err(|error| OrganismError::Schema {
+                name: name.to_owned(),
+                error,
+            })?;
+        self.types.insert(key, Arc::new(compiled));
+        Ok(())
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<&Arc<Entry>> {
+        self.entries.get(key)
+    }
+
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
+        self.entries.values()
+    }
+
+    pub(crate) fn gateway(&self, key: &str) -> Option<&Arc<Gateway>> {
+        self.gateways.get(key)
+    }
+
+    /// A payload type by its root element.
+    pub fn payload_type(&self, namespace: &str, root: &str) -> Option<&Arc<PayloadType>> {
+        self.types.get(&(Arc::from(namespace), Arc::from(root)))
+    }
+
+    /// Whether a payload is a valid one of a type known here.
+    pub(crate) fn fit(&self, payload: &Canonical) -> Fit {
+        fit(self.types.get(&type_key(payload)), payload)
+    }
+
+    /// Whether a struct's payload is a valid one of the type known here by its
+    /// name, or of its own.
+    pub(crate) fn fit_typed(&self, payload: &Canonical, schema: fn() -> Schema) -> Fit {
+        let key = type_key(payload);
+        if let Some(known) = self.types.get(&key) {
+            return fit(Some(known), payload);
+        }
+        let seen = self
+            .sent
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&key)
+            .cloned();
+        let own = seen.unwrap_or_else(|| {
+            let compiled = PayloadType::compile(schema()).ok().map(Arc::new);
+            self.sent
+                .write()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(key, compiled.clone());
+            compiled
+        });
+        fit(own.as_ref(), payload)
+    }
+}
+
+/// Whether two lists of fields accept the same documents.
+fn same_shape(one: &[FieldModel], other: &[FieldModel]) -> bool {
+    one.len() == other.len()
+        && one.iter().zip(other).all(|(a, b)| {
+            let same_content = match (&a.shape, &b.shape) {
+                (Shape::Record(one), Shape::Record(other)) => same_shape(one, other),
+                (one, other) => one == other,
+            };
+            a.name == b.name && a.occurs == b.occurs && same_content
+        })
+}
+
+fn type_key(payload: &Canonical) -> TypeKey {
+    (payload.namespace.clone(), payload.root.clone())
+}
+
+fn fit(known: Option<&Arc<PayloadType>>, payload: &Canonical) -> Fit {
+    match known.map(|known| known.check(payload)) {
+        Some(Ok(())) => Fit::Valid,
+        Some(Err(error)) => Fit::Not(error.to_string()),
+        None => Fit::Not("nobody knows this type".to_owned()),
+    }
+}
+
+fn check_name(name: &str, names: &mut HashSet<Arc<str>>) -> Result<(), OrganismError> {
+    let is_name = !name.is_empty()
+        && name.len() <= 64
+        && name
+            .chars()
+            .all(|c| c.is_alphanumeric() || "._-".contains(c));
+    if !is_name {
+        return Err(OrganismError::Name(name.to_owned()));
+    }
+    let key = key(name);
+    let is_own = *key == *system::NAME
+        || key.starts_with("system.") && *key != *system::BOOT
+        || [system::TODO_UNTIL, system::TODO_COMPLETE].contains(&&*key);
+    if is_own {
+        return Err(OrganismError::Reserved(name.to_owned()));
+    }
+    match names.insert(key) {
+        true => Ok(()),
+        false => Err(OrganismError::Taken(name.to_owned())),
+    }
+}
+
+fn check_peers(
+    name: &str,
+    peers: &[String],
+    known: &HashSet<Arc<str>>,
+) -> Result<(), OrganismError> {
+    match peers.iter().find(|peer| !known.contains(&key(peer))) {
+        None => Ok(()),
+        Some(peer) => Err(OrganismError::Peer {
+            name: name.to_owned(),
+            peer: peer.clone(),
+        }),
+    }
+}

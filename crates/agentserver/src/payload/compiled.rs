@@ -1,0 +1,210 @@
+//! A payload type ready for use: its schema and the validator made from it.
+
+use super::{FieldModel, Payload, Schema, Shape};
+use crate::xml::{self, Limits, XmlError};
+use std::fmt;
+use std::sync::Arc;
+use uppsala::XsdValidator;
+
+/// A schema that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SchemaError {
+    /// A name that no element may have.
+    #[error("{0:?} cannot name an element")]
+    Name(String),
+    /// Two fields of one name.
+    #[error("two fields are called {0:?}")]
+    Twice(String),
+    /// Fields within fields without end.
+    #[error("fields are nested deeper than {0}")]
+    Depth(usize),
+    /// The example and the XSD do not agree.
+    #[error("the example of <{name}> does not fit its own schema: {reason}")]
+    Example {
+        /// The payload type.
+        name: String,
+        /// What the validator said.
+        reason: String,
+    },
+}
+
+/// A payload that could not be written, read or accepted.
+#[derive(Debug, thiserror::Error)]
+pub enum PayloadError {
+    /// The struct has no XML form.
+    #[error("cannot be written as XML: {0}")]
+    Write(String),
+    /// The XML does not fill the struct.
+    #[error("cannot be read from XML: {0}")]
+    Read(String),
+    /// Not XML that the pump takes.
+    #[error(transparent)]
+    Xml(#[from] XmlError),
+    /// Another type's root element.
+    #[error("expected <{expected}>, found <{found}>")]
+    Root {
+        /// The type it was checked against.
+        expected: String,
+        /// What the document holds.
+        found: String,
+    },
+    /// Refused by the XSD.
+    #[error("does not fit its schema: {0}")]
+    Invalid(String),
+}
+
+/// A payload's canonical XML (exclusive C14N, no comments) with its name.
+/// Well-formed and within the limits; [`PayloadType::check`] says whether it is valid.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Canonical {
+    pub(crate) namespace: Arc<str>,
+    pub(crate) root: Arc<str>,
+    pub(crate) xml: Arc<str>,
+}
+
+impl Canonical {
+    /// Reads one element: parsed within the limits, then made canonical.
+    pub fn parse(text: &str, limits: &Limits) -> Result<Self, XmlError> {
+        let document = xml::parse(text, limits)?;
+        let root = document.document_element().ok_or(XmlError::Empty)?;
+        xml::canonical_element(&document, root)
+    }
+
+    /// Stands for a payload that has no XML form.
+    pub(crate) fn unwritable() -> Self {
+        Self {
+            namespace: "".into(),
+            root: "unwritable".into(),
+            xml: "<unwritable></unwritable>".into(),
+        }
+    }
+
+    /// The root element's namespace; empty for none.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// The root element's local name.
+    pub fn root(&self) -> &str {
+        &self.root
+    }
+
+    /// The document.
+    pub fn xml(&self) -> &str {
+        &self.xml
+    }
+
+    /// Whether this has the root element of `P`.
+    pub fn is<P: Payload>(&self) -> bool {
+        *self.root == *P::NAME && *self.namespace == *P::NAMESPACE
+    }
+
+    /// The struct, where the root element is that of `P`.
+    pub fn read<P: Payload>(&self) -> Result<P, PayloadError> {
+        if !self.is::<P>() {
+            return Err(PayloadError::Root {
+                expected: P::NAME.to_owned(),
+                found: self.root.to_string(),
+            });
+        }
+        P::from_xml(&self.xml)
+    }
+}
+
+impl fmt::Debug for Canonical {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.xml)
+    }
+}
+
+/// A schema with its validator.
+pub struct PayloadType {
+    schema: Schema,
+    validator: XsdValidator,
+}
+
+impl fmt::Debug for PayloadType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PayloadType")
+            .field(&self.schema.name)
+            .finish()
+    }
+}
+
+impl PayloadType {
+    const DEPTH: usize = 16;
+
+    /// Makes the validator, and shows that the example passes it.
+    pub fn compile(schema: Schema) -> Result<Self, SchemaError> {
+        check_name(&schema.name)?;
+        check_fields(&schema.fields, Self::DEPTH)?;
+        let unfit = |reason: String| SchemaError::Example {
+            name: schema.name.clone(),
+            reason,
+        };
+        let validator = xml::validator(&schema.xsd()).map_err(&unfit)?;
+        let this = Self {
+            schema: schema.clone(),
+            validator,
+        };
+        let example = Canonical::parse(&this.schema.example(), &Limits::default())
+            .map_err(|error| unfit(error.to_string()))?;
+        this.check(&example)
+            .map_err(|error| unfit(error.to_string()))?;
+        Ok(this)
+    }
+
+    /// The type of a Rust struct.
+    pub fn of<P: Payload>() -> Result<Self, SchemaError> {
+        Self::compile(P::schema())
+    }
+
+    /// The field model.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// Whether the payload is a valid one of this type.
+    pub fn check(&self, payload: &Canonical) -> Result<(), PayloadError> {
+        if payload.root() != self.schema.name || payload.namespace() != self.schema.namespace {
+            return Err(PayloadError::Root {
+                expected: self.schema.name.clone(),
+                found: payload.root().to_owned(),
+            });
+        }
+        // The limits were applied before it became canonical.
+        let document = xml::parse_trusted(payload.xml())?;
+        match self.validator.validate(&document).first() {
+            None => Ok(()),
+            Some(error) => Err(PayloadError::Invalid(error.message.clone())),
+        }
+    }
+}
+
+fn check_fields(fields: &[FieldModel], depth: usize) -> Result<(), SchemaError> {
+    let Some(below) = depth.checked_sub(1) else {
+        return Err(SchemaError::Depth(PayloadType::DEPTH));
+    };
+    for (index, field) in fields.iter().enumerate() {
+        check_name(&field.name)?;
+        if fields[..index].iter().any(|other| other.name == field.name) {
+            return Err(SchemaError::Twice(field.name.clone()));
+        }
+        if let Shape::Record(fields) = &field.shape {
+            check_fields(fields, below)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_name(name: &str) -> Result<(), SchemaError> {
+    let mut characters = name.chars();
+    let starts = characters
+        .next()
+        .is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    let goes_on = characters.all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
+    match starts && goes_on && name.len() <= 128 {
+        true => Ok(()),
+        false => Err(SchemaError::Name(name.to_owned())),
+    }
+}

@@ -1,0 +1,194 @@
+//! One run of one handler: the envelope in, the handler, the reply out.
+
+use super::{Shared, now};
+use crate::core::{Fit, Form, Job, Outcome, Outgoing, ThreadId};
+use crate::envelope::Envelope;
+use crate::handler::{HandlerMetadata, HandlerResponse, Reply, Target};
+use crate::organism::{Entry, Organism};
+use crate::payload::Canonical;
+use crate::system::Fault;
+use crate::trace::{Hop, HopKind};
+use crate::xml::{self, Answer};
+use futures_util::FutureExt;
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use tracing::Instrument;
+
+pub(super) async fn run(shared: Arc<Shared>, job: Job) {
+    let span = tracing::debug_span!(
+        "handle",
+        listener = %job.entry.listener.name,
+        from = %job.from,
+        thread = %job.thread,
+        payload = %job.payload.root(),
+    );
+    let mut running = Running {
+        shared,
+        job: Some(job),
+    };
+    if let Some(job) = running.job.as_ref() {
+        let outcome = handle(&running.shared, job).instrument(span).await;
+        running.finish(outcome);
+    }
+}
+
+/// Sees to it that every job is finished, even one whose handler panics while
+/// it is dropped.
+struct Running {
+    shared: Arc<Shared>,
+    job: Option<Job>,
+}
+
+impl Running {
+    fn finish(&mut self, outcome: Outcome) {
+        if let Some(job) = self.job.take() {
+            let (due, had) = self.shared.step(|core| {
+                let had = core.next_due();
+                core.finish(&job, outcome, now());
+                (core.next_due(), had)
+            });
+            if due != had {
+                self.shared.timer.notify_one();
+            }
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.finish(failed(Fault::Handler, "the handler was dropped"));
+    }
+}
+
+fn failed(fault: Fault, reason: impl Into<String>) -> Outcome {
+    Outcome::Failed {
+        fault,
+        reason: reason.into(),
+    }
+}
+
+async fn handle(shared: &Shared, job: &Job) -> Outcome {
+    let listener = &job.entry.listener;
+    let envelope = Envelope {
+        from: job.from.clone(),
+        to: Some(listener.name.clone()),
+        thread: job.thread.to_string().into(),
+        payload: job.payload.clone(),
+    };
+    if let Err(error) = envelope.write() {
+        return failed(Fault::Validation, error.to_string());
+    }
+    let usage = match &job.reminder {
+        None => job.entry.usage.clone(),
+        Some(reminder) => Arc::from(format!("{}{reminder}", job.entry.usage)),
+    };
+    let metadata = HandlerMetadata {
+        thread_id: job.thread,
+        from_id: job.from.to_string(),
+        own_name: listener.is_agent.then(|| listener.name.to_string()),
+        is_self_call: job.is_self_call,
+        usage_instructions: usage,
+    };
+    let payload = job.payload.clone();
+    // The handler's own code may panic before its future exists.
+    let future = AssertUnwindSafe(async { listener.call(payload, metadata).await }).catch_unwind();
+    match tokio::time::timeout(listener.timeout, future).await {
+        Ok(Ok(Ok(reply))) => outcome(shared, job, reply),
+        Ok(Ok(Err(error))) => failed(Fault::Handler, error.to_string()),
+        Ok(Err(panic)) => failed(
+            Fault::Handler,
+            format!("panicked: {}", panic_message(&*panic)),
+        ),
+        Err(_) => failed(
+            Fault::Timeout,
+            format!("took longer than {:?}", listener.timeout),
+        ),
+    }
+}
+
+/// Tells a listener that its thread ended. The effects that follow are carried
+/// out even if it panics.
+pub(super) fn thread_ended(entry: &Entry, thread: ThreadId) {
+    let told = std::panic::catch_unwind(AssertUnwindSafe(|| entry.listener.thread_ended(thread)));
+    if let Err(panic) = told {
+        let reason = panic_message(&*panic);
+        tracing::warn!(listener = %entry.listener.name, %thread, reason, "panicked at a thread's end");
+    }
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
+}
+
+fn outcome(shared: &Shared, job: &Job, reply: Reply) -> Outcome {
+    match reply {
+        Reply::Messages(responses) => Outcome::Sent(
+            responses
+                .into_iter()
+                .map(|response| typed(shared, &job.organism, response))
+                .collect(),
+        ),
+        Reply::Text(bytes) => text(shared, job, bytes),
+    }
+}
+
+fn typed(shared: &Shared, organism: &Organism, response: HandlerResponse) -> Outgoing {
+    let parsed = match response.xml {
+        Ok(xml) => Canonical::parse(&xml, &shared.settings.xml).map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    let (payload, fit) = match parsed {
+        Ok(payload) => {
+            let fit = organism.fit_typed(&payload, response.schema);
+            (payload, fit)
+        }
+        Err(reason) => (Canonical::unwritable(), Fit::Not(reason)),
+    };
+    Outgoing {
+        target: response.target,
+        payload,
+        form: Form::Typed,
+        fit,
+    }
+}
+
+fn text(shared: &Shared, job: &Job, bytes: Vec<u8>) -> Outcome {
+    if bytes.trim_ascii().is_empty() {
+        return Outcome::Sent(Vec::new());
+    }
+    let answer = xml::text(&bytes).and_then(|text| Answer::read(text, &shared.settings.xml));
+    let Answer { said, repairs } = match answer {
+        Ok(answer) => answer,
+        Err(error) => {
+            return Outcome::Garbled {
+                reason: error.to_string(),
+                attempt: bytes,
+            };
+        }
+    };
+    if !repairs.is_empty() {
+        let repairs: Vec<_> = repairs.iter().map(ToString::to_string).collect();
+        shared.trace(Hop {
+            conversation: job.root,
+            from: job.entry.listener.name.clone(),
+            to: "*".into(),
+            payload: said
+                .first()
+                .map_or_else(|| "?".into(), |said| said.payload.root.clone()),
+            bytes: bytes.len(),
+            kind: HopKind::Repaired {
+                repairs: repairs.join(", "),
+            },
+        });
+    }
+    let messages = said.into_iter().map(|said| Outgoing {
+        target: said.to.map_or(Target::ByType, Target::Named),
+        fit: job.organism.fit(&said.payload),
+        payload: said.payload,
+        form: Form::Text,
+    });
+    Outcome::Sent(messages.collect())
+}

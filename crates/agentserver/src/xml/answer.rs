@@ -1,0 +1,102 @@
+//! Reads what a listener said in text: one payload or several, each bare or in
+//! an envelope of which only the `to` counts.
+
+use super::{Limits, Repair, XmlError, canonical_element, parse, repair};
+use crate::envelope;
+use crate::payload::Canonical;
+use std::sync::Arc;
+use uppsala::Document;
+
+/// What was said, and what had to be mended to understand it.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The messages, in order.
+    pub said: Vec<Said>,
+    /// The repairs; none for a clean answer.
+    pub repairs: Vec<Repair>,
+}
+
+/// One message of an answer.
+#[derive(Debug, Clone)]
+pub struct Said {
+    /// The target it asks for, if any.
+    pub to: Option<String>,
+    /// The payload.
+    pub payload: Canonical,
+}
+
+impl Answer {
+    /// Reads a clean document, or the documents that the repairer finds.
+    pub fn read(text: &str, limits: &Limits) -> Result<Self, XmlError> {
+        let mut said = Vec::new();
+        match parse(text, limits) {
+            Ok(document) => {
+                collect(&document, &mut said)?;
+                return Ok(Self {
+                    said,
+                    repairs: Vec::new(),
+                });
+            }
+            Err(XmlError::Malformed(_) | XmlError::Empty) => {}
+            Err(refused) => return Err(refused),
+        }
+        let (documents, repairs) = repair(text, limits)?;
+        for document in &documents {
+            collect(&parse(document, limits)?, &mut said)?;
+        }
+        Ok(Self { said, repairs })
+    }
+}
+
+fn collect(document: &Document<'_>, said: &mut Vec<Said>) -> Result<(), XmlError> {
+    let root = document.document_element().ok_or(XmlError::Empty)?;
+    let name = document
+        .element(root)
+        .map(|element| &element.name)
+        .ok_or(XmlError::Empty)?;
+    let namespace = name.namespace_uri.as_deref().unwrap_or_default();
+    let is_envelope =
+        *name.local_name == *"message" && [envelope::NAMESPACE, ""].contains(&namespace);
+    if !is_envelope {
+        said.push(Said {
+            to: None,
+            payload: canonical_element(document, root)?,
+        });
+        return Ok(());
+    }
+    let (mut to, before) = (None, said.len());
+    for child in document.children_iter(root) {
+        let Some(element) = document.element(child) else {
+            continue;
+        };
+        if *element.name.local_name == *"meta" {
+            to = envelope::own_text(document, child, "to")
+                .map(|to| to.trim().to_owned())
+                .filter(|to| !to.is_empty());
+        } else {
+            let payload = without_envelope_namespace(canonical_element(document, child)?);
+            said.push(Said {
+                to: to.clone(),
+                payload,
+            });
+        }
+    }
+    match said.len() > before {
+        true => Ok(()),
+        false => Err(XmlError::Envelope("no payload".to_owned())),
+    }
+}
+
+/// A model that writes an envelope seldom thinks of `xmlns=""`: a payload that
+/// only inherited the envelope's namespace has none of its own.
+fn without_envelope_namespace(payload: Canonical) -> Canonical {
+    if *payload.namespace != *envelope::NAMESPACE {
+        return payload;
+    }
+    let declaration = format!(" xmlns=\"{}\"", envelope::NAMESPACE);
+    Canonical {
+        namespace: Arc::from(""),
+        xml: Arc::from(payload.xml.replacen(&declaration, "", 1)),
+        root: payload.root,
+    }
+}

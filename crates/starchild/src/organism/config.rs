@@ -1,0 +1,73 @@
+//! `organism.yaml` with the kinds of listeners that this program has.
+
+use super::kinds::{self, Kind};
+use super::model::ModelsFile;
+use agentserver::Organism;
+use agentserver::config::{ConfigError, OrganismFile};
+use std::path::{Path, PathBuf};
+
+/// The file as this program reads it.
+pub type File = OrganismFile<Kind, ModelsFile>;
+
+/// Why a file is of no use.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// It cannot be read.
+    #[error("{}: {error}", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        error: std::io::Error,
+    },
+    /// Something is wrong in it. Each problem has a line of its own.
+    #[error("{}", lines(path, error))]
+    Wrong {
+        /// Which.
+        path: PathBuf,
+        /// What.
+        #[source]
+        error: ConfigError,
+    },
+}
+
+fn lines(path: &Path, error: &ConfigError) -> String {
+    let problems = error.0.iter().map(|problem| match problem.line {
+        0 => format!("{}: {}", path.display(), problem.message),
+        _ => format!("{}:{problem}", path.display()),
+    });
+    problems.collect::<Vec<_>>().join("\n")
+}
+
+/// Reads the file and builds the organism.
+pub fn load(path: &Path) -> Result<(File, Organism), LoadError> {
+    let text = std::fs::read_to_string(path).map_err(|error| LoadError::Read {
+        path: path.to_owned(),
+        error,
+    })?;
+    let wrong = |error| LoadError::Wrong {
+        path: path.to_owned(),
+        error,
+    };
+    let file = File::parse(&text).map_err(wrong)?;
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let organism = kinds::build(&file, folder.unwrap_or(Path::new("."))).map_err(wrong)?;
+    Ok((file, organism))
+}
+
+/// `organism check`.
+pub fn check(path: &Path) -> Result<(), String> {
+    let (file, _) = load(path).map_err(|error| error.to_string())?;
+    println!(
+        "{}: {} is well: {} listeners, {} gateways, {} payload types",
+        path.display(),
+        file.organism,
+        file.listeners.len(),
+        file.gateways.len(),
+        file.payloads.len(),
+    );
+    Ok(())
+}

@@ -1,0 +1,246 @@
+//! A command behind a listener: the payload on standard input, messages on
+//! standard output. A command that fails or talks without end is ended, and
+//! all that it started with it.
+
+use super::{Types, accept_all};
+use agentserver::payload::{Canonical, Schema};
+use agentserver::{HandlerMetadata, Listener, Reply, Result};
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde::Deserialize;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, Command};
+
+/// The file's words for it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProcessFile {
+    /// The program and its arguments.
+    command: Vec<String>,
+    /// How it reads and writes payloads.
+    #[serde(default)]
+    format: Format,
+    /// Whether it is told of refusals and faults too.
+    #[serde(default)]
+    system: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Format {
+    #[default]
+    Xml,
+    Json,
+}
+
+/// What a command may write.
+const OUTPUT: u64 = 1 << 20;
+/// What is kept of its complaints.
+const COMPLAINTS: u64 = 4096;
+
+/// The system starts no command with a variable much larger than this.
+const USAGE: usize = 64 << 10;
+
+struct Runner {
+    program: String,
+    arguments: Vec<String>,
+    format: Format,
+    folder: PathBuf,
+    types: Types,
+    /// Variables that are no business of the command's.
+    secrets: Vec<String>,
+}
+
+impl ProcessFile {
+    pub fn attach(
+        &self,
+        accepts: Vec<Schema>,
+        listener: Listener,
+        types: &Types,
+        folder: &Path,
+        secrets: &[String],
+    ) -> std::result::Result<Listener, String> {
+        let Some((program, arguments)) = self.command.split_first() else {
+            return Err("its command is empty".to_owned());
+        };
+        let runner = Arc::new(Runner {
+            program: program.clone(),
+            arguments: arguments.to_vec(),
+            format: self.format,
+            folder: folder.to_owned(),
+            types: types.clone(),
+            secrets: secrets.to_vec(),
+        });
+        let handler = move |payload, metadata| {
+            let runner = runner.clone();
+            async move { runner.run(payload, metadata).await }
+        };
+        let listener = accept_all(accepts, listener, handler.clone());
+        Ok(match self.system {
+            true => listener.on_system(handler),
+            false => listener,
+        })
+    }
+}
+
+impl Runner {
+    async fn run(&self, payload: Canonical, metadata: HandlerMetadata) -> Result<Reply> {
+        let input = self.input(&payload)?;
+        let mut command = Command::new(self.resolve());
+        command
+            .args(&self.arguments)
+            .current_dir(&self.folder)
+            .env("ORGANISM_THREAD", metadata.thread_id.to_string())
+            .env("ORGANISM_FROM", &metadata.from_id)
+            .env("ORGANISM_SELF_CALL", metadata.is_self_call.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true);
+        for variable in &self.secrets {
+            command.env_remove(variable);
+        }
+        if metadata.usage_instructions.len() <= USAGE {
+            command.env("ORGANISM_USAGE", &*metadata.usage_instructions);
+        }
+        if let Some(own_name) = &metadata.own_name {
+            command.env("ORGANISM_NAME", own_name);
+        }
+        let mut running = Running(
+            command
+                .spawn()
+                .map_err(|error| format!("{}: {error}", self.program))?,
+        );
+        let (stdin, stdout, stderr) = (
+            running.0.stdin.take(),
+            running.0.stdout.take(),
+            running.0.stderr.take(),
+        );
+        let feed = async {
+            if let Some(mut stdin) = stdin {
+                // A command that does not read its input is none the worse for it.
+                let _ = stdin.write_all(&input).await;
+            }
+        };
+        let ((), output, complaints) = tokio::join!(
+            feed,
+            read_some(stdout, OUTPUT + 1),
+            skim(stderr, COMPLAINTS)
+        );
+        let output = output?;
+        if output.len() as u64 > OUTPUT {
+            return Err(format!("{} wrote more than {OUTPUT} bytes", self.program).into());
+        }
+        let status = running.0.wait().await?;
+        if !status.success() {
+            let complaints = complaints.unwrap_or_default();
+            let complaints = String::from_utf8_lossy(&complaints);
+            return Err(format!("{}: {status}: {}", self.program, complaints.trim()).into());
+        }
+        match self.format {
+            Format::Xml => Ok(Reply::Text(output)),
+            Format::Json => self.messages(&output),
+        }
+    }
+
+    /// A path with a slash is the file's own; a bare name is looked up.
+    fn resolve(&self) -> PathBuf {
+        match self.program.contains('/') {
+            true => std::path::absolute(self.folder.join(&self.program))
+                .unwrap_or_else(|_| self.program.clone().into()),
+            false => self.program.clone().into(),
+        }
+    }
+
+    fn input(&self, payload: &Canonical) -> Result<Vec<u8>> {
+        match (self.format, self.types.get(payload.root())) {
+            (Format::Json, Some(known)) => {
+                let fields = known.xml_to_json(payload)?;
+                Ok(serde_json::to_vec(
+                    &serde_json::json!({ payload.root(): fields }),
+                )?)
+            }
+            _ => Ok(payload.xml().as_bytes().to_vec()),
+        }
+    }
+
+    /// One object or an array of them: `{"Name": {fields}}`, with `"to"` beside
+    /// the name for a target.
+    fn messages(&self, output: &[u8]) -> Result<Reply> {
+        if output.trim_ascii().is_empty() {
+            return Ok(Reply::from(()));
+        }
+        let messages = match serde_json::from_slice(output)? {
+            Value::Array(messages) => messages,
+            message => vec![message],
+        };
+        let mut text = String::new();
+        for message in messages {
+            let Value::Object(mut members) = message else {
+                return Err("a message is an object".into());
+            };
+            let to = members.remove("to");
+            let mut payloads = members.into_iter();
+            let (Some((name, fields)), None) = (payloads.next(), payloads.next()) else {
+                return Err("a message has one payload".into());
+            };
+            let known = self
+                .types
+                .get(&name)
+                .ok_or_else(|| format!("the payload {name:?} does not exist"))?;
+            let payload = known.json_to_xml(&fields)?;
+            match to {
+                None | Some(Value::Null) => text.push_str(&payload),
+                Some(Value::String(to)) => text.push_str(&addressed(&to, &payload)),
+                Some(_) => return Err("`to` is a name".into()),
+            }
+        }
+        Ok(Reply::Text(text.into_bytes()))
+    }
+}
+
+fn addressed(to: &str, payload: &str) -> String {
+    let to = to.replace('&', "&amp;").replace('<', "&lt;");
+    format!("<message><meta><to>{to}</to></meta>{payload}</message>")
+}
+
+/// Reads the beginning; what comes after it is cut off.
+async fn read_some(from: Option<impl AsyncRead + Unpin>, most: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if let Some(from) = from {
+        from.take(most).read_to_end(&mut bytes).await?;
+    }
+    Ok(bytes)
+}
+
+/// Reads the beginning, and lets the rest go by.
+async fn skim(from: Option<impl AsyncRead + Unpin>, most: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if let Some(mut from) = from {
+        (&mut from).take(most).read_to_end(&mut bytes).await?;
+        tokio::io::copy(&mut from, &mut tokio::io::sink()).await?;
+    }
+    Ok(bytes)
+}
+
+/// A command with its group, ended when it is dropped before it has finished,
+/// as after a time-out.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let pid = self
+            .0
+            .id()
+            .and_then(|id| i32::try_from(id).ok())
+            .and_then(Pid::from_raw);
+        if let Some(pid) = pid {
+            // It may have ended by itself.
+            let _ = kill_process_group(pid, Signal::KILL);
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! `starchild organism` as a person uses it, from an empty folder.
+
+#![allow(clippy::unwrap_used)]
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const SUMS: &str = "\
+organism: sums
+payloads:
+  - name: Add
+    fields: [{name: a, type: integer}, {name: b, type: integer}]
+  - name: Sum
+    fields: [{name: value, type: integer}]
+  - name: Note
+    fields: [{name: text}]
+listeners:
+  - name: adder
+    description: Adds two numbers.
+    accepts: [Add]
+    kind: {process: {command: [sh, add.sh], format: json}}
+  - name: shouter
+    accepts: [Note]
+    timeout_seconds: 20
+    kind: {process: {command: [sh, shout.sh]}}
+  - name: failing
+    accepts: [Sum]
+    kind: {process: {command: [./shell, -c, 'echo no >&2; exit 3']}}
+gateways:
+  - name: console
+    peers: [adder, shouter, failing]
+";
+
+/// Reads `{\"Add\":{\"a\":1,\"b\":2}}`, with nothing but a shell.
+const ADD: &str = "#!/bin/sh
+set -- $(tr -c '0-9-' ' ')
+echo \"{\\\"Sum\\\": {\\\"value\\\": $(($1 + $2))}}\"
+";
+
+/// Waits until there is a file called go, then shouts.
+const SHOUT: &str = "#!/bin/sh
+touch started
+while [ ! -e go ]; do sleep 0.01; done
+tr a-z A-Z | sed 's/NOTE/Note/g; s/TEXT/text/g'
+";
+
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "organism.yaml", SUMS);
+    write(folder.path(), "add.sh", ADD);
+    write(folder.path(), "shout.sh", SHOUT);
+    std::os::unix::fs::symlink("/bin/sh", folder.path().join("shell")).unwrap();
+    folder
+}
+
+fn write(folder: &Path, name: &str, text: &str) {
+    std::fs::write(folder.join(name), text).unwrap();
+}
+
+fn starchild(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_starchild"));
+    command
+        .arg("organism")
+        .args(arguments)
+        .current_dir(folder)
+        .env_remove("RUST_LOG");
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn start(folder: &Path, arguments: &[&str]) -> Child {
+    starchild(folder, arguments).spawn().unwrap()
+}
+
+/// Runs with this input, to its end.
+fn with_input(folder: &Path, arguments: &[&str], input: &str) -> Output {
+    let mut child = start(folder, arguments);
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(input.as_bytes())
+        .unwrap();
+    child.wait_with_output().unwrap()
+}
+
+fn lines(bytes: &[u8]) -> Vec<String> {
+    String::from_utf8(bytes.to_vec())
+        .unwrap()
+        .lines()
+        .map(str::to_owned)
+        .collect()
+}
+
+fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(
+            begin.elapsed() < Duration::from_secs(20),
+            "waited too long for {what}"
+        );
+        std::thread::yield_now();
+    }
+}
+
+fn signal(child: &Child, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
+}
+
+#[test]
+fn check_says_what_is_wrong_and_where() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = with_input(folder.path(), &["check"], "");
+    assert!(!output.status.success());
+    assert!(lines(&output.stderr)[0].starts_with("organism.yaml: "));
+
+    let broken = SUMS.replace("peers: [adder, shouter, failing]", "peers: [adder, nobody]");
+    write(
+        folder.path(),
+        "organism.yaml",
+        &broken.replace("accepts: [Add]", "accepts: [Ad]"),
+    );
+    let output = with_input(folder.path(), &["check"], "");
+    assert!(!output.status.success());
+    assert_eq!(
+        lines(&output.stderr),
+        [
+            "organism.yaml:12:15: the payload \"Ad\" does not exist",
+            "organism.yaml:23:20: the peer \"nobody\" does not exist",
+        ]
+    );
+
+    write(
+        folder.path(),
+        "organism.yaml",
+        &SUMS.replace("command:", "comand:"),
+    );
+    let output = with_input(folder.path(), &["check"], "");
+    assert!(
+        lines(&output.stderr)[0].starts_with("organism.yaml:13:"),
+        "{:?}",
+        lines(&output.stderr)
+    );
+
+    write(folder.path(), "organism.yaml", SUMS);
+    let output = with_input(folder.path(), &["check"], "");
+    assert!(output.status.success());
+    assert_eq!(
+        lines(&output.stdout),
+        ["organism.yaml: sums is well: 3 listeners, 1 gateways, 3 payload types"]
+    );
+}
+
+#[test]
+fn a_line_in_is_a_line_out() {
+    let folder = folder();
+    let input = "<Add><a>40</a><b>2</b></Add>\n";
+    let output = with_input(folder.path(), &["run", "--trace", "trace.txt"], input);
+    assert!(output.status.success(), "{:?}", lines(&output.stderr));
+    assert_eq!(lines(&output.stdout), ["<Sum><value>42</value></Sum>"]);
+
+    let trace = std::fs::read_to_string(folder.path().join("trace.txt")).unwrap();
+    let told: Vec<_> = trace.lines().collect();
+    assert_eq!(told.len(), 2, "{trace}");
+    assert!(
+        told[0].contains("console -> adder  <Add>") && told[0].ends_with("call"),
+        "{trace}"
+    );
+    assert!(
+        told[1].contains("adder -> console  <Sum>") && told[1].ends_with("answer"),
+        "{trace}"
+    );
+}
+
+#[test]
+fn what_cannot_be_sent_or_done_is_told() {
+    let folder = folder();
+    let input = "nonsense\n<Nobody/>\n<message><meta><to>nobody</to></meta><Note><text>x</text></Note></message>\n\
+                 <Sum><value>1</value></Sum>\n";
+    let output = with_input(folder.path(), &["run"], input);
+    let told = lines(&output.stdout);
+    assert_eq!(told.len(), 4, "{told:?}");
+    assert!(told[0].starts_with("<huh ") && told[1].starts_with("<huh "));
+    assert!(told[2].contains("<code>routing</code>"));
+    assert!(told[3].contains("<code>handler</code>"));
+    assert!(
+        String::from_utf8(output.stderr)
+            .unwrap()
+            .contains("exit status: 3: no"),
+        "the log says why"
+    );
+}
+
+#[test]
+fn a_hang_up_reads_the_file_again_and_loses_nothing() {
+    let folder = folder();
+    let mut child = start(folder.path(), &["run"]);
+    let mut input = child.stdin.take().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut complaints = BufReader::new(child.stderr.take().unwrap()).lines();
+    writeln!(input, "<Note><text>hello</text></Note>").unwrap();
+    wait_for("the shouter", || folder.path().join("started").exists());
+
+    // While it works, the file breaks: nothing changes.
+    write(folder.path(), "organism.yaml", "listeners: [");
+    signal(&child, rustix::process::Signal::HUP);
+    let told = complaints.find(|line| line.as_ref().unwrap().contains("not read again"));
+    assert!(told.is_some());
+
+    // Then the shouter goes, and the adder changes.
+    let smaller = SUMS
+        .replace("name: shouter", "name: whisperer")
+        .replace("shouter", "whisperer");
+    write(folder.path(), "organism.yaml", &smaller);
+    signal(&child, rustix::process::Signal::HUP);
+    assert!(complaints.next().unwrap().unwrap().ends_with("read again"));
+    writeln!(
+        input,
+        "<message><meta><to>shouter</to></meta><Note><text>x</text></Note></message>"
+    )
+    .unwrap();
+    assert!(
+        output
+            .next()
+            .unwrap()
+            .unwrap()
+            .contains("<code>routing</code>"),
+        "it takes nothing new"
+    );
+
+    // What it had begun, it finishes.
+    write(folder.path(), "go", "");
+    assert_eq!(
+        output.next().unwrap().unwrap(),
+        "<Note><text>HELLO</text></Note>"
+    );
+    drop(input);
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_signal_ends_it_well_while_input_is_open() {
+    let folder = folder();
+    let mut child = start(folder.path(), &["run", "--stay", "--trace", "trace.txt"]);
+    let mut input = child.stdin.take().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
+    writeln!(input, "<Add><a>1</a><b>2</b></Add>").unwrap();
+    assert_eq!(
+        output.next().unwrap().unwrap(),
+        "<Sum><value>3</value></Sum>"
+    );
+
+    // What is under way when the signal comes is still answered.
+    writeln!(input, "<Note><text>late</text></Note>").unwrap();
+    wait_for("the shouter", || folder.path().join("started").exists());
+    signal(&child, rustix::process::Signal::TERM);
+    write(folder.path(), "go", "");
+    assert_eq!(
+        output.next().unwrap().unwrap(),
+        "<Note><text>LATE</text></Note>"
+    );
+    assert!(child.wait().unwrap().success());
+    drop(input);
+    let trace = std::fs::read_to_string(folder.path().join("trace.txt")).unwrap();
+    assert_eq!(trace.lines().count(), 4, "{trace}");
+}
+
+#[test]
+fn a_command_that_takes_too_long_is_ended_with_all_it_started() {
+    let folder = folder();
+    let slow = SUMS.replace("timeout_seconds: 20", "timeout_seconds: 0.3");
+    write(folder.path(), "organism.yaml", &slow);
+    write(
+        folder.path(),
+        "shout.sh",
+        "#!/bin/sh\nsleep 1000 & echo $! > pid\nwait\n",
+    );
+    let output = with_input(folder.path(), &["run"], "<Note><text>x</text></Note>\n");
+    assert!(lines(&output.stdout)[0].contains("<code>timeout</code>"));
+    let pid = std::fs::read_to_string(folder.path().join("pid")).unwrap();
+    let status = format!("/proc/{}/stat", pid.trim());
+    wait_for("its child to end", || {
+        let state = std::fs::read_to_string(&status).unwrap_or_default();
+        state.is_empty() || state.contains(") Z ")
+    });
+}
+
+#[test]
+fn a_command_that_writes_without_end_is_cut_off() {
+    let folder = folder();
+    write(folder.path(), "shout.sh", "#!/bin/sh\nyes '<Note>'\n");
+    let output = with_input(folder.path(), &["run"], "<Note><text>x</text></Note>\n");
+    assert!(lines(&output.stdout)[0].contains("<code>handler</code>"));
+}
+
+#[test]
+fn a_command_sees_who_it_is_called_by_and_no_keys() {
+    let folder = folder();
+    let models =
+        "models:\n  backends: [{base_url: 'http://127.0.0.1:9', model: m, key_env: SECRET_KEY}]\n";
+    write(folder.path(), "organism.yaml", &(SUMS.to_owned() + models));
+    let script_text =
+        "#!/bin/sh\necho \"<Note><text>$ORGANISM_FROM/$SECRET_KEY/$OTHER</text></Note>\"\n";
+    write(folder.path(), "shout.sh", script_text);
+    let mut command = starchild(folder.path(), &["run"]);
+    let mut child = command
+        .env("SECRET_KEY", "secret")
+        .env("OTHER", "open")
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(b"<Note><text>x</text></Note>\n")
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(
+        lines(&output.stdout),
+        ["<Note><text>console//open</text></Note>"]
+    );
+}
+
+#[test]
+fn graph_draws_everyone() {
+    let folder = folder();
+    let output = with_input(folder.path(), &["graph", "-o", "organism.svg"], "");
+    assert!(output.status.success());
+    let picture = std::fs::read_to_string(folder.path().join("organism.svg")).unwrap();
+    for name in ["console", "adder", "shouter", "failing"] {
+        assert!(picture.contains(&format!(">{name}</text>")), "{name}");
+    }
+    assert_eq!(picture.matches("class=\"edge\"").count(), 3);
+}
