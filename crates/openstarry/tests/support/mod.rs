@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub mod scripted;
 pub mod wire;
 
 use openstarry::provider::{Provider, ProviderConfig, ProviderKind};
