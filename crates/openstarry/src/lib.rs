@@ -21,6 +21,7 @@
 //! ```
 
 pub mod config;
+mod hash;
 pub mod pain;
 pub mod provider;
 pub mod segment;

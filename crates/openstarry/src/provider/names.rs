@@ -1,8 +1,8 @@
 //! Tool names that an API refuses, mapped there and back for one request.
 
+use crate::hash::fnv;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Which names an API takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl NameRule {
         }
         if marked || bent.len() > MAX_NAME {
             bent.truncate(MAX_NAME - 9);
-            bent.push_str(&format!("_{:08x}", hash(name) as u32));
+            bent.push_str(&format!("_{:08x}", fnv([name]) as u32));
         }
         bent
     }
@@ -62,12 +62,6 @@ impl NameRule {
             self.bend(id, true)
         }
     }
-}
-
-fn hash(text: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    hasher.finish()
 }
 
 /// The names of one request, both ways.

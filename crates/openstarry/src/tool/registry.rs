@@ -178,6 +178,10 @@ fn prepare(tool: Arc<dyn Tool>) -> Result<Registered, RegistryError> {
     if spec.name.is_empty() || spec.name.len() > MAX_NAME || spec.name.contains(blank) {
         return Err(RegistryError::Name(excerpt(&spec.name, MAX_NAME).into()));
     }
+    // Some APIs refuse a schema that does not say that it is of an object.
+    if let Some(schema) = spec.parameters.as_object_mut() {
+        schema.entry("type").or_insert_with(|| "object".into());
+    }
     spec.description = excerpt(&spec.description, MAX_DESCRIPTION).into();
     let checker = Checker::new(&spec.parameters).map_err(|error| RegistryError::Schema {
         name: spec.name.clone(),

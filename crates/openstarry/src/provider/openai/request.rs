@@ -54,8 +54,8 @@ pub(super) fn build(
         };
         rest.insert(key.into(), most.into());
     }
-    if at_openai && config.cache && tools.json.is_some() {
-        let key = format!("openstarry-{:016x}", tools.fingerprint);
+    if let (true, true, Some(json)) = (at_openai, config.cache, &tools.json) {
+        let key = format!("openstarry-{:016x}", crate::hash::fnv([json.get()]));
         rest.insert("prompt_cache_key".into(), key.into());
     }
     Request::new(rest, &config.options, &tools, true, notes)

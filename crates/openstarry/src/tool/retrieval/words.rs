@@ -199,13 +199,9 @@ fn stem(word: &str) -> &str {
     stem
 }
 
-/// FNV-1a; the kind keeps a word apart from a part of a word.
+/// The kind keeps a word apart from a part of a word.
 fn hash(kind: &str, text: &str) -> u64 {
-    kind.bytes()
-        .chain(text.bytes())
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        })
+    crate::hash::fnv([kind, text])
 }
 
 #[cfg(test)]
