@@ -345,8 +345,8 @@ impl AgentConfig {
         if self.tools.retrieval.top == 0 {
             return Err(wrong("tools.retrieval.top", "want at least 1"));
         }
-        if self.memory.turns == 0 {
-            return Err(wrong("memory.turns", "want at least 1"));
+        if !(1..=100).contains(&self.memory.turns) {
+            return Err(wrong("memory.turns", "want 1 to 100"));
         }
         let sound = |value: f64| value.is_finite() && value >= 0.0;
         if !self.limits.money.is_none_or(sound) {

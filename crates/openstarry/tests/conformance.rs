@@ -346,7 +346,7 @@ async fn a_stalled_stream_ends_and_hangs_up() {
         let pieces = vec![Piece::Bytes(frames.concat().into()), Piece::Stall];
         let server = Server::start(vec![Reply::pieces(kind, pieces)]).await;
         let mut config = server.config(kind);
-        config.stall_seconds = Some(0.05);
+        config.stall_seconds = Some(1.0);
         let provider = config.build(&|_| None).unwrap();
         let pain = within(provider.generate("x", &context()))
             .await

@@ -4,7 +4,6 @@
 use crate::segment::ToolCall;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 const IDENTICAL: u32 = 3;
 const IN_A_ROW: u32 = 5;
@@ -80,9 +79,7 @@ impl Failures {
 /// The same for the same tool with the same arguments; keys of objects are in
 /// order already.
 fn fingerprint(call: &ToolCall) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (&call.name, call.args_text()).hash(&mut hasher);
-    hasher.finish()
+    crate::hash::fnv([call.name.as_str(), "\0", &call.args_text()])
 }
 
 #[cfg(test)]

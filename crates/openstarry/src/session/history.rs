@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 /// Turns that are kept; the oldest go first.
 const MAX_TURNS: usize = 1000;
+/// Turns that a window may still show.
+const SEEN_TURNS: usize = 100;
 
 /// One think-act round: a reply, a result for each of its calls, and what the
 /// core observed. Observations come after the results, never between.
@@ -204,9 +206,11 @@ impl History {
         }
     }
 
-    /// Whether a call of an earlier round has this id.
+    /// Whether a call of an earlier round has this id. Turns that no model sees
+    /// any more do not matter.
     pub(crate) fn knows_call(&self, id: &str) -> bool {
-        let rounds = self.turns.iter().rev().flat_map(|turn| &turn.rounds);
+        let late = self.turns.iter().rev().take(SEEN_TURNS);
+        let rounds = late.flat_map(|turn| &turn.rounds);
         rounds
             .flat_map(|round| &round.results)
             .any(|result| result.id == id)

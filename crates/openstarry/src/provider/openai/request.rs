@@ -132,8 +132,9 @@ impl Writer<'_> {
         let mut calls: Vec<Value> = Vec::new();
         for segment in segments {
             if let Some(call) = segment.as_call() {
+                // Some servers read the arguments of old calls: they must be JSON.
                 calls.push(json!({ "id": call.id(), "type": "function", "function": {
-                    "name": self.tools.names.wire(&call.name), "arguments": call.args_text(),
+                    "name": self.tools.names.wire(&call.name), "arguments": call.args_object().to_string(),
                 }}));
             } else if let Some((kind, media)) = segment.as_media() {
                 words.push(self.notes.left_out(kind, media, "the API takes none back"));
