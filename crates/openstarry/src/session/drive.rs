@@ -9,7 +9,7 @@ use super::window::window;
 use super::{Inner, Job, Outcome, SessionEvent, summary};
 use crate::pain::AgentPain;
 use crate::provider::{Context, Event, Fold};
-use crate::segment::{ContentSegment, Message, Role, joined_text};
+use crate::segment::{ContentSegment, Message, Role, Usage, joined_text};
 use crate::tool::{Principal, ToolContext};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
@@ -323,10 +323,16 @@ fn passed_on(event: &Event) -> Option<SessionEvent> {
 fn usage(state: &SessionState) -> String {
     let spent = &state.spent;
     let about = if spent.usage.estimated { "about " } else { "" };
-    format!(
-        "{about}{} tokens read, {} written, {:.4} spent",
-        spent.usage.input_tokens, spent.usage.output_tokens, spent.money
-    )
+    let money = match spent.money > 0.0 {
+        true => format!(", {:.4} spent", spent.money),
+        false => String::new(),
+    };
+    let Usage {
+        input_tokens,
+        output_tokens,
+        ..
+    } = spent.usage;
+    format!("{about}{input_tokens} tokens read, {output_tokens} written{money}")
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

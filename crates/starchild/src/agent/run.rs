@@ -1,7 +1,7 @@
 //! `starchild agent run`: a conversation in the terminal.
 
 use super::gate::{AskPerson, Question};
-use super::screen::{Screen, call_line};
+use super::screen::{Screen, cut_call};
 use super::{Common, Failure, Ready};
 use openstarry::session::{EndReason, SessionEvent, TurnEvents, slash};
 use openstarry::tool::Registry;
@@ -11,7 +11,7 @@ use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
 use rustyline::validate::Validator;
-use rustyline::{Context, Editor, Helper};
+use rustyline::{CompletionType, Config, Context, Editor, Helper};
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -103,7 +103,8 @@ struct Lines {
 
 impl Lines {
     fn new(registry: Registry) -> Result<Self, Failure> {
-        let mut editor = Editor::new()?;
+        let list = Config::builder().completion_type(CompletionType::List);
+        let mut editor = Editor::with_config(list.build())?;
         editor.set_helper(Some(Slashes(registry)));
         Ok(Self {
             editor: Some(editor),
@@ -116,10 +117,11 @@ impl Lines {
     }
 
     /// The next line; `None` at the end. Ctrl-C gives up the line.
-    async fn read(&mut self, prompt: &'static str) -> Result<Option<String>, Failure> {
+    async fn read(&mut self, prompt: &str) -> Result<Option<String>, Failure> {
+        let prompt = prompt.to_owned();
         let mut editor = self.editor.take().ok_or("the terminal is gone")?;
         // The editor waits for keys, so it waits elsewhere.
-        let read = tokio::task::spawn_blocking(move || (editor.readline(prompt), editor));
+        let read = tokio::task::spawn_blocking(move || (editor.readline(&prompt), editor));
         let (line, editor) = read.await?;
         self.editor = Some(editor);
         match line {
@@ -135,12 +137,12 @@ impl Lines {
         if !self.at_terminal {
             return Ok(false);
         }
-        screen.aside(&format!(
-            "? {:?}: {}",
-            question.risk,
-            call_line(&question.call)
-        ))?;
-        let answer = self.read("Run it? [y/N] ").await?;
+        // Nobody should say yes to what they have not seen.
+        if let Some(whole) = cut_call(&question.call) {
+            screen.aside(&whole)?;
+        }
+        let risk = format!("{:?}", question.risk).to_lowercase();
+        let answer = self.read(&format!("  {risk}: run it? [y/N] ")).await?;
         Ok(answer.is_some_and(|answer| matches!(answer.trim(), "y" | "Y" | "yes")))
     }
 }
@@ -165,6 +167,9 @@ impl Completer for Slashes {
         all.extend(QUIT.map(String::from));
         all.retain(|command| command.starts_with(typed));
         all.sort_unstable();
+        if let [only] = all.as_mut_slice() {
+            only.push(' ');
+        }
         Ok((0, all))
     }
 }

@@ -140,8 +140,14 @@ impl Screen {
 }
 
 /// A call in one line.
-pub fn call_line(call: &ToolCall) -> String {
+fn call_line(call: &ToolCall) -> String {
     one_line(&format!("{} {}", call.name, call.args_text()))
+}
+
+/// The whole of a call whose line was cut.
+pub fn cut_call(call: &ToolCall) -> Option<String> {
+    let whole = serde_json::to_string_pretty(&call.args).unwrap_or_default();
+    call_line(call).ends_with('…').then(|| format!("{} {whole}", call.name))
 }
 
 fn one_line(text: &str) -> String {
