@@ -1,6 +1,8 @@
 //! A server from npm that nobody here wrote, over pipes and over HTTP.
 //! `install-mcp.sh FOLDER` installs it; `STARCHILD_TEST_MCP` names the folder.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
 mod support;
 
 use openstarry::provider::ProviderKind;

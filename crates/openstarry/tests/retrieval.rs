@@ -1,6 +1,8 @@
 //! A thousand tools, and what people ask of them. `data/tools.tsv` holds a name
 //! and a description a line, `data/queries.tsv` a question and the tool it needs.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
 mod support;
 
 use openstarry::segment::ContentSegment;

@@ -1,5 +1,7 @@
 //! The loop as a user meets it.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
 mod support;
 
 use futures_util::future::BoxFuture;
@@ -248,7 +250,7 @@ async fn a_full_queue_is_told_at_once() {
     assert!(turns.len() <= 17);
 }
 
-struct Answering(Box<dyn Fn(&ToolCall) -> Option<bool> + Send + Sync>);
+struct Answering(fn(&ToolCall) -> Option<bool>);
 
 impl Gate for Answering {
     fn confirm<'a>(&'a self, _: &'a str, call: &'a ToolCall, _: Risk) -> BoxFuture<'a, bool> {
@@ -282,7 +284,7 @@ async fn destroy(confirmation: Confirmation) -> bool {
 #[tokio::test(start_paused = true)]
 async fn the_gate_fails_closed() {
     let gate = |answer: fn(&ToolCall) -> Option<bool>| Confirmation {
-        gate: Arc::new(Answering(Box::new(answer))),
+        gate: Arc::new(Answering(answer)),
         ..Confirmation::default()
     };
     assert!(!destroy(Confirmation::default()).await, "nobody was asked");

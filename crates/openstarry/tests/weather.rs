@@ -1,5 +1,7 @@
 //! The document's sequence example, end to end with each provider.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
 mod support;
 
 use openstarry::provider::ProviderKind;

@@ -1,5 +1,7 @@
 //! `starchild agent` as a user meets it, with a stand-in for the model.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
 #[path = "../../openstarry/tests/support/mod.rs"]
 mod support;
 

@@ -54,7 +54,7 @@ impl Failures {
         }
 
         let mut alarms = Vec::new();
-        if (before + 1) % IDENTICAL == 0 {
+        if (before + 1).is_multiple_of(IDENTICAL) {
             alarms.push(Alarm::TellModel(format!(
                 "{} failed {} times with the same arguments. Do not repeat the call: change the \
                  arguments, use another tool, or say what stands in the way.",
@@ -62,7 +62,7 @@ impl Failures {
                 before + 1
             )));
         }
-        if self.in_a_row % IN_A_ROW == 0 {
+        if self.in_a_row.is_multiple_of(IN_A_ROW) {
             let text = format!("{} tool calls in a row failed", self.in_a_row);
             alarms.push(Alarm::TellUser(text));
         }

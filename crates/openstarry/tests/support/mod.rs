@@ -2,6 +2,7 @@
 //! keeps what it was asked.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 pub mod scripted;
 pub mod wire;

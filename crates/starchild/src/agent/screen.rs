@@ -147,7 +147,9 @@ fn call_line(call: &ToolCall) -> String {
 /// The whole of a call whose line was cut.
 pub fn cut_call(call: &ToolCall) -> Option<String> {
     let whole = serde_json::to_string_pretty(&call.args).unwrap_or_default();
-    call_line(call).ends_with('…').then(|| format!("{} {whole}", call.name))
+    call_line(call)
+        .ends_with('…')
+        .then(|| format!("{} {whole}", call.name))
 }
 
 fn one_line(text: &str) -> String {

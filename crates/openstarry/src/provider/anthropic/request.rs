@@ -160,11 +160,13 @@ impl Writer<'_> {
     }
 
     fn results(&mut self, segments: &[ContentSegment]) -> Vec<Value> {
-        let result = |segment| match segment {
-            &ContentSegment::ToolResult { ref tool_result } => Some(self.result(tool_result)),
-            _ => None,
-        };
-        segments.iter().filter_map(result).collect()
+        let mut blocks = Vec::new();
+        for segment in segments {
+            if let ContentSegment::ToolResult { tool_result } = segment {
+                blocks.push(self.result(tool_result));
+            }
+        }
+        blocks
     }
 
     fn result(&mut self, result: &ToolResult) -> Value {
