@@ -5,6 +5,7 @@
 //! format and nothing of the loop.
 
 mod anthropic;
+mod api;
 mod config;
 mod decode;
 mod fold;

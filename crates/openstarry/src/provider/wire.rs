@@ -6,7 +6,7 @@ use crate::segment::{ContentSegment, Media, MediaKind};
 use crate::tool::{ToolSpec, ToolView};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The tools of a request in an API's words.
@@ -138,6 +138,35 @@ impl Notes {
             self.0.push(note.clone());
         }
         note
+    }
+}
+
+/// A tool as OpenAI and those who follow it write it.
+pub(crate) fn function_tool(name: &str, spec: &ToolSpec) -> Value {
+    json!({ "type": "function", "function": {
+        "name": name, "description": spec.description, "parameters": spec.parameters,
+    }})
+}
+
+/// What the core observed, for APIs where only the user can say it.
+pub(crate) fn observation(segments: &[ContentSegment]) -> String {
+    let text = crate::segment::joined_text(segments);
+    format!("<system-observation>{text}</system-observation>")
+}
+
+/// Adds a message where roles must alternate: one of the same role as the last
+/// joins it, so that results stay first in the message after their calls.
+pub(crate) fn join(out: &mut Vec<Value>, role: &str, key: &str, parts: Vec<Value>) {
+    if parts.is_empty() {
+        return;
+    }
+    match out.last_mut().filter(|last| last["role"] == role) {
+        Some(last) => {
+            if let Some(old) = last[key].as_array_mut() {
+                old.extend(parts);
+            }
+        }
+        None => out.push(json!({ "role": role, key: parts })),
     }
 }
 

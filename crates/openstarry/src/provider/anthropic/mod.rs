@@ -3,20 +3,15 @@
 mod request;
 mod stream;
 
+use super::api::Api;
 use super::frames::Framing;
-use super::http::{deferred, with_warnings};
-use super::wire::ToolCache;
+use super::http::deferred;
 use super::{Context, Endpoint, EventStream, Provider, ProviderConfig};
 use crate::pain::AgentPain;
 
 /// A model behind `…/v1/messages`.
 #[derive(Debug)]
-pub struct Anthropic {
-    name: String,
-    config: ProviderConfig,
-    endpoint: Endpoint,
-    tools: ToolCache,
-}
+pub struct Anthropic(Api);
 
 impl Anthropic {
     pub(super) fn new(
@@ -24,37 +19,23 @@ impl Anthropic {
         endpoint: Endpoint,
         key: Option<String>,
     ) -> Result<Self, AgentPain> {
-        let mut endpoint = endpoint.header("anthropic-version", "2023-06-01");
-        if let Some(key) = key {
-            endpoint = endpoint.secret("x-api-key", key)?;
-        }
-        Ok(Self {
-            name: config.name(),
-            config: config.clone(),
-            endpoint,
-            tools: ToolCache::default(),
-        })
+        let endpoint = endpoint.header("anthropic-version", "2023-06-01");
+        Ok(Self(Api::new(config, endpoint, "x-api-key", key)?))
     }
 }
 
 impl Provider for Anthropic {
     fn name(&self) -> &str {
-        &self.name
+        &self.0.name
     }
 
     fn stream<'a>(&'a self, prompt: &'a str, context: &'a Context) -> EventStream<'a> {
         deferred(async move {
-            let deadline = self.endpoint.deadline();
-            let request = request::build(self, prompt, context)?;
-            let response = self
-                .endpoint
-                .post("/v1/messages", request.body, deadline)
-                .await?;
-            let decoder = stream::Blocks::new(&self.name, request.tools);
-            let events = self
-                .endpoint
-                .read(response, deadline, Framing::Sse, Box::new(decoder));
-            Ok(with_warnings(request.warnings, events))
+            let request = request::build(&self.0, prompt, context)?;
+            let path = "/v1/messages";
+            self.0
+                .ask(path, request, Framing::Sse, stream::Blocks::new)
+                .await
         })
     }
 }

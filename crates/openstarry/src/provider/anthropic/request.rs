@@ -1,9 +1,9 @@
 //! The request body.
 
-use super::Anthropic;
 use crate::pain::AgentPain;
+use crate::provider::api::Api;
 use crate::provider::names::NameRule;
-use crate::provider::wire::{Notes, Request, WireTools, as_text, own_item};
+use crate::provider::wire::{self, Notes, Request, WireTools, as_text, own_item};
 use crate::provider::{Context, ProviderConfig};
 use crate::segment::{ContentSegment, Media, MediaData, MediaKind, Message, Role, ToolResult};
 use serde_json::{Map, Value, json};
@@ -11,14 +11,10 @@ use serde_json::{Map, Value, json};
 /// The API wants a limit; this one every current model takes.
 const DEFAULT_MAX_TOKENS: u64 = 8192;
 
-pub(super) fn build(
-    anthropic: &Anthropic,
-    prompt: &str,
-    context: &Context,
-) -> Result<Request, AgentPain> {
-    let config = &anthropic.config;
+pub(super) fn build(api: &Api, prompt: &str, context: &Context) -> Result<Request, AgentPain> {
+    let config = &api.config;
     let marker = || json!({ "type": "ephemeral" });
-    let tools = anthropic.tools.get(
+    let tools = api.tools.get(
         &context.tools,
         NameRule::Plain,
         |name, spec| {
@@ -34,7 +30,7 @@ pub(super) fn build(
     )?;
     let mut writer = Writer {
         config,
-        name: &anthropic.name,
+        name: &api.name,
         tools: &tools,
         notes: Notes::default(),
         out: Vec::new(),
@@ -75,24 +71,11 @@ impl Writer<'_> {
             Role::Tool => ("user", self.results(&message.segments)),
             Role::User => ("user", self.plain(&message.segments)),
             Role::System => {
-                let text = crate::segment::joined_text(&message.segments);
-                let text = format!("<system-observation>{text}</system-observation>");
+                let text = wire::observation(&message.segments);
                 ("user", vec![json!({ "type": "text", "text": text })])
             }
         };
-        if blocks.is_empty() {
-            return;
-        }
-        // Roles must alternate, and results come first in the message after
-        // their calls: what follows them joins the same message.
-        match self.out.last_mut() {
-            Some(last) if last["role"] == role => {
-                if let Some(content) = last["content"].as_array_mut() {
-                    content.extend(blocks);
-                }
-            }
-            _ => self.out.push(json!({ "role": role, "content": blocks })),
-        }
+        wire::join(&mut self.out, role, "content", blocks);
     }
 
     fn plain(&mut self, segments: &[ContentSegment]) -> Vec<Value> {

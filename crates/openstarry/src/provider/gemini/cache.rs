@@ -1,8 +1,8 @@
 //! Tools and instructions uploaded once, and named by id from then on: the
 //! document's `tools_id`.
 
-use super::Gemini;
 use super::request;
+use crate::provider::api::Api;
 use crate::provider::wire::{Body, WireTools};
 use crate::provider::{Context, read_bounded};
 use serde_json::{Map, Value, json};
@@ -32,13 +32,13 @@ impl Uploads {
     /// not there yet. A failure to upload costs the saving and nothing else.
     pub(super) async fn get(
         &self,
-        gemini: &Gemini,
+        api: &Api,
         context: &Context,
         tools: &WireTools,
         deadline: Instant,
     ) -> Option<String> {
         let size = tools.json.as_ref()?.get().len() + context.system.len();
-        if !gemini.config.cache || size < SMALLEST {
+        if !api.config.cache || size < SMALLEST {
             return None;
         }
         let holds = hash(tools, &context.system);
@@ -48,7 +48,7 @@ impl Uploads {
         {
             return upload.id.clone();
         }
-        let id = upload(gemini, context, tools, deadline).await;
+        let id = upload(api, context, tools, deadline).await;
         *self.lock() = Some(Upload {
             holds,
             id: id.clone(),
@@ -76,7 +76,7 @@ fn hash(tools: &WireTools, system: &str) -> u64 {
 }
 
 async fn upload(
-    gemini: &Gemini,
+    api: &Api,
     context: &Context,
     tools: &WireTools,
     deadline: Instant,
@@ -84,7 +84,7 @@ async fn upload(
     let mut rest = Map::new();
     rest.insert(
         "model".into(),
-        format!("models/{}", gemini.config.model).into(),
+        format!("models/{}", api.config.model).into(),
     );
     rest.insert("ttl".into(), format!("{}s", LIFE.as_secs()).into());
     if !context.system.is_empty() {
@@ -97,7 +97,7 @@ async fn upload(
         rest,
         tools: tools.json.as_deref(),
     };
-    let sent = gemini
+    let sent = api
         .endpoint
         .post("/cachedContents", body.bytes().ok()?, deadline);
     match sent.await {

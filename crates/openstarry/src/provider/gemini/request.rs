@@ -1,16 +1,16 @@
 //! The request body.
 
-use super::Gemini;
 use crate::pain::AgentPain;
+use crate::provider::api::Api;
 use crate::provider::names::NameRule;
-use crate::provider::wire::{Notes, Request, WireTools, as_text, own_item};
+use crate::provider::wire::{self, Notes, Request, WireTools, as_text, own_item};
 use crate::provider::{Context, ProviderConfig};
 use crate::segment::{ContentSegment, Media, MediaData, MediaKind, Message, Role, ToolResult};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-pub(super) fn tools(gemini: &Gemini, context: &Context) -> Result<Arc<WireTools>, AgentPain> {
-    gemini.tools.get(
+pub(super) fn tools(api: &Api, context: &Context) -> Result<Arc<WireTools>, AgentPain> {
+    api.tools.get(
         &context.tools,
         NameRule::Dotted,
         |name, spec| {
@@ -30,16 +30,16 @@ pub(super) fn system(context: &Context) -> Value {
 
 /// The body; with the id of an upload, without what was uploaded.
 pub(super) fn build(
-    gemini: &Gemini,
+    api: &Api,
     prompt: &str,
     context: &Context,
     tools: &Arc<WireTools>,
     uploaded: Option<&str>,
 ) -> Result<Request, AgentPain> {
-    let config = &gemini.config;
+    let config = &api.config;
     let mut writer = Writer {
         config,
-        name: &gemini.name,
+        name: &api.name,
         tools,
         notes: Notes::default(),
         out: Vec::new(),
@@ -84,22 +84,11 @@ impl Writer<'_> {
             Role::Tool => ("user", self.results(&message.segments)),
             Role::User => ("user", self.plain(&message.segments)),
             Role::System => {
-                let text = crate::segment::joined_text(&message.segments);
-                let text = format!("<system-observation>{text}</system-observation>");
+                let text = wire::observation(&message.segments);
                 ("user", vec![json!({ "text": text })])
             }
         };
-        if parts.is_empty() {
-            return;
-        }
-        match self.out.last_mut() {
-            Some(last) if last["role"] == role => {
-                if let Some(old) = last["parts"].as_array_mut() {
-                    old.extend(parts);
-                }
-            }
-            _ => self.out.push(json!({ "role": role, "parts": parts })),
-        }
+        wire::join(&mut self.out, role, "parts", parts);
     }
 
     fn plain(&mut self, segments: &[ContentSegment]) -> Vec<Value> {

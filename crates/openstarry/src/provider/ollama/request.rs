@@ -1,32 +1,24 @@
 //! The request body.
 
-use super::Ollama;
 use crate::pain::AgentPain;
+use crate::provider::api::Api;
 use crate::provider::names::NameRule;
 use crate::provider::wire::{self, Notes, Request, as_text, own_item};
 use crate::provider::{Context, ProviderConfig};
 use crate::segment::{ContentSegment, Media, MediaData, MediaKind, Message, Role};
 use serde_json::{Map, Value, json};
 
-pub(super) fn build(
-    ollama: &Ollama,
-    prompt: &str,
-    context: &Context,
-) -> Result<Request, AgentPain> {
-    let config = &ollama.config;
-    let tools = ollama.tools.get(
+pub(super) fn build(api: &Api, prompt: &str, context: &Context) -> Result<Request, AgentPain> {
+    let config = &api.config;
+    let tools = api.tools.get(
         &context.tools,
         NameRule::Any,
-        |name, spec| {
-            json!({ "type": "function", "function": {
-                "name": name, "description": spec.description, "parameters": spec.parameters,
-            }})
-        },
+        wire::function_tool,
         Value::Array,
     )?;
     let mut writer = Writer {
         config,
-        name: &ollama.name,
+        name: &api.name,
         notes: Notes::default(),
         out: Vec::new(),
     };

@@ -1,32 +1,24 @@
 //! The request body.
 
-use super::OpenAi;
 use crate::pain::AgentPain;
+use crate::provider::api::Api;
 use crate::provider::names::NameRule;
 use crate::provider::wire::{self, Notes, Request, WireTools, as_text, own_item};
 use crate::provider::{Context, ProviderConfig};
 use crate::segment::{ContentSegment, Media, MediaData, MediaKind, Message, Role, ToolResult};
 use serde_json::{Map, Value, json};
 
-pub(super) fn build(
-    openai: &OpenAi,
-    prompt: &str,
-    context: &Context,
-) -> Result<Request, AgentPain> {
-    let config = &openai.config;
-    let tools = openai.tools.get(
+pub(super) fn build(api: &Api, prompt: &str, context: &Context) -> Result<Request, AgentPain> {
+    let config = &api.config;
+    let tools = api.tools.get(
         &context.tools,
         NameRule::Plain,
-        |name, spec| {
-            json!({ "type": "function", "function": {
-                "name": name, "description": spec.description, "parameters": spec.parameters,
-            }})
-        },
+        wire::function_tool,
         Value::Array,
     )?;
     let mut writer = Writer {
         config,
-        name: &openai.name,
+        name: &api.name,
         tools: &tools,
         notes: Notes::default(),
         out: Vec::new(),

@@ -304,3 +304,7 @@ fn grow(old: &mut Value, more: &Value) {
         (old, more) => *old = more.clone(),
     }
 }
+
+#[cfg(test)]
+#[path = "stream_tests.rs"]
+mod tests;
