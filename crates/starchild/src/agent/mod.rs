@@ -56,6 +56,8 @@ struct Ready {
     built: Built,
     session: Session,
     place: place::Place,
+    /// How much was said before.
+    turns: usize,
 }
 
 impl Common {
@@ -82,11 +84,13 @@ impl Common {
             None => sessions.create(&uuid::Uuid::new_v4().to_string())?,
             Some(id) => sessions.resume(Some(id).filter(|id| !id.is_empty()))?,
         };
+        let turns = state.history.turns.len();
         let session = built.agent.session(state, Some(file));
         Ok(Ready {
             built,
             session,
             place,
+            turns,
         })
     }
 }

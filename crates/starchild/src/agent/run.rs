@@ -27,14 +27,20 @@ pub async fn run(args: Common) -> Result<ExitCode, Failure> {
         built,
         session,
         place,
+        turns,
     } = args.ready(Arc::new(gate)).await?;
     let typed = place.typed();
     let mut lines = Lines::new(built.agent.registry().clone())?;
     let _ = lines.editor()?.load_history(&typed);
     let mut screen = Screen::conversation();
     if lines.at_terminal {
+        let before = match turns {
+            0 => String::new(),
+            1 => " (one turn so far)".into(),
+            turns => format!(" ({turns} turns so far)"),
+        };
         screen.aside(&format!(
-            "session {}. /help tells what exists, /quit leaves.",
+            "session {}{before}. /help tells what exists, /quit leaves.",
             session.id()
         ))?;
     }

@@ -34,6 +34,7 @@ pub(super) struct Chunks {
     finished: bool,
     done: bool,
     model_told: bool,
+    refused: bool,
 }
 
 #[derive(Default)]
@@ -57,6 +58,7 @@ impl Chunks {
             finished: false,
             done: false,
             model_told: false,
+            refused: false,
         }
     }
 
@@ -73,8 +75,8 @@ impl Chunks {
             _ => {}
         }
         if let Some(words) = text(message, "refusal") {
+            self.refused = true;
             out.push(Event::Text(words));
-            out.push(Event::Finish(StopReason::Refused));
         }
         for part in message
             .get("images")
@@ -235,6 +237,7 @@ impl Decoder for Chunks {
             if let Some(reason) = text(choice, "finish_reason") {
                 self.finished = true;
                 out.push(Event::Finish(match reason.as_str() {
+                    "stop" if self.refused => StopReason::Refused,
                     "stop" => StopReason::EndTurn,
                     "length" => StopReason::MaxTokens,
                     "tool_calls" | "function_call" => StopReason::ToolUse,

@@ -133,6 +133,7 @@ fn a_whole_completion_and_a_refusal_are_read_too() {
         "usage": { "prompt_tokens": 3, "completion_tokens": 2, "prompt_tokens_details": { "cached_tokens": 1 } } });
     let reply = read(&[whole]);
     assert_eq!(reply.text(), "I cannot help with that.");
+    assert_eq!(reply.metadata.stop_reason, Some(StopReason::Refused));
     assert_eq!(
         reply.metadata.usage.map(|usage| usage.cached_tokens),
         Some(1)
