@@ -226,6 +226,11 @@ async fn dropping_a_turn_cancels_it_and_keeps_what_was_heard() {
         })
     );
     drop(turn);
+    let usage = within(session.say("/usage").unwrap().outcome()).await.usage;
+    assert!(
+        usage.output_tokens > 0 && usage.estimated,
+        "what was heard is paid for"
+    );
     within(session.say("second").unwrap().outcome()).await;
     let shown = provider.shown();
     let said = format!("{:?}", shown[1].messages);

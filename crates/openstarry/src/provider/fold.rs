@@ -90,9 +90,21 @@ impl Fold {
     }
 
     /// The failure to report when the stream broke: the cause alone when nothing
-    /// had been said, else with what had. Calls that were not complete are left
-    /// out, since nobody knows what they would have said.
-    pub fn interrupt(mut self, cause: AgentPain) -> AgentPain {
+    /// had been said, else with what had.
+    pub fn interrupt(self, cause: AgentPain) -> AgentPain {
+        let partial = self.heard();
+        match partial.segments.is_empty() {
+            true => cause,
+            false => AgentPain::Interrupted {
+                partial: Box::new(partial),
+                cause: Box::new(cause),
+            },
+        }
+    }
+
+    /// What had been said when the stream broke. Calls that were not complete
+    /// are left out, since nobody knows what they would have said.
+    pub fn heard(mut self) -> ProviderResponse {
         let open: HashSet<usize> = self
             .calls
             .values()
@@ -104,15 +116,9 @@ impl Fold {
             at += 1;
             !open.contains(&(at - 1))
         });
-        if self.segments.is_empty() {
-            return cause;
-        }
-        AgentPain::Interrupted {
-            partial: Box::new(ProviderResponse {
-                segments: self.segments,
-                metadata: self.metadata,
-            }),
-            cause: Box::new(cause),
+        ProviderResponse {
+            segments: self.segments,
+            metadata: self.metadata,
         }
     }
 

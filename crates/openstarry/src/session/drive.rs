@@ -3,11 +3,10 @@
 use super::budget::request_tokens;
 use super::call::Caller;
 use super::slash::{self, Slash};
-use super::state::{EndReason, Planned, SessionState, Step};
+use super::state::{EndReason, Hearing, Planned, SessionState, Step};
 use super::store::OpenSession;
 use super::window::window;
 use super::{Inner, Job, Outcome, SessionEvent, summary};
-use crate::pain::AgentPain;
 use crate::provider::{Context, Event, Fold};
 use crate::segment::{ContentSegment, Message, Role, Usage, joined_text};
 use crate::tool::{Principal, ToolContext};
@@ -45,11 +44,11 @@ pub(super) async fn serve(
             Some(Ok(done)) => done,
             Some(Err(_)) => {
                 tracing::error!(session = state.id, "a turn panicked");
-                state.break_off(None, "an error inside the agent");
+                state.break_off("an error inside the agent", &inner.settings.limits);
                 (EndReason::Failed("an error inside the agent".into()), None)
             }
             None => {
-                state.break_off(None, "it was cancelled");
+                state.break_off("it was cancelled", &inner.settings.limits);
                 (EndReason::Cancelled, None)
             }
         };
@@ -132,7 +131,10 @@ impl Driver<'_> {
         }
 
         let started = Instant::now();
-        state.hearing = Some(Fold::new(provider.name()));
+        state.hearing = Some(Hearing {
+            fold: Fold::new(provider.name()),
+            request,
+        });
         let mut heard = provider.stream(&prompt, &context);
         let mut failure = None;
         while let Some(event) = heard.next().await {
@@ -146,38 +148,22 @@ impl Driver<'_> {
                         self.tell(told).await;
                     }
                     if let Some(hearing) = &mut state.hearing {
-                        hearing.push(event);
+                        hearing.fold.push(event);
                     }
                 }
             }
         }
         drop(heard);
-        let fold = state.hearing.take().unwrap_or_default();
-        match failure {
-            None => state.reply(
-                fold.finish(started.elapsed()),
-                request,
-                &tools,
-                &settings.limits,
-            ),
-            Some(cause) => self.failed(state, fold.interrupt(cause), request),
+        if let Some(cause) = failure {
+            // That ends the turn, and nothing else.
+            tracing::warn!(session = state.id, error = %cause, "the model did not answer");
+            let why = cause.to_string();
+            state.break_off(&why, &settings.limits);
+            return Step::End(EndReason::Failed(why));
         }
-    }
-
-    /// The provider failed. That ends the turn, and nothing else.
-    fn failed(&self, state: &mut SessionState, pain: AgentPain, request: u64) -> Step {
-        tracing::warn!(session = state.id, error = %pain, "the model did not answer");
-        let why = pain.to_string();
-        let heard = match pain {
-            AgentPain::Interrupted { partial, .. } => partial.segments,
-            _ => Vec::new(),
-        };
-        if !heard.is_empty() {
-            let usage = super::budget::usage_of(None, request, &heard);
-            state.spent.add(usage, &self.inner.settings.limits);
-        }
-        state.break_off(Some(heard), &why);
-        Step::End(EndReason::Failed(why))
+        let heard = state.hearing.take().map(|hearing| hearing.fold);
+        let reply = heard.unwrap_or_default().finish(started.elapsed());
+        state.reply(reply, request, &tools, &settings.limits)
     }
 
     /// Runs a round's calls: those that are independent side by side, the others

@@ -42,7 +42,15 @@ pub struct SessionState {
     open: Option<OpenRound>,
     /// The reply that is being heard; here, so that cancelling keeps it.
     #[serde(skip)]
-    pub(crate) hearing: Option<Fold>,
+    pub(crate) hearing: Option<Hearing>,
+}
+
+/// A reply that is being heard.
+#[derive(Debug)]
+pub(crate) struct Hearing {
+    pub(crate) fold: Fold,
+    /// About how many tokens were sent for it.
+    pub(crate) request: u64,
 }
 
 /// Why a turn ended.
@@ -137,7 +145,6 @@ impl SessionState {
         tools: &ToolSet,
         limits: &Limits,
     ) -> Step {
-        self.hearing = None;
         let usage = usage_of(reply.metadata.usage, request, &reply.segments);
         self.spent.add(usage, limits);
         self.make_ids_unique(&mut reply.segments);
@@ -206,19 +213,17 @@ impl SessionState {
     }
 
     /// The turn broke off: the provider failed, or nobody waits. What was heard
-    /// stays, and calls that did not finish are answered with `why`.
-    pub(crate) fn break_off(&mut self, heard: Option<Vec<ContentSegment>>, why: &str) {
-        let heard = heard.or_else(|| {
-            let cause = crate::pain::AgentPain::Network(why.into());
-            match self.hearing.take()?.interrupt(cause) {
-                crate::pain::AgentPain::Interrupted { partial, .. } => Some(partial.segments),
-                _ => None,
+    /// stays and is paid for, and calls that did not finish are answered with
+    /// `why`.
+    pub(crate) fn break_off(&mut self, why: &str, limits: &Limits) {
+        if let Some(Hearing { fold, request }) = self.hearing.take() {
+            let mut heard = fold.heard();
+            if !heard.segments.is_empty() {
+                let usage = usage_of(heard.metadata.usage, request, &heard.segments);
+                self.spent.add(usage, limits);
+                self.make_ids_unique(&mut heard.segments);
+                self.open = Some(OpenRound::new(heard.segments));
             }
-        });
-        self.hearing = None;
-        if let Some(mut segments) = heard.filter(|segments| !segments.is_empty()) {
-            self.make_ids_unique(&mut segments);
-            self.open = Some(OpenRound::new(segments));
         }
         if let Some(mut round) = self.open.take() {
             round.observe(format!("The answer broke off: {why}."));

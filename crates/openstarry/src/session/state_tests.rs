@@ -163,7 +163,7 @@ fn a_turn_that_breaks_off_leaves_every_call_answered() {
         &tools(),
         &Limits::default(),
     );
-    state.break_off(None, "it was cancelled");
+    state.break_off("it was cancelled", &Limits::default());
     let round = &state.history.turns[0].rounds[0];
     assert!(round.results()[0].is_error);
     assert!(round.results()[0].text().contains("cancelled"));
