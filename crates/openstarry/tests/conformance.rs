@@ -584,3 +584,56 @@ async fn the_key_goes_into_the_header_and_never_into_an_error() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_server_that_does_not_hang_up_after_the_finish_costs_no_answer() {
+    for kind in ALL {
+        let body = wire::body(kind, &[Say::Text("all said")]);
+        let pieces = vec![Piece::Bytes(body.into()), Piece::Stall];
+        let server = Server::start(vec![Reply::pieces(kind, pieces)]).await;
+        let mut config = server.config(kind);
+        config.stall_seconds = Some(1.0);
+        let provider = config.build(&|_| None).unwrap();
+        let reply = within(provider.generate("x", &context())).await.unwrap();
+        assert_eq!(reply.text(), "all said", "{kind:?}");
+        server.hung_up().await;
+    }
+}
+
+#[tokio::test]
+async fn json_of_any_other_shape_does_no_harm() {
+    let deep = format!("{}{}", "[".repeat(120), "]".repeat(120));
+    let frames = [
+        "null",
+        "[]",
+        "7",
+        "\"x\"",
+        "{}",
+        "{\"type\":7}",
+        "{\"choices\":[null]}",
+        "{\"usage\":[]}",
+        "{\"choices\":[{\"delta\":{\"tool_calls\":[null,7,{}]}}]}",
+        "{\"candidates\":7}",
+        "{\"candidates\":[{\"content\":{\"parts\":[null,7,{},{\"functionCall\":7}]}}]}",
+        "{\"message\":7}",
+        "{\"message\":{\"tool_calls\":[null,7],\"images\":[7]}}",
+        "{\"type\":\"content_block_start\",\"index\":-1}",
+        "{\"type\":\"content_block_stop\",\"index\":9}",
+        "{\"type\":\"content_block_delta\",\"index\":99,\"delta\":{\"text\":\"x\"}}",
+        "{\"type\":\"message_start\"}",
+        "{\"type\":\"message_delta\"}",
+        deep.as_str(),
+    ];
+    for kind in ALL {
+        let mut body: String = frames
+            .iter()
+            .map(|frame| match kind {
+                ProviderKind::Ollama => format!("{frame}\n"),
+                _ => format!("data: {frame}\n\n"),
+            })
+            .collect();
+        body.push_str(&wire::body(kind, &[Say::Text("still here")]));
+        let reply = ask(kind, Reply::stream(kind, body)).await.unwrap();
+        assert!(reply.text().ends_with("still here"), "{kind:?}: {reply:?}");
+    }
+}

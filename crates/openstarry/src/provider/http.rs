@@ -281,20 +281,20 @@ impl Reader<'_> {
     async fn read(&mut self, mut response: Response) -> Result<(), AgentPain> {
         let until = self.deadline.min(Instant::now() + self.limits.stall);
         let chunk = match timeout_at(until, response.chunk()).await {
-            Err(_) if until == self.deadline => {
-                return Err(AgentPain::Timeout(self.limits.timeout));
-            }
-            Err(_) => return Err(AgentPain::Stalled(self.limits.stall)),
-            Ok(chunk) => chunk.map_err(network)?,
+            Err(_) if until == self.deadline => Err(AgentPain::Timeout(self.limits.timeout)),
+            Err(_) => Err(AgentPain::Stalled(self.limits.stall)),
+            Ok(chunk) => chunk.map_err(network),
+        };
+        let chunk = match chunk {
+            Ok(chunk) => chunk,
+            // The model may have been done, and its server slow to hang up.
+            Err(failure) => return self.end().map_err(|_| failure),
         };
         let mut frames = Vec::new();
         let Some(chunk) = chunk else {
             let read = self.frames.end(&mut frames);
             self.decode(frames).and(read)?;
-            let mut out = Vec::new();
-            let ended = self.decoder.end(&mut out);
-            self.ready.extend(out);
-            return ended;
+            return self.end();
         };
         self.taken += chunk.len();
         if self.taken > self.limits.max_answer {
@@ -307,13 +307,18 @@ impl Reader<'_> {
         // What was whole before the failure still counts.
         self.decode(frames).and(read)?;
         if self.decoder.done() {
-            let mut out = Vec::new();
-            let ended = self.decoder.end(&mut out);
-            self.ready.extend(out);
-            return ended;
+            return self.end();
         }
         self.response = Some(response);
         Ok(())
+    }
+
+    /// Nothing more is read; an error when the model had not finished.
+    fn end(&mut self) -> Result<(), AgentPain> {
+        let mut out = Vec::new();
+        let ended = self.decoder.end(&mut out);
+        self.ready.extend(out);
+        ended
     }
 
     fn decode(&mut self, frames: Vec<String>) -> Result<(), AgentPain> {

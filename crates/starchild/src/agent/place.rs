@@ -17,7 +17,12 @@ impl Place {
                 .join(".starchild"),
         };
         let folder = home.join("agents").join(name);
-        std::fs::create_dir_all(&folder)
+        let mut make = std::fs::DirBuilder::new();
+        // What was said is nobody else's business.
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut make, 0o700);
+        make.recursive(true)
+            .create(&folder)
             .map_err(|error| format!("{}: {error}", folder.display()))?;
         Ok(Self(folder))
     }

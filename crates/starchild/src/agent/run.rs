@@ -79,8 +79,17 @@ async fn follow(
     lines: &mut Lines,
     questions: &mut mpsc::Receiver<Question>,
 ) -> Result<bool, Failure> {
+    // One listener for the whole turn, so that no key press is lost in between.
+    let interrupted = tokio::signal::ctrl_c();
+    tokio::pin!(interrupted);
     loop {
         tokio::select! {
+            biased;
+            _ = &mut interrupted => {
+                drop(turn);
+                screen.aside("! cancelled")?;
+                return Ok(false);
+            }
             event = turn.next() => {
                 let Some(event) = event else { return Ok(false) };
                 screen.show(&event)?;
@@ -91,11 +100,6 @@ async fn follow(
             Some(question) = questions.recv() => {
                 let yes = lines.confirm(&question, screen).await?;
                 let _ = question.answer.send(yes);
-            }
-            _ = tokio::signal::ctrl_c() => {
-                drop(turn);
-                screen.aside("! cancelled")?;
-                return Ok(false);
             }
         }
     }
