@@ -127,7 +127,7 @@ impl Server {
 
 /// Fails a test that would hang.
 pub async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(20), future)
+    tokio::time::timeout(Duration::from_secs(60), future)
         .await
         .expect("it takes too long")
 }
