@@ -1,0 +1,164 @@
+//! Makes an agent of its settings.
+
+use super::{AgentConfig, ConfigError, FsAccess, Strategy, seconds, wrong};
+use crate::session::{Agent, Audit, Confirmation, Gate, Limits, LogAudit, Settings, Window};
+use crate::tool::builtin::{
+    HttpGet, SearchTools, ShellConfig, ShellRun, TimeNow, TodoTool, Workspace,
+};
+use crate::tool::mcp::McpServer;
+use crate::tool::retrieval::{EmbeddingsEndpoint, Selector};
+use crate::tool::{Registry, Tool};
+use std::sync::Arc;
+
+/// An agent with what must live as long as it does.
+pub struct Built {
+    /// The agent.
+    pub agent: Agent,
+    /// Its MCP servers; dropping them ends those that were started.
+    pub servers: Vec<McpServer>,
+    /// What went wrong without being fatal.
+    pub warnings: Vec<String>,
+}
+
+/// Who an agent asks and tells.
+pub struct Surroundings<'a> {
+    /// Says yes to dangerous calls.
+    pub gate: Arc<dyn Gate>,
+    /// Keeps audit lines.
+    pub audit: Arc<dyn Audit>,
+    /// Looks up environment variables.
+    pub env: &'a (dyn Fn(&str) -> Option<String> + Sync),
+}
+
+impl Default for Surroundings<'_> {
+    fn default() -> Self {
+        Self {
+            gate: Arc::new(crate::session::DenyAll),
+            audit: Arc::new(LogAudit),
+            env: &|name| std::env::var(name).ok(),
+        }
+    }
+}
+
+impl AgentConfig {
+    /// Makes the agent and starts its MCP servers. A server that does not start
+    /// is a warning: the agent works without it.
+    pub async fn build(&self, around: Surroundings<'_>) -> Result<Built, ConfigError> {
+        let provider = self.provider.build(&around.env)?;
+        let registry = Registry::new();
+        let selector = self.selector(around.env)?;
+        let mut tools = self.builtin()?;
+        tools.push(Arc::new(SearchTools::new(
+            registry.clone(),
+            selector.clone(),
+        )));
+        registry.add(tools).map_err(|error| wrong("tools", error))?;
+        let mut servers = Vec::new();
+        let mut warnings = Vec::new();
+        let started = self
+            .tools
+            .mcp
+            .iter()
+            .map(|(name, config)| McpServer::connect(name, config, &registry, around.env));
+        for server in futures_util::future::join_all(started).await {
+            match server {
+                Ok(server) => servers.push(server),
+                Err(error) => warnings.push(error.to_string()),
+            }
+        }
+        let set = registry.snapshot();
+        let missing = |key: &str, names: &[String]| -> Vec<String> {
+            let gone = names.iter().filter(|name| set.get(name).is_none());
+            gone.map(|name| format!("{key}: there is no tool named {name}"))
+                .collect()
+        };
+        warnings.extend(missing(
+            "tools.retrieval.pinned",
+            &self.tools.retrieval.pinned,
+        ));
+        warnings.extend(missing("confirm.approve", &self.confirm.approve));
+        let settings = Settings {
+            system: self.system.trim().into(),
+            limits: Limits {
+                rounds: self.limits.rounds,
+                tokens: Some(self.limits.tokens).filter(|tokens| *tokens > 0),
+                money: self.limits.money,
+                price: self.limits.price,
+            },
+            window: Window {
+                turns: self.memory.turns,
+                tokens: self.memory.tokens,
+            },
+            summarize: self.memory.strategy == Strategy::Summary,
+            tool_timeout: seconds("tools.timeout_seconds", self.tools.timeout_seconds)?,
+            selector,
+            confirmation: Confirmation {
+                from: self.confirm.from,
+                approved: self.confirm.approve.clone(),
+                gate: around.gate,
+                ..Confirmation::default()
+            },
+            audit: around.audit,
+        };
+        Ok(Built {
+            agent: Agent::new(provider, registry, settings),
+            servers,
+            warnings,
+        })
+    }
+
+    fn builtin(&self) -> Result<Vec<Arc<dyn Tool>>, ConfigError> {
+        let config = &self.tools;
+        let limit = seconds("tools.timeout_seconds", config.timeout_seconds)?;
+        let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
+        if config.fs != FsAccess::Off {
+            let workspace = Workspace::open(&self.workspace).map_err(|error| {
+                wrong(
+                    "workspace",
+                    format!("{}: {error}", self.workspace.display()),
+                )
+            })?;
+            tools.extend(workspace.read_tools());
+            if config.fs == FsAccess::Write {
+                tools.extend(workspace.write_tools());
+            }
+        }
+        if let Some(shell) = &config.shell {
+            let key = "tools.shell.timeout_seconds";
+            let own = shell
+                .timeout_seconds
+                .map(|value| seconds(key, value))
+                .transpose()?;
+            tools.push(Arc::new(ShellRun::new(ShellConfig {
+                allow: shell.allow.clone(),
+                timeout: own.unwrap_or(limit),
+                folder: self.workspace.clone(),
+            })));
+        }
+        if let Some(http) = &config.http {
+            let tool = HttpGet::new(http.allow_private, limit);
+            tools.push(Arc::new(tool.map_err(|error| wrong("tools.http", error))?));
+        }
+        if config.time {
+            tools.push(Arc::new(TimeNow::new(jiff::Timestamp::now)));
+        }
+        if config.todo {
+            tools.push(Arc::new(TodoTool::default()));
+        }
+        Ok(tools)
+    }
+
+    fn selector(&self, env: &dyn Fn(&str) -> Option<String>) -> Result<Selector, ConfigError> {
+        let config = &self.tools.retrieval;
+        let endpoint = match &config.embeddings {
+            Some(embeddings) => Some(Arc::new(EmbeddingsEndpoint::new(embeddings, env)?)),
+            None => None,
+        };
+        Ok(Selector {
+            above: config.above,
+            top: config.top,
+            pinned: config.pinned.clone(),
+            endpoint,
+        })
+    }
+}

@@ -1,0 +1,9 @@
+//! A hash that is the same in every process and every version.
+
+/// FNV-1a over the bytes of `parts`.
+pub(crate) fn fnv<'a>(parts: impl IntoIterator<Item = &'a str>) -> u64 {
+    let bytes = parts.into_iter().flat_map(str::bytes);
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}

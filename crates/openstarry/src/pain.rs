@@ -1,0 +1,78 @@
+//! What can go wrong between the core and a model.
+
+use crate::segment::ProviderResponse;
+use std::time::Duration;
+
+/// A provider's failure: the document's `AgentPainException`.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentPain {
+    /// The agent is set up wrongly.
+    #[error("{0}")]
+    Config(String),
+    /// The API does not accept the key (401, 403).
+    #[error("the API refused the key: {0}")]
+    Key(String),
+    /// Too many requests, and waiting did not help (429).
+    #[error("the API asks for fewer requests: {message}")]
+    RateLimited {
+        /// What the API said.
+        message: String,
+        /// How long it asked to wait.
+        retry_after: Option<Duration>,
+    },
+    /// The API found fault with the request.
+    #[error("the API refused the request ({status}): {message}")]
+    Refused {
+        /// The HTTP status.
+        status: u16,
+        /// What the API said.
+        message: String,
+    },
+    /// The API failed.
+    #[error("the API failed: {0}")]
+    Unavailable(String),
+    /// No connection, or it broke.
+    #[error("the connection failed: {0}")]
+    Network(String),
+    /// The whole call took too long.
+    #[error("no whole answer within {} s", .0.as_secs_f32())]
+    Timeout(Duration),
+    /// The stream said nothing for too long.
+    #[error("the stream stalled for {} s", .0.as_secs_f32())]
+    Stalled(Duration),
+    /// The answer could not be read.
+    #[error("the answer could not be read: {why}: {excerpt}")]
+    Unreadable {
+        /// What is wrong.
+        why: String,
+        /// Where.
+        excerpt: String,
+    },
+    /// The answer is larger than is allowed.
+    #[error("the answer is too large: {0}")]
+    TooLarge(String),
+    /// The answer broke off; what had come is kept.
+    #[error("the answer broke off: {cause}")]
+    Interrupted {
+        /// What had come.
+        partial: Box<ProviderResponse>,
+        /// Why it broke off.
+        #[source]
+        cause: Box<AgentPain>,
+    },
+}
+
+impl AgentPain {
+    /// Bytes that could not be read, with the first of them.
+    pub(crate) fn unreadable(why: impl ToString, bytes: &str) -> Self {
+        Self::Unreadable {
+            why: why.to_string(),
+            excerpt: excerpt(bytes, 200).into(),
+        }
+    }
+}
+
+/// At most `limit` bytes of `text`, cut between characters.
+pub(crate) fn excerpt(text: &str, limit: usize) -> &str {
+    &text[..text.floor_char_boundary(limit)]
+}

@@ -1,0 +1,165 @@
+//! The request body.
+
+use crate::pain::AgentPain;
+use crate::provider::api::Api;
+use crate::provider::names::NameRule;
+use crate::provider::wire::{self, Notes, Request, WireTools, as_text, own_item};
+use crate::provider::{Context, ProviderConfig};
+use crate::segment::{ContentSegment, Media, MediaData, MediaKind, Message, Role, ToolResult};
+use serde_json::{Map, Value, json};
+
+/// The API wants a limit; this one every current model takes.
+const DEFAULT_MAX_TOKENS: u64 = 8192;
+
+pub(super) fn build(api: &Api, prompt: &str, context: &Context) -> Result<Request, AgentPain> {
+    let config = &api.config;
+    let marker = || json!({ "type": "ephemeral" });
+    let tools = api.tools.get(
+        &context.tools,
+        NameRule::Plain,
+        |name, spec| {
+            json!({ "name": name, "description": spec.description, "input_schema": spec.parameters })
+        },
+        |mut all| {
+            // The marker on the last tool caches them all.
+            if let (true, Some(last)) = (config.cache, all.last_mut()) {
+                last["cache_control"] = marker();
+            }
+            Value::Array(all)
+        },
+    )?;
+    let mut writer = Writer {
+        config,
+        name: &api.name,
+        tools: &tools,
+        notes: Notes::default(),
+        out: Vec::new(),
+    };
+    for message in context.with_prompt(prompt) {
+        writer.message(&message);
+    }
+    let Writer { notes, out, .. } = writer;
+
+    let mut rest = Map::new();
+    rest.insert("model".into(), config.model.clone().into());
+    let most = config.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
+    rest.insert("max_tokens".into(), most.into());
+    if !context.system.is_empty() {
+        let mut block = json!({ "type": "text", "text": context.system });
+        if config.cache {
+            block["cache_control"] = marker();
+        }
+        rest.insert("system".into(), json!([block]));
+    }
+    rest.insert("messages".into(), out.into());
+    rest.insert("stream".into(), true.into());
+    Request::new(rest, &config.options, &tools, true, notes)
+}
+
+struct Writer<'a> {
+    config: &'a ProviderConfig,
+    name: &'a str,
+    tools: &'a WireTools,
+    notes: Notes,
+    out: Vec<Value>,
+}
+
+impl Writer<'_> {
+    fn message(&mut self, message: &Message) {
+        let (role, blocks) = match message.role {
+            Role::Assistant => ("assistant", self.assistant(&message.segments)),
+            Role::Tool => ("user", self.results(&message.segments)),
+            Role::User => ("user", self.plain(&message.segments)),
+            Role::System => {
+                let text = wire::observation(&message.segments);
+                ("user", vec![json!({ "type": "text", "text": text })])
+            }
+        };
+        wire::join(&mut self.out, role, "content", blocks);
+    }
+
+    fn plain(&mut self, segments: &[ContentSegment]) -> Vec<Value> {
+        segments.iter().filter_map(|s| self.block(s)).collect()
+    }
+
+    fn block(&mut self, segment: &ContentSegment) -> Option<Value> {
+        let text = match segment.as_media() {
+            Some((kind, media)) => match self.image(kind, media) {
+                Ok(block) => return Some(block),
+                Err(why) => self.notes.left_out(kind, media, &why),
+            },
+            None => as_text(segment)?,
+        };
+        // The API refuses text that is blank.
+        (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text }))
+    }
+
+    fn image(&self, kind: MediaKind, media: &Media) -> Result<Value, String> {
+        if kind != MediaKind::Image || !self.config.takes(kind) {
+            return Err(format!("{} takes no {kind}", self.config.model));
+        }
+        let source = match &media.data {
+            MediaData::Url(url) => json!({ "type": "url", "url": url }),
+            MediaData::Base64(data) => {
+                json!({ "type": "base64", "media_type": media.mime_type, "data": data })
+            }
+        };
+        Ok(json!({ "type": "image", "source": source }))
+    }
+
+    fn assistant(&mut self, segments: &[ContentSegment]) -> Vec<Value> {
+        let mut blocks: Vec<Value> = Vec::new();
+        let mut thought: Option<&str> = None;
+        for segment in segments {
+            if let ContentSegment::Reasoning { text } = segment {
+                thought = Some(text);
+            } else if let Some(item) = own_item(segment, self.name) {
+                match (item.get("signature"), item.get("citations")) {
+                    // A thought goes back with its signature, or not at all.
+                    (Some(signature), _) => blocks.push(json!({
+                        "type": "thinking", "thinking": thought.take().unwrap_or_default(),
+                        "signature": signature,
+                    })),
+                    (None, Some(citations)) => {
+                        if let Some(text) = blocks.last_mut().filter(|b| b["type"] == "text") {
+                            text["citations"] = citations.clone();
+                        }
+                    }
+                    (None, None) => blocks.push(item.clone()),
+                }
+            } else if let Some(call) = segment.as_call() {
+                blocks.push(json!({
+                    "type": "tool_use", "id": NameRule::Plain.id(call.id()),
+                    "name": self.tools.names.wire(&call.name), "input": call.args_object(),
+                }));
+            } else if let Some((kind, media)) = segment.as_media() {
+                let note = self.notes.left_out(kind, media, "the API takes none back");
+                blocks.push(json!({ "type": "text", "text": note }));
+            } else {
+                blocks.extend(self.block(segment));
+            }
+        }
+        blocks
+    }
+
+    fn results(&mut self, segments: &[ContentSegment]) -> Vec<Value> {
+        let mut blocks = Vec::new();
+        for segment in segments {
+            if let ContentSegment::ToolResult { tool_result } = segment {
+                blocks.push(self.result(tool_result));
+            }
+        }
+        blocks
+    }
+
+    fn result(&mut self, result: &ToolResult) -> Value {
+        let mut block = json!({
+            "type": "tool_result", "tool_use_id": NameRule::Plain.id(&result.id),
+            "content": self.plain(&result.content),
+        });
+        if result.is_error {
+            block["is_error"] = true.into();
+        }
+        block
+    }
+}

@@ -1,0 +1,207 @@
+//! Reads the events of `…/v1/messages`.
+
+use crate::pain::AgentPain;
+use crate::provider::Event;
+use crate::provider::decode::{self, Decoder, count, text};
+use crate::provider::wire::WireTools;
+use crate::segment::{ContentSegment, StopReason, Usage};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+pub(super) struct Blocks {
+    provider: String,
+    tools: Arc<WireTools>,
+    open: HashMap<u64, Block>,
+    done: bool,
+}
+
+/// A content block between its start and its stop.
+enum Block {
+    Text {
+        citations: Vec<Value>,
+    },
+    Thought {
+        signature: String,
+    },
+    Call {
+        input: Value,
+        streamed: bool,
+    },
+    /// A block nobody here knows: kept whole, with the input it streams.
+    Unknown {
+        block: Value,
+        input: String,
+    },
+}
+
+impl Blocks {
+    pub(super) fn new(provider: &str, tools: Arc<WireTools>) -> Self {
+        Self {
+            provider: provider.into(),
+            tools,
+            open: HashMap::new(),
+            done: false,
+        }
+    }
+
+    fn start(&mut self, index: u64, block: &Value, out: &mut Vec<Event>) {
+        let open = match block.get("type").and_then(Value::as_str) {
+            Some("text") => {
+                out.extend(text(block, "text").map(Event::Text));
+                Block::Text {
+                    citations: Vec::new(),
+                }
+            }
+            Some("thinking") => {
+                let thought = text(block, "thinking").unwrap_or_default();
+                out.push(Event::Reasoning(thought));
+                Block::Thought {
+                    signature: text(block, "signature").unwrap_or_default(),
+                }
+            }
+            Some("tool_use") => {
+                let name = text(block, "name").unwrap_or_default();
+                out.push(Event::CallStart {
+                    index: index as usize,
+                    id: text(block, "id"),
+                    name: self.tools.names.core(&name).to_owned(),
+                });
+                Block::Call {
+                    input: block.get("input").cloned().unwrap_or_default(),
+                    streamed: false,
+                }
+            }
+            _ => Block::Unknown {
+                block: block.clone(),
+                input: String::new(),
+            },
+        };
+        self.open.insert(index, open);
+    }
+
+    fn delta(&mut self, index: u64, delta: &Value, out: &mut Vec<Event>) {
+        let json = text(delta, "partial_json");
+        match self.open.get_mut(&index) {
+            Some(Block::Text { citations }) => {
+                out.extend(text(delta, "text").map(Event::Text));
+                citations.extend(delta.get("citation").cloned());
+            }
+            Some(Block::Thought { signature }) => {
+                out.extend(text(delta, "thinking").map(Event::Reasoning));
+                signature.push_str(&text(delta, "signature").unwrap_or_default());
+            }
+            Some(Block::Call { streamed, .. }) => {
+                if let Some(json) = json {
+                    *streamed = true;
+                    out.push(Event::CallArguments {
+                        index: index as usize,
+                        json,
+                    });
+                }
+            }
+            Some(Block::Unknown { input, .. }) => input.push_str(&json.unwrap_or_default()),
+            None => out.push(Event::Warning(format!(
+                "a piece of a block that never began was left out: {}",
+                crate::pain::excerpt(&delta.to_string(), 200)
+            ))),
+        }
+    }
+
+    fn stop(&mut self, index: u64, out: &mut Vec<Event>) {
+        match self.open.remove(&index) {
+            Some(Block::Text { citations }) if !citations.is_empty() => {
+                out.push(self.item(json!({ "citations": citations })));
+            }
+            Some(Block::Thought { signature }) if !signature.is_empty() => {
+                out.push(self.item(json!({ "signature": signature })));
+            }
+            Some(Block::Call { input, streamed }) => {
+                let index = index as usize;
+                // The arguments came whole with the start, or piece by piece.
+                if !streamed && !input.is_null() {
+                    let json = input.to_string();
+                    out.push(Event::CallArguments { index, json });
+                }
+                out.push(Event::CallEnd { index });
+            }
+            Some(Block::Unknown { mut block, input }) => {
+                if let Ok(input) = serde_json::from_str::<Value>(&input) {
+                    block["input"] = input;
+                }
+                out.push(self.item(block));
+            }
+            _ => {}
+        }
+    }
+
+    fn item(&self, item: Value) -> Event {
+        Event::Segment(ContentSegment::Provider {
+            provider: self.provider.clone(),
+            item,
+        })
+    }
+}
+
+fn usage(value: &Value) -> Option<Event> {
+    let usage = value.get("usage")?;
+    let cached = count(usage, "/cache_read_input_tokens");
+    Some(Event::Usage(Usage {
+        input_tokens: count(usage, "/input_tokens")
+            + cached
+            + count(usage, "/cache_creation_input_tokens"),
+        output_tokens: count(usage, "/output_tokens"),
+        cached_tokens: cached,
+        estimated: false,
+    }))
+}
+
+impl Decoder for Blocks {
+    fn frame(&mut self, frame: &str, out: &mut Vec<Event>) -> Result<(), AgentPain> {
+        let event = decode::json(frame)?;
+        let index = event.get("index").and_then(Value::as_u64).unwrap_or(0);
+        let null = Value::Null;
+        let part = |key: &str| event.get(key).unwrap_or(&null);
+        match event.get("type").and_then(Value::as_str) {
+            Some("message_start") => {
+                let message = part("message");
+                out.extend(text(message, "model").map(Event::Model));
+                out.extend(usage(message));
+            }
+            Some("content_block_start") => self.start(index, part("content_block"), out),
+            Some("content_block_delta") => self.delta(index, part("delta"), out),
+            Some("content_block_stop") => self.stop(index, out),
+            Some("message_delta") => {
+                out.extend(usage(&event));
+                if let Some(reason) = text(part("delta"), "stop_reason") {
+                    out.push(Event::Finish(match reason.as_str() {
+                        "end_turn" | "stop_sequence" => StopReason::EndTurn,
+                        "tool_use" => StopReason::ToolUse,
+                        "max_tokens" | "model_context_window_exceeded" => StopReason::MaxTokens,
+                        "refusal" => StopReason::Refused,
+                        _ => StopReason::Other(reason),
+                    }));
+                }
+            }
+            Some("message_stop") => self.done = true,
+            Some("error") => {
+                let message = decode::error_message(&event).unwrap_or_else(|| event.to_string());
+                return Err(AgentPain::Unavailable(message));
+            }
+            // Pings, and events that are still to be invented.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn done(&self) -> bool {
+        self.done
+    }
+
+    fn end(&mut self, _: &mut Vec<Event>) -> Result<(), AgentPain> {
+        match self.done {
+            true => Ok(()),
+            false => Err(decode::cut_off()),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! What the four adapters share when they read a stream.
+
+use super::Event;
+use crate::pain::AgentPain;
+use serde_json::Value;
+
+/// Reads an API's frames into events. Pure: it is handed frames, and told when
+/// the stream ended.
+pub(crate) trait Decoder: Send {
+    /// Takes one frame.
+    fn frame(&mut self, frame: &str, out: &mut Vec<Event>) -> Result<(), AgentPain>;
+
+    /// Whether the API has said that nothing more comes.
+    fn done(&self) -> bool;
+
+    /// The stream ended. An error when the API had not said that it was done.
+    fn end(&mut self, out: &mut Vec<Event>) -> Result<(), AgentPain>;
+}
+
+/// A frame as JSON. The parser itself refuses what is nested too deeply.
+pub(crate) fn json(frame: &str) -> Result<Value, AgentPain> {
+    serde_json::from_str(frame).map_err(|error| AgentPain::unreadable(error, frame))
+}
+
+/// The stream ended too early.
+pub(crate) fn cut_off() -> AgentPain {
+    AgentPain::Network("the stream ended before the model was done".into())
+}
+
+/// The text at `key`, when it is a text that says something.
+pub(crate) fn text(value: &Value, key: &str) -> Option<String> {
+    value
+        .get(key)
+        .and_then(Value::as_str)
+        .filter(|text| !text.is_empty())
+        .map(String::from)
+}
+
+/// The number at `pointer`, or nought.
+pub(crate) fn count(value: &Value, pointer: &str) -> u64 {
+    value.pointer(pointer).and_then(Value::as_u64).unwrap_or(0)
+}
+
+/// What an API's error body says: `{"error":{"message":…}}`, `{"error":"…"}`,
+/// `{"message":…}`, or a list of one of them.
+pub(crate) fn error_message(body: &Value) -> Option<String> {
+    let body = body.get(0).unwrap_or(body);
+    let error = body.get("error").unwrap_or(body);
+    error
+        .as_str()
+        .or_else(|| error.get("message").and_then(Value::as_str))
+        .or_else(|| body.get("message").and_then(Value::as_str))
+        .map(|message| crate::pain::excerpt(message, 1000).to_owned())
+}
+
+/// Arguments as text: some servers send an object where a text belongs.
+pub(crate) fn arguments(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) if text.is_empty() => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    }
+}

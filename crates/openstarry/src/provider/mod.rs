@@ -1,0 +1,133 @@
+//! Providers: what stands between the core and a model's API.
+//!
+//! A provider turns a context into a request, and the API's stream into
+//! [`Event`]s; [`Fold`] makes the reply of them. An adapter knows its wire
+//! format and nothing of the loop.
+
+mod anthropic;
+mod api;
+mod config;
+mod decode;
+mod fold;
+mod frames;
+mod gemini;
+mod http;
+mod names;
+mod ollama;
+mod openai;
+mod wire;
+
+pub use anthropic::Anthropic;
+pub use config::{ProviderConfig, ProviderKind};
+pub use fold::Fold;
+pub use gemini::Gemini;
+pub use http::CallLimits;
+pub use ollama::Ollama;
+pub use openai::OpenAi;
+
+pub(crate) use http::{Endpoint, read_bounded};
+
+use crate::pain::AgentPain;
+use crate::segment::{ContentSegment, Message, ProviderResponse, Role, StopReason, Usage};
+use crate::tool::ToolView;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{BoxStream, StreamExt};
+use serde_json::Value;
+use std::time::Instant;
+
+/// What the core shows a provider: the document's `IAgentContext`.
+#[derive(Clone, Debug, Default)]
+pub struct Context {
+    /// Who the agent is.
+    pub system: String,
+    /// What was said before the prompt.
+    pub messages: Vec<Message>,
+    /// The tools the agent has in this round, by name.
+    pub tools: ToolView,
+}
+
+impl Context {
+    /// The messages with the prompt as the last one. An empty prompt adds none:
+    /// the model goes on from the results it was given.
+    pub fn with_prompt(&self, prompt: &str) -> Vec<Message> {
+        let mut messages = self.messages.clone();
+        if !prompt.is_empty() {
+            messages.push(Message::text(Role::User, prompt));
+        }
+        messages
+    }
+}
+
+/// One thing that happened in a model's stream.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// More words.
+    Text(String),
+    /// More thought.
+    Reasoning(String),
+    /// A call begins. `index` tells calls of one reply apart.
+    CallStart {
+        /// Which call.
+        index: usize,
+        /// The API's id, where it gives one.
+        id: Option<String>,
+        /// The tool.
+        name: String,
+    },
+    /// More of a call's arguments, as JSON text.
+    CallArguments {
+        /// Which call.
+        index: usize,
+        /// The next part of the text.
+        json: String,
+    },
+    /// A call is complete.
+    CallEnd {
+        /// Which call.
+        index: usize,
+    },
+    /// A whole segment: a picture, a provider's own item.
+    Segment(ContentSegment),
+    /// Tokens so far; a later one replaces the fields it tells.
+    Usage(Usage),
+    /// The model, as the API names it.
+    Model(String),
+    /// Something that could not be passed on as it was.
+    Warning(String),
+    /// Something else the API told, for the metadata.
+    Extra(&'static str, Value),
+    /// The model stopped.
+    Finish(StopReason),
+}
+
+/// A model's stream. It ends after the first error; dropping it hangs up.
+pub type EventStream<'a> = BoxStream<'a, Result<Event, AgentPain>>;
+
+/// A model behind an API.
+pub trait Provider: Send + Sync {
+    /// The name; items of a provider go back to the same name alone.
+    fn name(&self) -> &str;
+
+    /// Asks the model, and gives its answer piece by piece.
+    fn stream<'a>(&'a self, prompt: &'a str, context: &'a Context) -> EventStream<'a>;
+
+    /// Asks the model and waits for the whole answer.
+    fn generate<'a>(
+        &'a self,
+        prompt: &'a str,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Result<ProviderResponse, AgentPain>> {
+        Box::pin(async move {
+            let started = Instant::now();
+            let mut fold = Fold::new(self.name());
+            let mut events = self.stream(prompt, context);
+            while let Some(event) = events.next().await {
+                match event {
+                    Ok(event) => fold.push(event),
+                    Err(cause) => return Err(fold.interrupt(cause)),
+                }
+            }
+            Ok(fold.finish(started.elapsed()))
+        })
+    }
+}

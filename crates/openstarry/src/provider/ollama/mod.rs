@@ -1,0 +1,41 @@
+//! Ollama's chat.
+
+mod request;
+mod stream;
+
+use super::api::Api;
+use super::frames::Framing;
+use super::http::deferred;
+use super::{Context, Endpoint, EventStream, Provider, ProviderConfig};
+use crate::pain::AgentPain;
+
+/// A model behind `…/api/chat`.
+#[derive(Debug)]
+pub struct Ollama(Api);
+
+impl Ollama {
+    pub(super) fn new(
+        config: &ProviderConfig,
+        endpoint: Endpoint,
+        key: Option<String>,
+    ) -> Result<Self, AgentPain> {
+        let key = key.map(|key| format!("Bearer {key}"));
+        Ok(Self(Api::new(config, endpoint, "authorization", key)?))
+    }
+}
+
+impl Provider for Ollama {
+    fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    fn stream<'a>(&'a self, prompt: &'a str, context: &'a Context) -> EventStream<'a> {
+        deferred(async move {
+            let request = request::build(&self.0, prompt, context)?;
+            let path = "/api/chat";
+            self.0
+                .ask(path, request, Framing::Lines, stream::Lines::new)
+                .await
+        })
+    }
+}

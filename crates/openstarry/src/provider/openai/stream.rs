@@ -1,0 +1,313 @@
+//! Reads chunks of `…/chat/completions`, or one whole completion.
+
+use crate::pain::AgentPain;
+use crate::provider::Event;
+use crate::provider::decode::{self, Decoder, arguments, count, text};
+use crate::provider::wire::WireTools;
+use crate::segment::{ContentSegment, Media, StopReason, Usage};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// Fields of a message that have an event of their own.
+const KNOWN: [&str; 10] = [
+    "role",
+    "content",
+    "tool_calls",
+    "function_call",
+    "reasoning_content",
+    "reasoning",
+    "refusal",
+    "images",
+    "audio",
+    "index",
+];
+
+pub(super) struct Chunks {
+    provider: String,
+    tools: Arc<WireTools>,
+    calls: Vec<Call>,
+    /// Fields nobody here knows; they go back with the message.
+    unknown: Map<String, Value>,
+    audio: Vec<u8>,
+    finished: bool,
+    done: bool,
+    model_told: bool,
+    refused: bool,
+}
+
+#[derive(Default)]
+struct Call {
+    wire_index: Option<u64>,
+    id: Option<String>,
+    named: bool,
+    /// Arguments that came before the name.
+    early: String,
+    unknown: Map<String, Value>,
+}
+
+impl Chunks {
+    pub(super) fn new(provider: &str, tools: Arc<WireTools>) -> Self {
+        Self {
+            provider: provider.into(),
+            tools,
+            calls: Vec::new(),
+            unknown: Map::new(),
+            audio: Vec::new(),
+            finished: false,
+            done: false,
+            model_told: false,
+            refused: false,
+        }
+    }
+
+    fn message(&mut self, message: &Value, out: &mut Vec<Event>) {
+        for key in ["reasoning_content", "reasoning"] {
+            if let Some(thought) = text(message, key) {
+                out.push(Event::Reasoning(thought));
+                break;
+            }
+        }
+        match message.get("content") {
+            Some(Value::String(words)) if !words.is_empty() => out.push(Event::Text(words.clone())),
+            Some(Value::Array(parts)) => parts.iter().for_each(|part| self.part(part, out)),
+            _ => {}
+        }
+        if let Some(words) = text(message, "refusal") {
+            self.refused = true;
+            out.push(Event::Text(words));
+        }
+        for part in message
+            .get("images")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            self.part(part, out);
+        }
+        if let Some(audio) = message.get("audio") {
+            self.audio(audio, out);
+        }
+        for call in message
+            .get("tool_calls")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            self.call(call, out);
+        }
+        if let Some(function) = message.get("function_call").filter(|call| call.is_object()) {
+            self.call(&json!({ "index": 0, "function": function }), out);
+        }
+        for (key, value) in message.as_object().into_iter().flatten() {
+            if !KNOWN.contains(&key.as_str()) && !value.is_null() {
+                grow(
+                    self.unknown.entry(key.clone()).or_insert(Value::Null),
+                    value,
+                );
+            }
+        }
+    }
+
+    fn part(&self, part: &Value, out: &mut Vec<Event>) {
+        let url = part.pointer("/image_url/url").and_then(Value::as_str);
+        if let Some(words) = text(part, "text") {
+            out.push(Event::Text(words));
+        } else if let Some(url) = url {
+            let mut media = Media::url(url, None);
+            if media.kind().is_none() {
+                media.mime_type = "image/png".into();
+            }
+            out.push(Event::Segment(ContentSegment::Image(media)));
+        } else if let Some(thoughts) = part.get("thinking").and_then(Value::as_array) {
+            out.extend(
+                thoughts
+                    .iter()
+                    .filter_map(|t| text(t, "text"))
+                    .map(Event::Reasoning),
+            );
+        } else if part.get("type") != Some(&"text".into()) {
+            out.push(self.item(json!({ "part": part })));
+        }
+    }
+
+    fn audio(&mut self, audio: &Value, out: &mut Vec<Event>) {
+        out.extend(text(audio, "transcript").map(Event::Text));
+        if let Some(data) = text(audio, "data") {
+            match STANDARD.decode(data) {
+                Ok(bytes) => self.audio.extend(bytes),
+                Err(error) => out.push(Event::Warning(format!("audio left out: {error}"))),
+            }
+        }
+        if let Some(id) = text(audio, "id") {
+            self.unknown.insert("audio".into(), json!({ "id": id }));
+        }
+    }
+
+    fn call(&mut self, call: &Value, out: &mut Vec<Event>) {
+        let wire_index = call.get("index").and_then(Value::as_u64);
+        let id = text(call, "id");
+        let at = self.find(wire_index, id.as_deref());
+        let index = at.unwrap_or_else(|| {
+            self.calls.push(Call {
+                wire_index,
+                id: id.clone(),
+                ..Call::default()
+            });
+            self.calls.len() - 1
+        });
+        let known = &mut self.calls[index];
+        for (key, value) in call.as_object().into_iter().flatten() {
+            if !matches!(key.as_str(), "index" | "id" | "type" | "function") {
+                grow(
+                    known.unknown.entry(key.clone()).or_insert(Value::Null),
+                    value,
+                );
+            }
+        }
+        let function = call.get("function").unwrap_or(&Value::Null);
+        let json = function.get("arguments").and_then(arguments);
+        if !known.named
+            && let Some(name) = text(function, "name")
+        {
+            known.named = true;
+            let name = self.tools.names.core(&name).to_owned();
+            out.push(Event::CallStart {
+                index,
+                id: known.id.clone().or(id),
+                name,
+            });
+            if !known.early.is_empty() {
+                let json = std::mem::take(&mut known.early);
+                out.push(Event::CallArguments { index, json });
+            }
+        }
+        match json {
+            Some(json) if known.named => out.push(Event::CallArguments { index, json }),
+            Some(json) => known.early.push_str(&json),
+            None => {}
+        }
+    }
+
+    /// Which call a piece belongs to. Some servers give every call the index 0
+    /// and tell them apart by id, some give no index, some no id.
+    fn find(&self, wire_index: Option<u64>, id: Option<&str>) -> Option<usize> {
+        let same_id = |call: &Call| id.is_none() || call.id.is_none() || call.id.as_deref() == id;
+        match (wire_index, id) {
+            (None, None) => self.calls.len().checked_sub(1),
+            (None, Some(_)) => self.calls.iter().rposition(|call| call.id.as_deref() == id),
+            (Some(_), _) => self
+                .calls
+                .iter()
+                .rposition(|call| call.wire_index == wire_index && same_id(call)),
+        }
+    }
+
+    fn item(&self, item: Value) -> Event {
+        Event::Segment(ContentSegment::Provider {
+            provider: self.provider.clone(),
+            item,
+        })
+    }
+}
+
+impl Decoder for Chunks {
+    fn frame(&mut self, frame: &str, out: &mut Vec<Event>) -> Result<(), AgentPain> {
+        if frame.trim() == "[DONE]" {
+            self.done = true;
+            return Ok(());
+        }
+        let chunk = decode::json(frame)?;
+        if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
+            let message = decode::error_message(&chunk).unwrap_or_else(|| error.to_string());
+            return Err(AgentPain::Unavailable(message));
+        }
+        if !self.model_told
+            && let Some(model) = text(&chunk, "model")
+        {
+            self.model_told = true;
+            out.push(Event::Model(model));
+        }
+        if let Some(choice) = chunk.pointer("/choices/0") {
+            let message = choice.get("delta").or_else(|| choice.get("message"));
+            if let Some(message) = message {
+                self.message(message, out);
+            }
+            if let Some(reason) = text(choice, "finish_reason") {
+                self.finished = true;
+                out.push(Event::Finish(match reason.as_str() {
+                    "stop" if self.refused => StopReason::Refused,
+                    "stop" => StopReason::EndTurn,
+                    "length" => StopReason::MaxTokens,
+                    "tool_calls" | "function_call" => StopReason::ToolUse,
+                    "content_filter" => StopReason::Refused,
+                    _ => StopReason::Other(reason),
+                }));
+            }
+        }
+        if let Some(usage) = chunk.get("usage").filter(|usage| usage.is_object()) {
+            out.push(Event::Usage(Usage {
+                input_tokens: count(usage, "/prompt_tokens"),
+                output_tokens: count(usage, "/completion_tokens"),
+                cached_tokens: count(usage, "/prompt_tokens_details/cached_tokens"),
+                estimated: false,
+            }));
+        }
+        Ok(())
+    }
+
+    fn done(&self) -> bool {
+        self.done
+    }
+
+    fn end(&mut self, out: &mut Vec<Event>) -> Result<(), AgentPain> {
+        if !self.finished && !self.done {
+            return Err(decode::cut_off());
+        }
+        for index in 0..self.calls.len() {
+            let call = &mut self.calls[index];
+            if !call.named {
+                let (id, json) = (call.id.clone(), std::mem::take(&mut call.early));
+                out.push(Event::CallStart {
+                    index,
+                    id,
+                    name: String::new(),
+                });
+                out.push(Event::CallArguments { index, json });
+            }
+            let fields = std::mem::take(&mut call.unknown);
+            out.push(Event::CallEnd { index });
+            if !fields.is_empty() {
+                out.push(self.item(json!({ "call": index, "fields": fields })));
+            }
+        }
+        if !self.audio.is_empty() {
+            let media = Media::base64("audio/pcm", STANDARD.encode(&self.audio));
+            out.push(Event::Segment(ContentSegment::Audio(media)));
+        }
+        if !self.unknown.is_empty() {
+            let message = std::mem::take(&mut self.unknown);
+            out.push(self.item(json!({ "message": message })));
+        }
+        Ok(())
+    }
+}
+
+/// Puts the next piece of an unknown field to what came before.
+fn grow(old: &mut Value, more: &Value) {
+    match (old, more) {
+        (Value::String(old), Value::String(more)) => old.push_str(more),
+        (Value::Array(old), Value::Array(more)) => old.extend(more.iter().cloned()),
+        (Value::Object(old), Value::Object(more)) => {
+            for (key, value) in more {
+                grow(old.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (old, more) => *old = more.clone(),
+    }
+}
+
+#[cfg(test)]
+#[path = "stream_tests.rs"]
+mod tests;

@@ -1,0 +1,273 @@
+//! What was said in a session. Every call has its result by construction: a
+//! round can only be made from an open round, and closing one fills the gaps.
+
+use crate::segment::{ContentSegment, Message, Role, ToolCall, ToolResult};
+use serde::{Deserialize, Serialize};
+
+/// Turns that are kept; the oldest go first.
+const MAX_TURNS: usize = 1000;
+/// Turns that a window may still show.
+const SEEN_TURNS: usize = 100;
+
+/// One think-act round: a reply, a result for each of its calls, and what the
+/// core observed. Observations come after the results, never between.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "SavedRound")]
+pub struct Round {
+    reply: Vec<ContentSegment>,
+    results: Vec<ToolResult>,
+    observations: Vec<String>,
+}
+
+/// A round as a file tells it, which may have been written by anyone.
+#[derive(Deserialize)]
+struct SavedRound {
+    reply: Vec<ContentSegment>,
+    #[serde(default)]
+    results: Vec<ToolResult>,
+    #[serde(default)]
+    observations: Vec<String>,
+}
+
+impl From<SavedRound> for Round {
+    fn from(saved: SavedRound) -> Self {
+        let mut open = OpenRound::new(saved.reply);
+        for result in saved.results {
+            let at = open.calls.iter().position(|call| call.id() == result.id);
+            if let Some(at) = at {
+                open.answer(at, result);
+            }
+        }
+        open.observations = saved.observations;
+        open.close("there is no record of what it gave")
+    }
+}
+
+impl Round {
+    /// What the model said.
+    pub fn reply(&self) -> &[ContentSegment] {
+        &self.reply
+    }
+
+    /// What its calls gave, in the order of the calls.
+    pub fn results(&self) -> &[ToolResult] {
+        &self.results
+    }
+
+    /// What the core told the model.
+    pub fn observations(&self) -> &[String] {
+        &self.observations
+    }
+
+    pub(crate) fn messages(&self, out: &mut Vec<Message>) {
+        if !self.reply.is_empty() {
+            out.push(Message {
+                role: Role::Assistant,
+                segments: self.reply.clone(),
+            });
+        }
+        if !self.results.is_empty() {
+            let results = self.results.iter().cloned();
+            out.push(Message {
+                role: Role::Tool,
+                segments: results
+                    .map(|tool_result| ContentSegment::ToolResult { tool_result })
+                    .collect(),
+            });
+        }
+        if !self.observations.is_empty() {
+            out.push(Message::text(Role::System, self.observations.join("\n")));
+        }
+    }
+}
+
+/// A round whose calls are under way.
+#[derive(Debug)]
+pub(crate) struct OpenRound {
+    reply: Vec<ContentSegment>,
+    calls: Vec<ToolCall>,
+    results: Vec<Option<ToolResult>>,
+    observations: Vec<String>,
+}
+
+impl OpenRound {
+    pub(crate) fn new(reply: Vec<ContentSegment>) -> Self {
+        let calls: Vec<ToolCall> = reply.iter().filter_map(|s| s.as_call().cloned()).collect();
+        Self {
+            results: vec![None; calls.len()],
+            reply,
+            calls,
+            observations: Vec::new(),
+        }
+    }
+
+    pub(crate) fn calls(&self) -> &[ToolCall] {
+        &self.calls
+    }
+
+    /// The result of the call at `at`. It takes the call's id and name.
+    pub(crate) fn answer(&mut self, at: usize, mut result: ToolResult) {
+        if let (Some(slot), Some(call)) = (self.results.get_mut(at), self.calls.get(at)) {
+            result.id = call.id().into();
+            result.name.clone_from(&call.name);
+            *slot = Some(result);
+        }
+    }
+
+    pub(crate) fn observe(&mut self, text: String) {
+        self.observations.push(text);
+    }
+
+    /// Closes the round. Calls without a result get one that says `missing`.
+    pub(crate) fn close(self, missing: &str) -> Round {
+        let results = self.results.into_iter().zip(&self.calls);
+        Round {
+            results: results
+                .map(|(result, call)| result.unwrap_or_else(|| failed(call, missing)))
+                .collect(),
+            reply: self.reply,
+            observations: self.observations,
+        }
+    }
+}
+
+/// The result of a call that failed or never ran.
+pub(crate) fn failed(call: &ToolCall, why: impl Into<String>) -> ToolResult {
+    ToolResult {
+        id: call.id().into(),
+        name: call.name.clone(),
+        content: vec![ContentSegment::text(why)],
+        is_error: true,
+    }
+}
+
+/// What the user said, and the rounds that followed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Turn {
+    /// What the user said.
+    pub input: Vec<ContentSegment>,
+    /// What followed.
+    #[serde(default)]
+    pub rounds: Vec<Round>,
+}
+
+impl Turn {
+    pub(crate) fn input_message(&self) -> Message {
+        Message {
+            role: Role::User,
+            segments: self.input.clone(),
+        }
+    }
+
+    pub(crate) fn messages(&self, out: &mut Vec<Message>) {
+        out.push(self.input_message());
+        self.rounds.iter().for_each(|round| round.messages(out));
+    }
+}
+
+/// Turns in a few words.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// How many turns, from the first, it stands for.
+    pub covers: usize,
+    /// The words.
+    pub text: String,
+}
+
+/// All turns of a session.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct History {
+    /// The turns, oldest first.
+    pub turns: Vec<Turn>,
+    /// What the first of them were about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Summary>,
+}
+
+impl History {
+    /// Begins a turn.
+    pub(crate) fn begin(&mut self, input: Vec<ContentSegment>) {
+        if self.turns.len() >= MAX_TURNS {
+            self.turns.remove(0);
+            if let Some(summary) = &mut self.summary {
+                summary.covers = summary.covers.saturating_sub(1);
+            }
+        }
+        self.turns.push(Turn {
+            input,
+            rounds: Vec::new(),
+        });
+    }
+
+    /// Adds a round to the last turn.
+    pub(crate) fn push(&mut self, round: Round) {
+        if let Some(turn) = self.turns.last_mut() {
+            turn.rounds.push(round);
+        }
+    }
+
+    /// Whether a call of an earlier round has this id. Turns that no model sees
+    /// any more do not matter.
+    pub(crate) fn knows_call(&self, id: &str) -> bool {
+        let late = self.turns.iter().rev().take(SEEN_TURNS);
+        let rounds = late.flat_map(|turn| &turn.rounds);
+        rounds
+            .flat_map(|round| &round.results)
+            .any(|result| result.id == id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn call(id: &str) -> ContentSegment {
+        ContentSegment::ToolCall {
+            tool_call: ToolCall::new(id, "t", json!({})),
+        }
+    }
+
+    #[test]
+    fn a_closed_round_has_a_result_for_each_call_in_their_order() {
+        let mut open = OpenRound::new(vec![call("a"), ContentSegment::text("x"), call("b")]);
+        let done = ToolResult {
+            id: "wrong".into(),
+            name: "wrong".into(),
+            content: vec![],
+            is_error: false,
+        };
+        open.answer(1, done.clone());
+        open.answer(7, done);
+        let round = open.close("cut off");
+        let ids: Vec<_> = round
+            .results()
+            .iter()
+            .map(|r| (r.id.as_str(), r.is_error))
+            .collect();
+        assert_eq!(ids, [("a", true), ("b", false)]);
+        assert_eq!(round.results()[0].text(), "cut off");
+    }
+
+    #[test]
+    fn a_saved_round_with_missing_or_strange_results_is_put_right() {
+        let saved = json!({
+            "reply": [{ "type": "tool_call", "toolCall": { "id": "a", "name": "t", "args": {} } }],
+            "results": [{ "id": "stranger", "name": "x", "content": [] }],
+        });
+        let round: Round = serde_json::from_value(saved).unwrap();
+        assert_eq!(round.results().len(), 1);
+        assert_eq!(round.results()[0].id, "a");
+        assert!(round.results()[0].is_error);
+    }
+
+    #[test]
+    fn observations_follow_the_results() {
+        let mut open = OpenRound::new(vec![call("a")]);
+        open.observe("take care".into());
+        let mut messages = Vec::new();
+        open.close("x").messages(&mut messages);
+        let roles: Vec<_> = messages.iter().map(|message| message.role).collect();
+        assert_eq!(roles, [Role::Assistant, Role::Tool, Role::System]);
+    }
+}

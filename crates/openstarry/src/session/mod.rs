@@ -1,0 +1,265 @@
+//! The loop: sessions that take input, ask the model, run its calls and ask
+//! again. The rules are in [`state`], without I/O; [`drive`] does what they say.
+//!
+//! Each session is a task of its own with a queue of its own. One that hangs or
+//! fails delays no other.
+
+mod audit;
+mod budget;
+mod call;
+mod drive;
+mod failures;
+mod gate;
+mod history;
+pub mod slash;
+mod state;
+mod store;
+mod summary;
+mod window;
+
+pub use audit::{Audit, AuditLine, FileAudit, LogAudit, Verdict};
+pub use budget::{Limits, Price, Spent};
+pub use failures::{Alarm, Failures};
+pub use gate::{Confirmation, DenyAll, Gate};
+pub use history::{History, Round, Summary, Turn};
+pub use state::{EndReason, SessionState};
+pub use store::{OpenSession, SessionStore, StoreError};
+pub use window::{Window, window};
+
+use crate::provider::Provider;
+use crate::segment::{ContentSegment, ToolCall, ToolResult, Usage};
+use crate::tool::retrieval::Selector;
+use crate::tool::{Principal, Registry};
+use futures_util::Stream;
+use serde::Serialize;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// Inputs that may wait in a session.
+const QUEUE: usize = 16;
+/// Events that may wait for the listener of a turn.
+const EVENTS: usize = 64;
+
+/// How an agent behaves.
+#[derive(Clone)]
+pub struct Settings {
+    /// Who the agent is, for the model.
+    pub system: String,
+    /// How far a session may go.
+    pub limits: Limits,
+    /// How much of the history the model sees.
+    pub window: Window,
+    /// Whether turns that leave the window are summed up.
+    pub summarize: bool,
+    /// How long a tool may run.
+    pub tool_timeout: Duration,
+    /// Which tools a turn is offered.
+    pub selector: Selector,
+    /// Who says yes to dangerous calls.
+    pub confirmation: Confirmation,
+    /// Where audit lines go.
+    pub audit: Arc<dyn Audit>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            system: String::new(),
+            limits: Limits::default(),
+            window: Window::default(),
+            summarize: false,
+            tool_timeout: Duration::from_secs(30),
+            selector: Selector::default(),
+            confirmation: Confirmation::default(),
+            audit: Arc::new(LogAudit),
+        }
+    }
+}
+
+/// A provider, tools and settings. Clones are the same agent.
+#[derive(Clone)]
+pub struct Agent {
+    inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) provider: Arc<dyn Provider>,
+    pub(crate) registry: Registry,
+    pub(crate) settings: Settings,
+}
+
+impl Agent {
+    /// An agent.
+    pub fn new(provider: Arc<dyn Provider>, registry: Registry, settings: Settings) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                provider,
+                registry,
+                settings,
+            }),
+        }
+    }
+
+    /// Its tools.
+    pub fn registry(&self) -> &Registry {
+        &self.inner.registry
+    }
+
+    /// Starts a session. With a file it is saved as it goes.
+    pub fn session(&self, state: SessionState, file: Option<OpenSession>) -> Session {
+        let (inputs, queue) = mpsc::channel(QUEUE);
+        let id = state.id.clone();
+        let driven = drive::serve(Arc::clone(&self.inner), state, file.map(Arc::new), queue);
+        tokio::spawn(driven);
+        Session { id, inputs }
+    }
+}
+
+/// Why a session takes no input.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum AskError {
+    /// Too much is waiting.
+    #[error("the session is busy")]
+    Busy,
+    /// The session has ended.
+    #[error("the session has ended")]
+    Ended,
+}
+
+pub(crate) struct Job {
+    input: Vec<ContentSegment>,
+    events: mpsc::Sender<SessionEvent>,
+}
+
+/// A running session. It ends when the last clone is gone and its work is done.
+#[derive(Clone)]
+pub struct Session {
+    id: String,
+    inputs: mpsc::Sender<Job>,
+}
+
+impl Session {
+    /// The id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Says something: to the model, or with a slash to a tool.
+    pub fn say(&self, text: impl Into<String>) -> Result<TurnEvents, AskError> {
+        self.send(vec![ContentSegment::text(text)])
+    }
+
+    /// As [`Session::say`], with pictures or sound.
+    pub fn send(&self, input: Vec<ContentSegment>) -> Result<TurnEvents, AskError> {
+        let (events, listener) = mpsc::channel(EVENTS);
+        let sent = self.inputs.try_send(Job { input, events });
+        sent.map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => AskError::Busy,
+            mpsc::error::TrySendError::Closed(_) => AskError::Ended,
+        })?;
+        Ok(TurnEvents(listener))
+    }
+}
+
+/// What happens in a turn. The last event is [`SessionEvent::End`]. Dropping it
+/// cancels the turn.
+pub struct TurnEvents(mpsc::Receiver<SessionEvent>);
+
+impl TurnEvents {
+    /// The next event.
+    pub async fn next(&mut self) -> Option<SessionEvent> {
+        self.0.recv().await
+    }
+
+    /// Waits for the end.
+    pub async fn outcome(mut self) -> Outcome {
+        while let Some(event) = self.next().await {
+            if let SessionEvent::End(outcome) = event {
+                return outcome;
+            }
+        }
+        Outcome::broken()
+    }
+}
+
+impl Stream for TurnEvents {
+    type Item = SessionEvent;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<SessionEvent>> {
+        self.0.poll_recv(cx)
+    }
+}
+
+/// Something that happened in a turn.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum SessionEvent {
+    /// More words of the model.
+    Text {
+        /// The words.
+        text: String,
+    },
+    /// More of its thoughts.
+    Reasoning {
+        /// The thought.
+        text: String,
+    },
+    /// A picture, sound, or something to draw.
+    Segment {
+        /// What came.
+        segment: ContentSegment,
+    },
+    /// A tool begins.
+    ToolStarted {
+        /// The call.
+        call: ToolCall,
+        /// Who wants it.
+        principal: Principal,
+    },
+    /// A call has its result.
+    ToolFinished {
+        /// The result.
+        result: ToolResult,
+        /// How long it took.
+        ms: u64,
+    },
+    /// Something the user should know.
+    Notice {
+        /// What.
+        text: String,
+    },
+    /// The turn is over.
+    End(Outcome),
+}
+
+/// How a turn ended.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Outcome {
+    /// Why it ended.
+    pub end: EndReason,
+    /// What was said last.
+    pub segments: Vec<ContentSegment>,
+    /// All rounds of the turn.
+    pub trace: Vec<Round>,
+    /// What the session has used up so far.
+    pub usage: Usage,
+}
+
+impl Outcome {
+    fn broken() -> Self {
+        Self {
+            end: EndReason::Failed("the session ended".into()),
+            segments: Vec::new(),
+            trace: Vec::new(),
+            usage: Usage::default(),
+        }
+    }
+
+    /// The words that were said last.
+    pub fn text(&self) -> String {
+        crate::segment::joined_text(&self.segments)
+    }
+}

@@ -1,0 +1,298 @@
+//! A session's state, and the loop's rules on it. Pure: the driver asks what to
+//! do next, does it, and tells what came of it.
+
+use super::budget::{Limits, Spent, usage_of};
+use super::failures::{Alarm, Failures};
+use super::history::{History, OpenRound};
+use crate::provider::Fold;
+use crate::segment::{ContentSegment, ProviderResponse, StopReason, ToolCall, ToolResult};
+use crate::tool::builtin::Todo;
+use crate::tool::{Registered, ToolSet, nearest};
+use serde::{Deserialize, Serialize};
+use std::sync::{Arc, Mutex};
+
+/// Tools used lately, which stay on offer.
+const RECENT_TOOLS: usize = 12;
+const NEAREST: usize = 3;
+
+/// All there is to a session; what is saved and resumed.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct SessionState {
+    /// The id.
+    pub id: String,
+    /// What was said.
+    #[serde(default)]
+    pub history: History,
+    /// What it has used up.
+    #[serde(default)]
+    pub spent: Spent,
+    /// Why it was stopped; nothing runs until it is reset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<String>,
+    #[serde(default)]
+    failures: Failures,
+    /// Things to do.
+    #[serde(default)]
+    pub todos: Arc<Mutex<Vec<Todo>>>,
+    #[serde(default)]
+    recent_tools: Vec<String>,
+    #[serde(skip)]
+    rounds: u32,
+    #[serde(skip)]
+    open: Option<OpenRound>,
+    /// The reply that is being heard; here, so that cancelling keeps it.
+    #[serde(skip)]
+    pub(crate) hearing: Option<Hearing>,
+}
+
+/// A reply that is being heard.
+#[derive(Debug)]
+pub(crate) struct Hearing {
+    pub(crate) fold: Fold,
+    /// About how many tokens were sent for it.
+    pub(crate) request: u64,
+}
+
+/// Why a turn ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "reason", content = "detail", rename_all = "snake_case")]
+pub enum EndReason {
+    /// The model gave its answer.
+    Answered,
+    /// A slash command was run.
+    Command,
+    /// The rounds of the turn are used up.
+    Rounds(String),
+    /// Tokens or money are used up.
+    Budget(String),
+    /// The session is stopped until it is reset.
+    Stopped(String),
+    /// The provider failed.
+    Failed(String),
+    /// Nobody waits for the answer any more.
+    Cancelled,
+}
+
+/// What to do next.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// Ask the model.
+    Ask,
+    /// Run these calls.
+    Run(Vec<Planned>),
+    /// The turn is over.
+    End(EndReason),
+}
+
+/// A call with what is to be done about it.
+pub(crate) struct Planned {
+    pub(crate) at: usize,
+    pub(crate) call: ToolCall,
+    pub(crate) verdict: Verdict,
+}
+
+impl std::fmt::Debug for Planned {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.at, self.call.name)
+    }
+}
+
+pub(crate) enum Verdict {
+    /// The arguments fit.
+    Run(Arc<Registered>),
+    /// It cannot run; this is told in its place.
+    Refuse(String),
+}
+
+/// What a round's results led to, besides the next step.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    pub(crate) user: Vec<String>,
+}
+
+impl SessionState {
+    /// A new session.
+    pub fn new(id: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Begins a turn.
+    pub(crate) fn begin(&mut self, input: Vec<ContentSegment>) -> Step {
+        if let Some(why) = &self.stopped {
+            return Step::End(EndReason::Stopped(why.clone()));
+        }
+        self.rounds = 0;
+        self.history.begin(input);
+        Step::Ask
+    }
+
+    /// Forgets what was said and why the session stopped. What was spent stays.
+    pub(crate) fn reset(&mut self) {
+        self.history = History::default();
+        self.stopped = None;
+        self.failures = Failures::default();
+        self.recent_tools.clear();
+    }
+
+    /// Takes a reply. `request` is about how many tokens were sent.
+    pub(crate) fn reply(
+        &mut self,
+        mut reply: ProviderResponse,
+        request: u64,
+        tools: &ToolSet,
+        limits: &Limits,
+    ) -> Step {
+        let usage = usage_of(reply.metadata.usage, request, &reply.segments);
+        self.spent.add(usage, limits);
+        self.make_ids_unique(&mut reply.segments);
+        let mut round = OpenRound::new(reply.segments);
+        let malformed = reply.metadata.stop_reason == Some(StopReason::MalformedCall);
+        if round.calls().is_empty() && !malformed {
+            self.history.push(round.close(""));
+            return Step::End(EndReason::Answered);
+        }
+        if self.rounds >= limits.rounds {
+            let why = format!("the limit of {} rounds is reached", limits.rounds);
+            self.history.push(round.close(&format!("not run: {why}")));
+            return Step::End(EndReason::Rounds(why));
+        }
+        self.rounds += 1;
+        if malformed {
+            let said = reply
+                .metadata
+                .extra
+                .get("finishMessage")
+                .and_then(|m| m.as_str());
+            let said = said.unwrap_or("no more is known");
+            round.observe(format!(
+                "Your last tool call could not be read: {said}. Try again."
+            ));
+        }
+        let plan: Vec<Planned> = round
+            .calls()
+            .iter()
+            .enumerate()
+            .map(|(at, call)| plan(at, call, tools))
+            .collect();
+        self.open = Some(round);
+        Step::Run(plan)
+    }
+
+    /// Takes the results of a round's calls.
+    pub(crate) fn results(&mut self, results: Vec<(usize, ToolResult)>) -> (Told, Step) {
+        let mut told = Told::default();
+        let Some(mut round) = self.open.take() else {
+            return (told, Step::Ask);
+        };
+        let calls = round.calls().to_vec();
+        let mut stop = None;
+        for (at, result) in results {
+            let Some(call) = calls.get(at) else { continue };
+            self.remember_tool(&call.name);
+            for alarm in self.failures.record(call, result.is_error) {
+                match alarm {
+                    Alarm::TellModel(text) => round.observe(text),
+                    Alarm::TellUser(text) => told.user.push(text),
+                    Alarm::Stop(text) => stop = Some(text),
+                }
+            }
+            round.answer(at, result);
+        }
+        self.history.push(round.close("the call was lost"));
+        let step = match stop {
+            Some(why) => {
+                self.stopped = Some(why.clone());
+                Step::End(EndReason::Stopped(why))
+            }
+            None => Step::Ask,
+        };
+        (told, step)
+    }
+
+    /// The turn broke off: the provider failed, or nobody waits. What was heard
+    /// stays and is paid for, and calls that did not finish are answered with
+    /// `why`.
+    pub(crate) fn break_off(&mut self, why: &str, limits: &Limits) {
+        if let Some(Hearing { fold, request }) = self.hearing.take() {
+            let mut heard = fold.heard();
+            if !heard.segments.is_empty() {
+                let usage = usage_of(heard.metadata.usage, request, &heard.segments);
+                self.spent.add(usage, limits);
+                self.make_ids_unique(&mut heard.segments);
+                self.open = Some(OpenRound::new(heard.segments));
+            }
+        }
+        if let Some(mut round) = self.open.take() {
+            round.observe(format!("The answer broke off: {why}."));
+            self.history
+                .push(round.close(&format!("not finished: {why}")));
+        }
+    }
+
+    /// Tools that were used lately, and those that a search found.
+    pub(crate) fn recent_tools(&self) -> &[String] {
+        &self.recent_tools
+    }
+
+    pub(crate) fn remember_tool(&mut self, name: &str) {
+        self.recent_tools.retain(|known| known != name);
+        self.recent_tools.push(name.into());
+        let over = self.recent_tools.len().saturating_sub(RECENT_TOOLS);
+        self.recent_tools.drain(..over);
+    }
+
+    /// Some APIs count calls from nought in every reply; others refuse an id
+    /// that comes twice.
+    fn make_ids_unique(&self, segments: &mut [ContentSegment]) {
+        for segment in segments {
+            if let ContentSegment::ToolCall { tool_call } = segment
+                && (tool_call.id().is_empty() || self.history.knows_call(tool_call.id()))
+            {
+                tool_call.id = Some(uuid::Uuid::new_v4().to_string());
+            }
+        }
+    }
+}
+
+/// What is to be done about a call: broken or unfit arguments and unknown tools
+/// are answered, and nothing runs.
+fn plan(at: usize, call: &ToolCall, tools: &ToolSet) -> Planned {
+    let verdict = match (tools.get(&call.name), &call.broken) {
+        (None, _) => Verdict::Refuse(unknown_tool(&call.name, tools)),
+        (Some(_), Some(broken)) => Verdict::Refuse(format!(
+            "The arguments are no JSON, so the tool did not run: {}. Call it again with a JSON object.",
+            broken.error
+        )),
+        (Some(tool), None) => match tool.check(&call.args) {
+            Ok(()) => Verdict::Run(Arc::clone(tool)),
+            Err(error) => Verdict::Refuse(format!(
+                "The arguments do not fit, so the tool did not run: {error}"
+            )),
+        },
+    };
+    Planned {
+        at,
+        call: call.clone(),
+        verdict,
+    }
+}
+
+/// The system observation for a tool that does not exist.
+pub(crate) fn unknown_tool(name: &str, tools: &ToolSet) -> String {
+    let name = crate::pain::excerpt(name, 100);
+    let near = nearest(name, tools.names(), NEAREST);
+    match near.is_empty() {
+        true => format!("System observation: there is no tool named {name:?}."),
+        false => format!(
+            "System observation: there is no tool named {name:?}. The nearest are: {}.",
+            near.join(", ")
+        ),
+    }
+}
+
+#[cfg(test)]
+#[path = "state_tests.rs"]
+mod tests;

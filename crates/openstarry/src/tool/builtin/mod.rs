@@ -1,0 +1,18 @@
+//! The tools every agent can be given.
+
+mod fs;
+mod http;
+mod search;
+mod shell;
+mod time;
+mod todo;
+
+pub use fs::Workspace;
+pub use http::HttpGet;
+pub use search::SearchTools;
+pub use shell::{ShellConfig, ShellRun};
+pub use time::TimeNow;
+pub use todo::{Todo, TodoTool};
+
+pub(crate) use fs::media_or_text;
+pub(crate) use shell::{Group, kept_variables};

@@ -1,0 +1,198 @@
+//! `shell.run`: one program of an allow-list, without a shell around it, so that
+//! the list cannot be talked around. When its time is up, or nobody waits any
+//! more, the program and all it started are killed.
+
+use super::fs::cut;
+use crate::segment::ContentSegment;
+use crate::tool::{Risk, Tool, ToolContext, ToolError, ToolOutcome, ToolSpec, parse};
+use futures_util::future::BoxFuture;
+use rustix::process::{Pid, Signal, kill_process_group};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::Command;
+
+const MAX_OUTPUT: usize = 64 << 10;
+/// What programs need to find their way; keys of models are not among it.
+const KEPT_VARIABLES: [&str; 7] = ["PATH", "HOME", "LANG", "LC_ALL", "TERM", "TMPDIR", "USER"];
+
+/// What `shell.run` may do.
+#[derive(Clone, Debug)]
+pub struct ShellConfig {
+    /// Names of programs. `*` allows all.
+    pub allow: Vec<String>,
+    /// How long a program may run.
+    pub timeout: Duration,
+    /// Where it runs.
+    pub folder: PathBuf,
+}
+
+/// Runs a program.
+pub struct ShellRun {
+    spec: ToolSpec,
+    config: ShellConfig,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// The program and its arguments. Quotes work; pipes, redirections and
+    /// variables do not.
+    command: String,
+}
+
+impl ShellRun {
+    /// The tool. It is not offered unless the owner granted it.
+    pub fn new(config: ShellConfig) -> Self {
+        let list = config.allow.join(", ");
+        let about = format!("Run one program in the workspace. Allowed: {list}.");
+        let spec = ToolSpec::of::<Args>("shell.run", &about, Risk::Destructive);
+        Self { spec, config }
+    }
+
+    async fn run(&self, args: Args) -> ToolOutcome {
+        let words = split(&args.command)?;
+        let Some((program, rest)) = words.split_first() else {
+            return Err(ToolError("the command is empty".into()));
+        };
+        let allowed = |name: &String| name == "*" || (name == program && !program.contains('/'));
+        if !self.config.allow.iter().any(allowed) {
+            let list = self.config.allow.join(", ");
+            return Err(ToolError(format!(
+                "{program} is not allowed; allowed: {list}"
+            )));
+        }
+        let mut child = Command::new(program)
+            .args(rest)
+            .current_dir(&self.config.folder)
+            .env_clear()
+            .envs(kept_variables())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| ToolError(format!("{program}: {error}")))?;
+        let group = Group::of(&child);
+        let (out, err) = (child.stdout.take(), child.stderr.take());
+        let work = async {
+            let (out, err, status) = tokio::join!(drain(out), drain(err), child.wait());
+            (out, err, status)
+        };
+        let Ok((out, err, status)) = tokio::time::timeout(self.config.timeout, work).await else {
+            drop(group);
+            let seconds = self.config.timeout.as_secs_f32();
+            return Err(ToolError(format!("{program} was killed after {seconds} s")));
+        };
+        let status = status.map_err(ToolError::new)?;
+        let mut text = out;
+        if !err.is_empty() {
+            text.push_str(&format!("\n[standard error]\n{err}"));
+        }
+        match status.success() {
+            true => Ok(vec![ContentSegment::text(text.trim_start_matches('\n'))]),
+            false => Err(ToolError(format!("{text}\n[{status}]"))),
+        }
+    }
+}
+
+impl Tool for ShellRun {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(&'a self, args: Value, _: &'a ToolContext) -> BoxFuture<'a, ToolOutcome> {
+        Box::pin(async move { self.run(parse(args)?).await })
+    }
+}
+
+/// The variables that every program we start gets.
+pub(crate) fn kept_variables() -> impl Iterator<Item = (&'static str, std::ffi::OsString)> {
+    let kept = KEPT_VARIABLES.into_iter();
+    kept.filter_map(|name| Some((name, std::env::var_os(name)?)))
+}
+
+/// A program and what it started. Dropping it kills what is left of them.
+pub(crate) struct Group(Option<Pid>);
+
+impl Group {
+    /// The group of a child that was started as the first of its own.
+    pub(crate) fn of(child: &tokio::process::Child) -> Self {
+        Self(child.id().and_then(|id| Pid::from_raw(id as i32)))
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(group) = self.0 {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
+/// Reads to the end, and keeps the beginning: a program that says too much is
+/// not stopped by a full pipe.
+async fn drain(pipe: Option<impl AsyncRead + Unpin>) -> String {
+    let Some(mut pipe) = pipe else {
+        return String::new();
+    };
+    let mut kept = Vec::new();
+    let mut total = 0;
+    let mut buffer = vec![0; 8192];
+    while let Ok(read @ 1..) = pipe.read(&mut buffer).await {
+        total += read;
+        let room = MAX_OUTPUT.saturating_sub(kept.len()).min(read);
+        kept.extend_from_slice(&buffer[..room]);
+    }
+    let mut text = cut(String::from_utf8_lossy(&kept).into_owned(), MAX_OUTPUT);
+    if total > kept.len() {
+        text.push_str(&format!("\n[cut: {} more bytes]", total - kept.len()));
+    }
+    text
+}
+
+/// Takes a command apart at blanks, with quotes and backslashes as a shell has
+/// them. What only a shell could do is an error rather than a surprise.
+fn split(command: &str) -> Result<Vec<String>, ToolError> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote: Option<char> = None;
+    let mut chars = command.chars();
+    while let Some(c) = chars.next() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (Some('\''), c) => word.get_or_insert_default().push(c),
+            (_, '\\') => {
+                let next = chars
+                    .next()
+                    .ok_or_else(|| ToolError("a lone backslash".into()))?;
+                word.get_or_insert_default().push(next);
+            }
+            (Some(_), c) => word.get_or_insert_default().push(c),
+            (None, '\'' | '"') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None, '|' | '&' | ';' | '<' | '>' | '`' | '$' | '\n') => {
+                let why = format!("{c:?}: there is no shell; run one program at a time");
+                return Err(ToolError(why));
+            }
+            (None, c) if c.is_whitespace() => words.extend(word.take()),
+            (None, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    if quote.is_some() {
+        return Err(ToolError("a quote is not closed".into()));
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+#[cfg(test)]
+#[path = "shell_tests.rs"]
+mod tests;

@@ -1,0 +1,105 @@
+use super::*;
+use serde_json::json;
+use std::time::Instant;
+
+fn shell(allow: &[&str], timeout: Duration) -> (tempfile::TempDir, ShellRun) {
+    let folder = tempfile::tempdir().unwrap();
+    let config = ShellConfig {
+        allow: allow.iter().map(|name| (*name).to_owned()).collect(),
+        timeout,
+        folder: folder.path().into(),
+    };
+    (folder, ShellRun::new(config))
+}
+
+async fn run(tool: &ShellRun, command: &str) -> Result<String, String> {
+    let args = parse(json!({ "command": command })).unwrap();
+    match tool.run(args).await {
+        Ok(segments) => Ok(crate::segment::joined_text(&segments)),
+        Err(error) => Err(error.0),
+    }
+}
+
+const LONG: Duration = Duration::from_secs(20);
+
+#[tokio::test]
+async fn an_allowed_program_runs_in_the_workspace() {
+    let (folder, tool) = shell(&["echo", "pwd"], LONG);
+    assert_eq!(
+        run(&tool, "echo 'a  b' \"c\" d\\ e").await.unwrap(),
+        "a  b c d e\n"
+    );
+    let place = run(&tool, "pwd").await.unwrap();
+    let real = folder.path().canonicalize().unwrap();
+    assert_eq!(place.trim(), real.to_str().unwrap());
+}
+
+#[tokio::test]
+async fn the_list_cannot_be_talked_around() {
+    let (_folder, tool) = shell(&["echo"], LONG);
+    for command in [
+        "ls",
+        "/bin/echo x",
+        "./echo",
+        "echo x; ls",
+        "echo x | sh",
+        "echo `ls`",
+        "echo $(ls)",
+        "echo x > y",
+        "echo x && ls",
+        "echo x\nls",
+        "",
+        "'",
+        "\\",
+    ] {
+        assert!(run(&tool, command).await.is_err(), "{command:?}");
+    }
+}
+
+#[tokio::test]
+async fn keys_of_the_agent_are_not_handed_on() {
+    let (_folder, tool) = shell(&["env"], LONG);
+    let variables = run(&tool, "env").await.unwrap();
+    for line in variables.lines() {
+        let name = line.split('=').next().unwrap();
+        assert!(KEPT_VARIABLES.contains(&name), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_takes_too_long_is_killed_with_all_it_started() {
+    let (folder, tool) = shell(&["sh"], Duration::from_secs(2));
+    let started = Instant::now();
+    let error = run(&tool, "sh -c 'sleep 600 & echo \"$!\" > pid; wait'")
+        .await
+        .unwrap_err();
+    assert!(error.contains("killed"), "{error}");
+    assert!(started.elapsed() < Duration::from_secs(10));
+    let pid = std::fs::read_to_string(folder.path().join("pid")).unwrap();
+    let gone = || {
+        // A zombie has no command line any more.
+        let line = std::fs::read(format!("/proc/{}/cmdline", pid.trim()));
+        line.is_err() || line.is_ok_and(|line| line.is_empty())
+    };
+    while !gone() {
+        assert!(
+            started.elapsed() < Duration::from_secs(10),
+            "the child lives on"
+        );
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn failing_programs_and_floods_of_output_are_told() {
+    let (_folder, tool) = shell(&["sh", "head"], LONG);
+    let error = run(&tool, "sh -c 'echo out; echo err >&2; exit 3'")
+        .await
+        .unwrap_err();
+    assert!(
+        error.contains("out") && error.contains("err") && error.contains('3'),
+        "{error}"
+    );
+    let flood = run(&tool, "head -c 1000000 /dev/zero").await.unwrap();
+    assert!(flood.len() < 70_000 && flood.contains("[cut:"));
+}

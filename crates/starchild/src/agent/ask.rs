@@ -1,0 +1,79 @@
+//! `starchild agent ask`.
+
+use super::gate::AllowAll;
+use super::screen::Screen;
+use super::{Common, Failure, Ready};
+use clap::Args;
+use openstarry::session::{DenyAll, EndReason, Gate, Outcome, SessionEvent, TurnEvents};
+use serde_json::json;
+use std::io::Read;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+const MAX_QUESTION: u64 = 4 << 20;
+
+/// What `ask` takes.
+#[derive(Args)]
+pub struct AskArgs {
+    #[command(flatten)]
+    common: Common,
+    /// The question; read from standard input when left out.
+    question: Option<String>,
+    /// Print segments, trace and usage as JSON.
+    #[arg(long)]
+    json: bool,
+    /// Say yes to dangerous calls. Without it they are denied.
+    #[arg(long)]
+    yes: bool,
+}
+
+/// Asks, and prints the answer.
+pub async fn ask(args: AskArgs) -> Result<ExitCode, Failure> {
+    let question = match args.question {
+        Some(question) => question,
+        None => {
+            let mut text = String::new();
+            std::io::stdin()
+                .take(MAX_QUESTION)
+                .read_to_string(&mut text)?;
+            text
+        }
+    };
+    if question.trim().is_empty() {
+        return Err("there is no question".into());
+    }
+    let gate: Arc<dyn Gate> = match args.yes {
+        true => Arc::new(AllowAll),
+        false => Arc::new(DenyAll),
+    };
+    let Ready { built, session, .. } = args.common.ready(gate).await?;
+    let turn = session.say(question.trim())?;
+    let mut screen = (!args.json).then(Screen::answer_alone);
+    let outcome = tokio::select! {
+        outcome = follow(turn, screen.as_mut()) => outcome?,
+        _ = tokio::signal::ctrl_c() => return Ok(ExitCode::from(130)),
+    };
+    if args.json {
+        let mut whole = serde_json::to_value(&outcome)?;
+        whole["session"] = json!(session.id());
+        println!("{}", serde_json::to_string_pretty(&whole)?);
+    }
+    drop(built);
+    Ok(match outcome.end {
+        EndReason::Answered | EndReason::Command => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    })
+}
+
+async fn follow(mut turn: TurnEvents, screen: Option<&mut Screen>) -> Result<Outcome, Failure> {
+    let mut screen = screen;
+    while let Some(event) = turn.next().await {
+        if let Some(screen) = &mut screen {
+            screen.show(&event)?;
+        }
+        if let SessionEvent::End(outcome) = event {
+            return Ok(outcome);
+        }
+    }
+    Err("the session ended".into())
+}
