@@ -18,6 +18,18 @@ const NEEDS: &[Need] = &[
         program: "nats-server",
         package: "nats-server",
     },
+    Need {
+        program: "xmllint",
+        package: "libxml2-utils",
+    },
+    Need {
+        program: "node",
+        package: "nodejs",
+    },
+    Need {
+        program: "npm",
+        package: "npm",
+    },
 ];
 
 /// Installs what is missing, or says what to install.

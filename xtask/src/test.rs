@@ -2,20 +2,23 @@
 
 use crate::{
     packages,
-    run::{cargo, run},
+    run::{cargo, command, root, run},
     services,
 };
+use std::path::PathBuf;
 
 /// Runs every test, or those that the arguments for cargo name.
 pub fn test(args: &[String]) -> Result<(), String> {
     packages::ensure()?;
     let postgres = services::postgres()?;
     let nats = services::nats()?;
+    let mcp = mcp_server()?;
     let mut tests = cargo();
     tests
         .arg("test")
         .env("SC_TEST_POSTGRES_URL", &postgres.url)
-        .env("SC_TEST_NATS_URL", &nats.url);
+        .env("SC_TEST_NATS_URL", &nats.url)
+        .env("STARCHILD_TEST_MCP", &mcp);
     if !args
         .iter()
         .any(|arg| arg == "-p" || arg.starts_with("--package"))
@@ -23,6 +26,16 @@ pub fn test(args: &[String]) -> Result<(), String> {
         tests.arg("--workspace");
     }
     run(tests.args(args))
+}
+
+/// Installs an MCP server that nobody here wrote, for the agent's tools to use. It is kept.
+fn mcp_server() -> Result<PathBuf, String> {
+    let folder =
+        std::path::absolute(root().join("target/test-mcp")).map_err(|error| error.to_string())?;
+    run(command("sh")
+        .arg("crates/openstarry/tests/install-mcp.sh")
+        .arg(&folder))?;
+    Ok(folder)
 }
 
 /// What CI runs: formatting, lints, then every test.
