@@ -162,7 +162,9 @@ impl Hub {
 
     /// Begins to read a room. The place to read from is set once it is known.
     pub fn subscribe(self: &Arc<Self>, room: &str, user: &str, cut: ConnectionCut) -> Subscription {
-        let channel = lock(&self.channels)
+        // Held until this reader is counted: a channel that looks unread is taken down.
+        let mut channels = lock(&self.channels);
+        let channel = channels
             .entry(room.to_owned())
             .or_insert_with(|| Arc::new(Channel::new(room)))
             .clone();
@@ -173,6 +175,7 @@ impl Hub {
             cut,
         });
         lock(&channel.readers).push(place.clone());
+        drop(channels);
         Subscription {
             wake: channel.wake.subscribe(),
             rechecked: channel.recheck.load(Ordering::Acquire),
