@@ -20,6 +20,7 @@ mod logs;
 mod members;
 mod messages;
 mod observability;
+mod operators;
 mod room_keys;
 mod rooms;
 mod rules;

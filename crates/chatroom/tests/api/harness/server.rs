@@ -117,6 +117,11 @@ pub struct TestServer {
 }
 
 impl TestServer {
+    /// The engine it runs on.
+    pub fn engine(&self) -> Engine {
+        self.setup.engine
+    }
+
     /// Where it listens, without a slash at the end.
     pub fn base_url(&self) -> &str {
         &self.base_url
@@ -304,7 +309,15 @@ impl TestServer {
         let Some(url) = url else {
             panic!("the server said {line:?} and no address:\n{}", self.log());
         };
-        self.base_url = url.to_owned();
+        self.base_url = match url.starts_with("http://127.0.0.1:") {
+            true => url.to_owned(),
+            // It told its public address; where it listens is in the log.
+            false => {
+                let log = self.log();
+                let (_, address) = log.rsplit_once("address=").unwrap();
+                format!("http://{}", address.split_whitespace().next().unwrap())
+            }
+        };
     }
 }
 
