@@ -2,6 +2,7 @@
 //!
 //! Nothing but Rust is needed beforehand: what the tests need besides is installed or named.
 
+mod bench;
 mod packages;
 mod run;
 mod services;
@@ -13,6 +14,8 @@ const HELP: &str = "\
 cargo xtask test [ARGS…]   install what the tests need, start PostgreSQL and NATS, run every test;
                            ARGS go to cargo test, e.g. `cargo xtask test -p chatroom stream`
 cargo xtask ci             formatting, lints, then every test
+cargo xtask bench [ARGS…]  build the server for release and measure it beside its limits;
+                           ARGS go to the bench, e.g. `cargo xtask bench posts --rounds 5`
 ";
 
 fn main() -> ExitCode {
@@ -22,6 +25,7 @@ fn main() -> ExitCode {
     let done = match command.as_deref() {
         Some("test") => test::test(&rest),
         Some("ci") => test::ci(),
+        Some("bench") => bench::run_bench(&rest),
         None | Some("help" | "--help" | "-h") => {
             print!("{HELP}");
             Ok(())

@@ -6,7 +6,10 @@ use crate::{
     docs::Docs,
     events::{Bus, Commit, Hub},
     metrics::Metrics,
-    services::{posting::Poster, visitors::Visitors},
+    services::{
+        posting::{Poster, Traffic},
+        visitors::Visitors,
+    },
     store::Db,
 };
 use std::{collections::HashSet, ops::Deref, sync::Arc};
@@ -27,6 +30,9 @@ pub struct Parts {
     pub hub: Arc<Hub>,
     pub bus: Option<Arc<Bus>>,
     pub poster: Poster,
+    pub traffic: Arc<Traffic>,
+    /// This process's name among the nodes.
+    pub node: String,
     pub visitors: Visitors,
     pub metrics: Arc<Metrics>,
     pub docs: Docs,

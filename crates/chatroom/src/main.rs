@@ -16,9 +16,6 @@ use std::{
 };
 use tracing_subscriber::EnvFilter;
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Keeps rooms where people and agents work together.
 ///
 /// Without a command it serves with its defaults. Every setting can be given in a TOML file

@@ -14,7 +14,10 @@ use crate::{
     docs::Docs,
     events::{Bus, BusError, ConnectionCut, Hub},
     metrics::Metrics,
-    services::{posting::Writer, visitors::Visitors},
+    services::{
+        posting::{Traffic, Writer},
+        visitors::Visitors,
+    },
     store::{Db, DbError, migrate},
 };
 use axum::Router;
@@ -24,7 +27,13 @@ use hyper_util::{
     server::graceful::{GracefulShutdown, Watcher},
     service::TowerToHyperService,
 };
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    fs::{File, TryLockError},
+    io,
+    net::SocketAddr,
+    sync::Arc,
+    time::Duration,
+};
 use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
     signal::unix::{SignalKind, signal},
@@ -35,7 +44,7 @@ use tower::ServiceExt;
 /// How long a client may take to send a request's head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
 const BACKLOG: u32 = 4096;
-const SWEEP_EVERY: Duration = Duration::from_secs(60);
+const SWEEP_EVERY: Duration = Duration::from_secs(30);
 const JWKS_EVERY: Duration = Duration::from_secs(600);
 
 /// Why the server did not start.
@@ -43,6 +52,8 @@ const JWKS_EVERY: Duration = Duration::from_secs(600);
 pub enum ServeError {
     #[error("cannot make the data folder {0}: {1}")]
     DataDir(String, io::Error),
+    #[error("another server uses the data folder {0}; stop it, or name another folder with --data")]
+    InUse(String),
     #[error(transparent)]
     Secrets(#[from] SecretsError),
     #[error(transparent)]
@@ -73,6 +84,7 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
     }
     std::fs::create_dir_all(&config.data)
         .map_err(|error| ServeError::DataDir(config.data.display().to_string(), error))?;
+    let _lock = lock_folder(&config)?;
     let secrets = Secrets::open(&config.keys_dir())?;
     let users = UserKeys::open(&config.auth, &config.keys_dir())?;
     let db = open_database(&config).await?;
@@ -92,13 +104,14 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
         )),
     };
     let metrics = Arc::new(Metrics::default());
+    let traffic = Arc::new(Traffic::default());
     let writer = Writer {
         db: db.clone(),
         hub: hub.clone(),
         bus: bus.clone(),
         limits: config.limits.clone(),
         metrics: metrics.clone(),
-        node,
+        traffic: traffic.clone(),
     };
     let (poster, writing) = writer.start();
     let grace = Duration::from_secs(config.shutdown_seconds);
@@ -115,6 +128,8 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
         hub: hub.clone(),
         bus,
         poster,
+        traffic: traffic.clone(),
+        node: node.clone(),
         visitors: Visitors::default(),
         metrics,
         docs: Docs::default(),
@@ -146,9 +161,25 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
         );
     }
     drop(router);
-    finish(writing, grace, &db).await;
+    finish(writing, grace).await;
+    if let Err(error) = traffic.save(&db, &node, Now::get()).await {
+        tracing::warn!(%error, "the last messages are not counted");
+    }
+    db.close().await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Holds the data folder. On SQLite the posting task relies on being the only one who writes.
+fn lock_folder(config: &Config) -> Result<File, ServeError> {
+    let shown = config.data.display().to_string();
+    let path = config.data.join("server.lock");
+    let file = File::create(path).map_err(|error| ServeError::DataDir(shown.clone(), error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(ServeError::InUse(shown)),
+        Err(TryLockError::Error(error)) => Err(ServeError::DataDir(shown, error)),
+    }
 }
 
 async fn open_database(config: &Config) -> Result<Db, ServeError> {
@@ -234,12 +265,11 @@ async fn connection(socket: TcpStream, peer: SocketAddr, router: Router, watcher
     }
 }
 
-/// Waits for the posts in hand, then closes the database.
-async fn finish(writing: JoinHandle<()>, grace: Duration, db: &Db) {
+/// Waits for the posts in hand.
+async fn finish(writing: JoinHandle<()>, grace: Duration) {
     if tokio::time::timeout(grace, writing).await.is_err() {
         tracing::warn!("some messages were not written");
     }
-    db.close().await;
 }
 
 /// Forgets what is over: windows that have ended, old counts, events beyond those kept.
@@ -248,13 +278,14 @@ async fn sweep(app: App) {
     loop {
         ticks.tick().await;
         if let Err(error) = sweep_once(&app).await {
-            tracing::warn!(%error, "cannot tidy up; it is tried again in a minute");
+            tracing::warn!(%error, "cannot tidy up; it is tried again soon");
         }
     }
 }
 
 async fn sweep_once(app: &App) -> Result<(), DbError> {
     let now = Now::get();
+    app.traffic.save(&app.db, &app.node, now).await?;
     let keep = app.config.stream.retain_events;
     let rooms = app.db.read().await?.rooms_to_prune(keep).await?;
     let mut tx = app.db.begin().await?;

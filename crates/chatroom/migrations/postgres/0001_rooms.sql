@@ -48,7 +48,6 @@ CREATE TABLE room_members (
     container_id     TEXT,
     key_stale        BOOLEAN NOT NULL DEFAULT FALSE,
     agent_card_url   TEXT,
-    last_message_seq BIGINT,
     -- Which claim to an external id this member rests on; see docs/adr/0003.
     lineage          TEXT,
     PRIMARY KEY (room_id, user_id)

@@ -48,7 +48,6 @@ CREATE TABLE room_members (
     container_id     TEXT,
     key_stale        BOOLEAN NOT NULL DEFAULT FALSE,
     agent_card_url   TEXT,
-    last_message_seq BIGINT,
     -- Which claim to an external id this member rests on; see docs/adr/0003.
     lineage          TEXT,
     PRIMARY KEY (room_id, user_id)
@@ -72,7 +71,9 @@ CREATE TABLE messages (
     client_key        TEXT,
     PRIMARY KEY (room_id, seq)
 ) WITHOUT ROWID;
-CREATE INDEX messages_by_sender ON messages (room_id, sender_user_id, seq);
+-- By sender within blocks of 512 messages: an index by sender alone would make every post write a
+-- page of its own. A query goes from block to block.
+CREATE INDEX messages_by_sender ON messages (room_id, seq / 512, sender_user_id, seq);
 CREATE UNIQUE INDEX messages_by_client_key ON messages (room_id, sender_user_id, client_key)
     WHERE client_key IS NOT NULL;
 

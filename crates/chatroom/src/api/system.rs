@@ -36,7 +36,8 @@ async fn health(State(app): State<App>) -> Result<Reply<Health>> {
     Ok(Reply(Health {
         status: "ok".to_owned(),
         active_rooms: conn.active_rooms().await?,
-        messages_last_hour: conn.traffic_since(Now::get().minutes() - 60).await?,
+        messages_last_hour: conn.traffic_since(Now::get().minutes() - 60).await?
+            + app.traffic.pending(),
     }))
 }
 

@@ -22,7 +22,7 @@ use axum::{
 use network::{Origin, Peer};
 use protocol::ErrorCode;
 use serde::Deserialize;
-use std::{convert::Infallible, net::Ipv4Addr};
+use std::{convert::Infallible, net::Ipv4Addr, sync::Arc};
 use tokens::{IdentityClaims, Kind, Refused, RoomKeyClaims};
 pub use user::{TokenType, User};
 
@@ -34,7 +34,7 @@ pub enum Credential {
     /// A user token, from a network it may come from.
     User(User),
     /// A room key.
-    RoomKey(RoomKeyClaims),
+    RoomKey(Arc<RoomKeyClaims>),
     /// An identity token.
     Identity(IdentityClaims),
 }
@@ -84,6 +84,11 @@ impl Credential {
         let Some(bearer) = bearer else {
             return Ok(Self::None);
         };
+        if let Some(known) = app.tokens.known_room_key(bearer, now) {
+            return known
+                .map(Self::RoomKey)
+                .map_err(|_| NoCaller::RoomKey(key_ended()));
+        }
         match Kind::claimed_by(bearer) {
             Some(Kind::RoomKey) => match app.tokens.check_room_key(bearer, now) {
                 Ok(claims) => Ok(Self::RoomKey(claims)),

@@ -8,9 +8,14 @@ use crate::{
     clock::Now,
     store::{identities::IdentityRow, invites::InviteRow, keys::KeyRow},
 };
+use aws_lc_rs::digest;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard},
+};
 
 /// What an invite code begins with.
 pub const INVITE_PREFIX: &str = "inv_";
@@ -130,7 +135,13 @@ pub struct Tokens {
     invite: KeyPair,
     header: Header,
     validation: Validation,
+    /// Room keys whose signature was checked before, by the hash of the token: whoever posts does
+    /// so with the same key again and again.
+    checked: Mutex<HashMap<[u8; 32], Arc<RoomKeyClaims>>>,
 }
+
+/// Signatures remembered at the most.
+const MOST_CHECKED: usize = 10_000;
 
 impl Tokens {
     pub fn new(secrets: &Secrets) -> Self {
@@ -153,6 +164,7 @@ impl Tokens {
             invite: pair(Kind::Invite),
             header: Header::new(Algorithm::HS256),
             validation,
+            checked: Mutex::default(),
         }
     }
 
@@ -195,8 +207,34 @@ impl Tokens {
         format!("{INVITE_PREFIX}{token}")
     }
 
-    pub fn check_room_key(&self, token: &str, now: Now) -> Result<RoomKeyClaims, Refused> {
-        self.check(token, now)
+    /// A room key that was checked before, if this is one.
+    pub fn known_room_key(
+        &self,
+        token: &str,
+        now: Now,
+    ) -> Option<Result<Arc<RoomKeyClaims>, Refused>> {
+        let claims = self.remembered().get(&hash(token))?.clone();
+        Some(if claims.exp <= now.seconds() {
+            Err(Refused::Expired)
+        } else {
+            Ok(claims)
+        })
+    }
+
+    pub fn check_room_key(&self, token: &str, now: Now) -> Result<Arc<RoomKeyClaims>, Refused> {
+        let claims: Arc<RoomKeyClaims> = Arc::new(self.check(token, now)?);
+        let mut remembered = self.remembered();
+        if remembered.len() >= MOST_CHECKED {
+            remembered.clear();
+        }
+        remembered.insert(hash(token), claims.clone());
+        Ok(claims)
+    }
+
+    fn remembered(&self) -> MutexGuard<'_, HashMap<[u8; 32], Arc<RoomKeyClaims>>> {
+        self.checked
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     pub fn check_identity(&self, token: &str, now: Now) -> Result<IdentityClaims, Refused> {
@@ -238,6 +276,12 @@ impl Tokens {
         }
         Ok(claims)
     }
+}
+
+fn hash(token: &str) -> [u8; 32] {
+    let mut hash = [0u8; 32];
+    hash.copy_from_slice(digest::digest(&digest::SHA256, token.as_bytes()).as_ref());
+    hash
 }
 
 #[cfg(test)]

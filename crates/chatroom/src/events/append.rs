@@ -45,7 +45,7 @@ impl Appender {
             created_at: now.seconds(),
             client_key: None,
         };
-        tx.insert_messages(std::slice::from_ref(&message)).await?;
+        tx.insert_message(&message).await?;
         self.head = Cursor::at(message.seq);
         frame::message_frame(
             &mut self.frames,

@@ -230,5 +230,6 @@ fn mint_limit(app: &App, action: &str, source: &str) -> Limit {
         window_ms: MINUTE_MS,
         code: ErrorCode::RateLimited,
         words: "This credential minted a token less than a minute ago",
+        stored: true,
     }
 }

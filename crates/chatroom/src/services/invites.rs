@@ -87,6 +87,7 @@ pub async fn create_for_visitor(app: &App, room: &RoomId, ip: IpAddr) -> Result<
         window_ms: HOUR_MS,
         code: ErrorCode::RateLimited,
         words: "Too many invites for this room from your address",
+        stored: true,
     };
     limits::take(&mut tx, &[limit], now).await?;
     let invite = new_invite(app, room, audit::VISITOR, None, 1, DEFAULT_TTL, now)?;

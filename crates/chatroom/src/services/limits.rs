@@ -22,6 +22,8 @@ pub struct Limit {
     pub code: ErrorCode,
     /// What the caller is told.
     pub words: &'static str,
+    /// Whether it is counted in the store, or in memory alone.
+    pub stored: bool,
 }
 
 /// The windows that are open.
@@ -33,14 +35,20 @@ pub struct Windows {
 
 impl Windows {
     pub fn new(rows: Vec<WindowRow>) -> Self {
-        let open = rows
-            .into_iter()
-            .map(|row| (row.bucket.clone(), row))
-            .collect();
-        Self {
-            open,
-            changed: Default::default(),
-        }
+        let mut windows = Self::default();
+        windows.add(rows);
+        windows
+    }
+
+    /// Adds what the store knows.
+    pub fn add(&mut self, rows: Vec<WindowRow>) {
+        self.open
+            .extend(rows.into_iter().map(|row| (row.bucket.clone(), row)));
+    }
+
+    /// Whether a bucket's window is here.
+    pub fn has(&self, bucket: &str) -> bool {
+        self.open.contains_key(bucket)
     }
 
     /// Counts one more under every limit, or under none if one of them is reached.
@@ -70,7 +78,9 @@ impl Windows {
                     self.open.insert(limit.bucket.clone(), row);
                 }
             }
-            self.changed.insert(limit.bucket.clone());
+            if limit.stored {
+                self.changed.insert(limit.bucket.clone());
+            }
         }
         Ok(())
     }
@@ -82,9 +92,23 @@ impl Windows {
         })
     }
 
+    /// How many windows are here.
+    pub fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
     /// Forgets windows that have ended.
     pub fn forget_ended(&mut self, now: Now) {
         self.open.retain(|_, window| window.ends_ms > now.millis());
+    }
+
+    /// What changes from now on is what has to be written back.
+    pub fn saved(&mut self) {
         self.changed.clear();
     }
 
@@ -122,6 +146,7 @@ mod tests {
             window_ms: seconds * 1000,
             code: ErrorCode::RateLimited,
             words: "Too many",
+            stored: true,
         }
     }
 

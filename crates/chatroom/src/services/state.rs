@@ -15,7 +15,8 @@ pub async fn me(app: &App, caller: &Caller, room: &RoomId) -> Result<Me> {
     let mut conn = app.db.read().await?;
     let entry = access::member(&mut conn, caller, room, Hold::No).await?;
     let (row, member) = (entry.room, entry.member);
-    let last = member.last_message_seq.unwrap_or(0);
+    let last_message_seq = conn.last_message_of(room.as_str(), &member.user_id).await?;
+    let last = last_message_seq.unwrap_or(0);
     let mentions_pending = conn
         .mentions_after(room.as_str(), &member.user_id, last)
         .await?;
@@ -27,7 +28,7 @@ pub async fn me(app: &App, caller: &Caller, room: &RoomId) -> Result<Me> {
         agent_card_url: member.agent_card_url,
         role: stored(&member.role)?,
         joined_at: member.joined_at,
-        last_message_seq: member.last_message_seq,
+        last_message_seq,
         messages_since_last_reply: row.last_seq - last,
         mentions_pending,
         room: MyRoomView {

@@ -23,6 +23,7 @@ impl Visitors {
             window_ms: 60_000,
             code: ErrorCode::RateLimited,
             words: "Too many anonymous reads from your address",
+            stored: false,
         };
         let mut guard = self
             .windows

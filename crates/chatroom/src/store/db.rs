@@ -10,7 +10,8 @@ use sqlx::{
     postgres::{PgConnectOptions, PgPoolOptions},
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
-use std::{path::Path, str::FromStr, time::Duration};
+use std::{path::Path, str::FromStr, sync::Arc, time::Duration};
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 /// What a query can fail with.
 pub type DbError = sqlx::Error;
@@ -47,10 +48,12 @@ impl Sql {
 /// Where connections come from.
 #[derive(Clone)]
 pub enum Db {
-    /// One writer, so that writes never meet a lock, and readers beside it.
+    /// One writer, so that writes never meet a lock, and readers beside it. Whoever writes holds
+    /// the turn, which counts the transactions of everybody but the posting task.
     Sqlite {
         writer: SqlitePool,
         readers: SqlitePool,
+        turn: Arc<Mutex<u64>>,
     },
     Postgres(PgPool),
 }
@@ -81,29 +84,37 @@ impl Conn {
 }
 
 /// A transaction. Dropped without [`Tx::commit`], it is undone.
-pub struct Tx(Conn);
+pub struct Tx {
+    conn: Conn,
+    turn: Option<OwnedMutexGuard<u64>>,
+}
 
 impl std::ops::Deref for Tx {
     type Target = Conn;
     fn deref(&self) -> &Conn {
-        &self.0
+        &self.conn
     }
 }
 
 impl std::ops::DerefMut for Tx {
     fn deref_mut(&mut self) -> &mut Conn {
-        &mut self.0
+        &mut self.conn
     }
 }
 
 impl Tx {
     /// Makes the transaction last: when this returns, it is on the disk.
     pub async fn commit(self) -> DbResult<()> {
-        match self.0 {
+        match self.conn {
             Conn::SqliteTx(tx) => tx.commit().await,
             Conn::PostgresTx(tx) => tx.commit().await,
             Conn::Sqlite(_) | Conn::Postgres(_) => Ok(()),
         }
+    }
+
+    /// How many transactions others have begun. Unknown where other processes write too.
+    pub fn writes_by_others(&self) -> Option<u64> {
+        self.turn.as_deref().copied()
     }
 }
 
@@ -118,6 +129,7 @@ impl Db {
             .busy_timeout(Duration::from_secs(10))
             .statement_cache_capacity(STATEMENTS)
             .pragma("cache_size", "-4096")
+            .pragma("wal_autocheckpoint", "4000")
             .pragma("journal_size_limit", "67108864")
             .disable_statement_logging();
         let writer = SqlitePoolOptions::new()
@@ -128,7 +140,11 @@ impl Db {
         let readers = SqlitePoolOptions::new()
             .max_connections(READERS)
             .connect_lazy_with(options.create_if_missing(false).pragma("query_only", "ON"));
-        Ok(Self::Sqlite { writer, readers })
+        Ok(Self::Sqlite {
+            writer,
+            readers,
+            turn: Arc::default(),
+        })
     }
 
     /// Connects to PostgreSQL.
@@ -154,18 +170,44 @@ impl Db {
 
     /// A transaction to write in. On SQLite there is one at a time.
     pub async fn begin(&self) -> DbResult<Tx> {
-        Ok(Tx(match self {
-            Self::Sqlite { writer, .. } => {
-                Conn::SqliteTx(writer.begin_with("BEGIN IMMEDIATE").await?)
+        Ok(match self {
+            Self::Sqlite { writer, turn, .. } => {
+                let mut turn = turn.clone().lock_owned().await;
+                *turn += 1;
+                let tx = writer.begin_with("BEGIN IMMEDIATE").await?;
+                Tx {
+                    conn: Conn::SqliteTx(tx),
+                    turn: Some(turn),
+                }
             }
-            Self::Postgres(pool) => Conn::PostgresTx(pool.begin().await?),
-        }))
+            Self::Postgres(pool) => Tx {
+                conn: Conn::PostgresTx(pool.begin().await?),
+                turn: None,
+            },
+        })
+    }
+
+    /// The turn to write a group of posts. On SQLite nobody else writes meanwhile, and the group's
+    /// transaction is begun and committed with its writes, by [`Conn::write_group`].
+    pub async fn begin_group(&self) -> DbResult<Tx> {
+        Ok(match self {
+            Self::Sqlite { writer, turn, .. } => {
+                let turn = turn.clone().lock_owned().await;
+                Tx {
+                    conn: Conn::Sqlite(writer.acquire().await?),
+                    turn: Some(turn),
+                }
+            }
+            Self::Postgres(_) => self.begin().await?,
+        })
     }
 
     /// Closes every connection, work in hand first.
     pub async fn close(&self) {
         match self {
-            Self::Sqlite { writer, readers } => {
+            Self::Sqlite {
+                writer, readers, ..
+            } => {
                 readers.close().await;
                 writer.close().await;
             }

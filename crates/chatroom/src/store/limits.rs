@@ -45,23 +45,9 @@ impl Conn {
     }
 
     pub async fn save_windows(&mut self, windows: &[&WindowRow]) -> DbResult<()> {
-        const SAVE: Sql = Sql {
-            sqlite: "INSERT INTO rate_windows (bucket, started_ms, count, ends_ms) \
-                 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each($1) WHERE TRUE \
-                 ON CONFLICT (bucket) DO UPDATE SET started_ms = excluded.started_ms, count = excluded.count, ends_ms = excluded.ends_ms",
-            postgres: "INSERT INTO rate_windows (bucket, started_ms, count, ends_ms) \
-                 SELECT v ->> 0, (v ->> 1)::bigint, (v ->> 2)::bigint, (v ->> 3)::bigint \
-                 FROM jsonb_array_elements($1::jsonb) AS v \
-                 ON CONFLICT (bucket) DO UPDATE SET started_ms = excluded.started_ms, count = excluded.count, ends_ms = excluded.ends_ms",
-        };
-        if windows.is_empty() {
-            return Ok(());
+        if !windows.is_empty() {
+            exec!(self, super::posting::SAVE_WINDOWS, window_json(windows))?;
         }
-        let rows: Vec<_> = windows
-            .iter()
-            .map(|w| (&w.bucket, w.started_ms, w.count, w.ends_ms))
-            .collect();
-        exec!(self, SAVE, super::posting::json(&rows))?;
         Ok(())
     }
 
@@ -70,4 +56,13 @@ impl Conn {
         exec!(self, "DELETE FROM rate_windows WHERE ends_ms <= $1", now_ms)?;
         Ok(())
     }
+}
+
+/// Windows as rows of a JSON argument.
+pub fn window_json(windows: &[&WindowRow]) -> String {
+    let rows: Vec<_> = windows
+        .iter()
+        .map(|w| (&w.bucket, w.started_ms, w.count, w.ends_ms))
+        .collect();
+    super::posting::json(&rows)
 }

@@ -19,7 +19,6 @@ pub struct MemberRow {
     pub akm_prefix: Option<String>,
     pub key_stale: bool,
     pub agent_card_url: Option<String>,
-    pub last_message_seq: Option<i64>,
     pub lineage: Option<String>,
 }
 
@@ -62,7 +61,7 @@ impl Conn {
             self,
             MemberRow,
             "SELECT user_id, user_name, member_kind, role, adapter_type, joined_at, agent_endpoint, \
-             (akm_key IS NOT NULL) AS has_akm_key, akm_prefix, key_stale, agent_card_url, last_message_seq, lineage \
+             (akm_key IS NOT NULL) AS has_akm_key, akm_prefix, key_stale, agent_card_url, lineage \
              FROM room_members WHERE room_id = $1 AND user_id = $2",
             room,
             user
@@ -74,7 +73,7 @@ impl Conn {
             self,
             MemberRow,
             "SELECT user_id, user_name, member_kind, role, adapter_type, joined_at, agent_endpoint, \
-             (akm_key IS NOT NULL) AS has_akm_key, akm_prefix, key_stale, agent_card_url, last_message_seq, lineage \
+             (akm_key IS NOT NULL) AS has_akm_key, akm_prefix, key_stale, agent_card_url, lineage \
              FROM room_members WHERE room_id = $1 ORDER BY joined_at, role DESC, user_id",
             room
         )

@@ -54,52 +54,117 @@ macro_rules! columns {
 /// The ways to page: each its own text, so that each has its index.
 macro_rules! page_query {
     ($from:literal, $filter:literal) => {
-        (
-            concat!(
-                "SELECT ",
-                columns!(),
-                " FROM ",
-                $from,
-                " WHERE ",
-                $filter,
-                " AND m.seq > $2 ORDER BY m.seq LIMIT $3"
-            ),
-            concat!(
-                "SELECT ",
-                columns!(),
-                " FROM ",
-                $from,
-                " WHERE ",
-                $filter,
-                " AND m.seq < $2 ORDER BY m.seq DESC LIMIT $3"
-            ),
-        )
+        Paging {
+            ascending: Sql {
+                sqlite: concat!(
+                    "SELECT ",
+                    columns!(),
+                    " FROM ",
+                    $from,
+                    " WHERE ",
+                    $filter,
+                    " AND m.seq > $2 ORDER BY m.seq LIMIT $3"
+                ),
+                postgres: concat!(
+                    "SELECT ",
+                    columns!(),
+                    " FROM ",
+                    $from,
+                    " WHERE ",
+                    $filter,
+                    " AND m.seq > $2 ORDER BY m.seq LIMIT $3"
+                ),
+            },
+            descending: Sql {
+                sqlite: concat!(
+                    "SELECT ",
+                    columns!(),
+                    " FROM ",
+                    $from,
+                    " WHERE ",
+                    $filter,
+                    " AND m.seq < $2 ORDER BY m.seq DESC LIMIT $3"
+                ),
+                postgres: concat!(
+                    "SELECT ",
+                    columns!(),
+                    " FROM ",
+                    $from,
+                    " WHERE ",
+                    $filter,
+                    " AND m.seq < $2 ORDER BY m.seq DESC LIMIT $3"
+                ),
+            },
+        }
     };
 }
 
-const ALL: (&str, &str) = page_query!("messages m", "m.room_id = $1");
-const BY_SENDER: (&str, &str) =
-    page_query!("messages m", "m.room_id = $1 AND m.sender_user_id = $4");
-const MENTIONING: (&str, &str) = page_query!(
+struct Paging {
+    ascending: Sql,
+    descending: Sql,
+}
+
+const ALL: Paging = page_query!("messages m", "m.room_id = $1");
+const MENTIONING: Paging = page_query!(
     "mentions n JOIN messages m ON m.room_id = n.room_id AND m.seq = n.seq",
     "n.room_id = $1 AND n.user_id = $4"
 );
-const MENTIONING_BY_SENDER: (&str, &str) = page_query!(
+const MENTIONING_BY_SENDER: Paging = page_query!(
     "mentions n JOIN messages m ON m.room_id = n.room_id AND m.seq = n.seq",
     "n.room_id = $1 AND n.user_id = $4 AND m.sender_user_id = $5"
 );
+const POSTGRES_BY_SENDER: Paging =
+    page_query!("messages m", "m.room_id = $1 AND m.sender_user_id = $4");
+
+/// The sender's newest message in block `b` before place `at`.
+macro_rules! next_of_sender {
+    () => {
+        "(SELECT MAX(n.seq) FROM messages n WHERE n.room_id = $1 AND n.seq / 512 = b \
+         AND n.sender_user_id = $4 AND n.seq < COALESCE(at, $2))"
+    };
+}
+
+/// On SQLite the index by sender is in blocks of messages. Upwards, CROSS JOIN keeps the blocks in
+/// order; downwards, the walk goes from message to message, or to the block below.
+const BY_SENDER: Paging = Paging {
+    ascending: Sql {
+        sqlite: concat!(
+            "WITH RECURSIVE block (b) AS (SELECT $2 / 512 UNION ALL SELECT b + 1 FROM block \
+             WHERE b < (SELECT last_seq / 512 FROM rooms WHERE room_id = $1)) \
+             SELECT ",
+            columns!(),
+            " FROM block CROSS JOIN messages m \
+             ON m.room_id = $1 AND m.seq / 512 = block.b AND m.sender_user_id = $4 AND m.seq > $2 LIMIT $3"
+        ),
+        postgres: POSTGRES_BY_SENDER.ascending.postgres,
+    },
+    descending: Sql {
+        sqlite: concat!(
+            "WITH RECURSIVE walk (b, at) AS (SELECT MIN($2, last_seq + 1) / 512, NULL FROM rooms WHERE room_id = $1 \
+             UNION ALL SELECT b - (",
+            next_of_sender!(),
+            " IS NULL), ",
+            next_of_sender!(),
+            " FROM walk WHERE b >= 0) \
+             SELECT ",
+            columns!(),
+            " FROM walk CROSS JOIN messages m ON m.room_id = $1 AND m.seq = walk.at LIMIT $3"
+        ),
+        postgres: POSTGRES_BY_SENDER.descending.postgres,
+    },
+};
 
 impl Conn {
     pub async fn messages(&mut self, room: &str, page: &Page<'_>) -> DbResult<Vec<MessageRow>> {
-        let (ascending, descending) = match (page.mentions, page.sender) {
+        let paging = match (page.mentions, page.sender) {
             (None, None) => ALL,
             (None, Some(_)) => BY_SENDER,
             (Some(_), None) => MENTIONING,
             (Some(_), Some(_)) => MENTIONING_BY_SENDER,
         };
         let (sql, bound) = match page.before {
-            Some(before) => (descending, before),
-            None => (ascending, page.since),
+            Some(before) => (paging.descending, before),
+            None => (paging.ascending, page.since),
         };
         let mut found = match (page.mentions, page.sender) {
             (None, None) => rows!(self, MessageRow, sql, room, bound, page.limit)?,
@@ -187,6 +252,21 @@ impl Conn {
             first,
             last
         )
+    }
+
+    /// The user's last message in the room.
+    pub async fn last_message_of(&mut self, room: &str, user: &str) -> DbResult<Option<i64>> {
+        let newest = Page {
+            before: Some(i64::MAX),
+            sender: Some(user),
+            limit: 1,
+            ..Page::default()
+        };
+        Ok(self
+            .messages(room, &newest)
+            .await?
+            .first()
+            .map(|message| message.seq))
     }
 
     /// How many messages after `seq` mention the user.

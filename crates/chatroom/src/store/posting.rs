@@ -2,8 +2,8 @@
 //! post costs does not grow with the number of round trips.
 
 use super::{
-    Conn, DbResult,
-    db::{Sql, exec, rows},
+    Conn, DbError, DbResult,
+    db::{Engine, Sql, exec, rows},
     rooms::RoomRow,
 };
 
@@ -55,6 +55,98 @@ pub struct PriorPostRow {
     pub reply_to_seq: Option<i64>,
     pub created_at: i64,
 }
+
+/// What a group of posts writes, as JSON arguments.
+pub struct Group {
+    /// Rows of [`message_json`].
+    pub messages: String,
+    /// Room, user and seq of each mention.
+    pub mentions: String,
+    /// Room and newest seq.
+    pub last_seqs: String,
+    /// Room, user and name of members whose token brought a new name.
+    pub names: String,
+    /// Bucket, start, count and end of each window.
+    pub windows: String,
+}
+
+macro_rules! sqlite_messages {
+    ($arg:literal) => {
+        concat!(
+            "INSERT INTO messages (room_id, seq, sender_user_id, sender_user_name, via, type, content, \
+             reply_to_seq, reply_chain_depth, created_at, client_key) \
+             SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, \
+             value ->> 7, value ->> 8, value ->> 9, value ->> 10 FROM json_each(",
+            $arg,
+            ")"
+        )
+    };
+}
+
+macro_rules! sqlite_mentions {
+    ($arg:literal) => {
+        concat!(
+            "INSERT INTO mentions (room_id, user_id, seq) SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(",
+            $arg,
+            ") WHERE TRUE ON CONFLICT DO NOTHING"
+        )
+    };
+}
+
+macro_rules! sqlite_windows {
+    ($arg:literal) => {
+        concat!(
+            "INSERT INTO rate_windows (bucket, started_ms, count, ends_ms) \
+             SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(",
+            $arg,
+            ") WHERE TRUE ON CONFLICT (bucket) DO UPDATE SET started_ms = excluded.started_ms, \
+             count = excluded.count, ends_ms = excluded.ends_ms"
+        )
+    };
+}
+
+const INSERT_MESSAGES: Sql = Sql {
+    sqlite: sqlite_messages!("$1"),
+    postgres: "INSERT INTO messages (room_id, seq, sender_user_id, sender_user_name, via, type, content, \
+         reply_to_seq, reply_chain_depth, created_at, client_key) \
+         SELECT v ->> 0, (v ->> 1)::bigint, v ->> 2, v ->> 3, v ->> 4, v ->> 5, v ->> 6, \
+         (v ->> 7)::bigint, (v ->> 8)::bigint, (v ->> 9)::bigint, v ->> 10 \
+         FROM jsonb_array_elements($1::jsonb) AS v",
+};
+const INSERT_MENTIONS: Sql = Sql {
+    sqlite: sqlite_mentions!("$1"),
+    postgres: "INSERT INTO mentions (room_id, user_id, seq) SELECT v ->> 0, v ->> 1, (v ->> 2)::bigint \
+         FROM jsonb_array_elements($1::jsonb) AS v ON CONFLICT DO NOTHING",
+};
+/// Upserts windows from rows of bucket, start, count and end.
+pub const SAVE_WINDOWS: Sql = Sql {
+    sqlite: sqlite_windows!("$1"),
+    postgres: "INSERT INTO rate_windows (bucket, started_ms, count, ends_ms) \
+         SELECT v ->> 0, (v ->> 1)::bigint, (v ->> 2)::bigint, (v ->> 3)::bigint \
+         FROM jsonb_array_elements($1::jsonb) AS v \
+         ON CONFLICT (bucket) DO UPDATE SET started_ms = excluded.started_ms, count = excluded.count, ends_ms = excluded.ends_ms",
+};
+
+/// A whole group in one hand-over to SQLite, from begin to commit: each further one would cost more
+/// than the writes themselves. Statements without rows do nothing.
+const SQLITE_GROUP: &str = concat!(
+    "BEGIN IMMEDIATE; ",
+    sqlite_messages!("$1"),
+    "; ",
+    sqlite_mentions!("$2"),
+    "; UPDATE rooms SET last_seq = j.value ->> 1, last_sub = 0 FROM json_each($3) AS j \
+     WHERE rooms.room_id = j.value ->> 0; \
+     UPDATE room_members SET user_name = j.value ->> 2 FROM json_each($4) AS j \
+     WHERE room_members.room_id = j.value ->> 0 AND room_members.user_id = j.value ->> 1; ",
+    sqlite_windows!("$5"),
+    "; COMMIT"
+);
+const POSTGRES_LAST_SEQS: &str = "UPDATE rooms SET last_seq = (j.v ->> 1)::bigint, last_sub = 0 \
+     FROM jsonb_array_elements($1::jsonb) AS j(v) WHERE rooms.room_id = j.v ->> 0";
+const POSTGRES_NAMES: &str = "UPDATE room_members SET user_name = j.v ->> 2 \
+     FROM jsonb_array_elements($1::jsonb) AS j(v) \
+     WHERE room_members.room_id = j.v ->> 0 AND room_members.user_id = j.v ->> 1";
+const NOTHING: &str = "[]";
 
 /// What a query's JSON argument holds.
 pub fn json<T: serde::Serialize + ?Sized>(value: &T) -> String {
@@ -146,81 +238,83 @@ impl Conn {
         rows!(self, PriorPostRow, PRIOR, json(keys))
     }
 
-    pub async fn insert_messages(&mut self, messages: &[NewMessage]) -> DbResult<()> {
-        const INSERT: Sql = Sql {
-            sqlite: "INSERT INTO messages (room_id, seq, sender_user_id, sender_user_name, via, type, content, \
-                 reply_to_seq, reply_chain_depth, created_at, client_key) \
-                 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, \
-                 value ->> 7, value ->> 8, value ->> 9, value ->> 10 FROM json_each($1)",
-            postgres: "INSERT INTO messages (room_id, seq, sender_user_id, sender_user_name, via, type, content, \
-                 reply_to_seq, reply_chain_depth, created_at, client_key) \
-                 SELECT v ->> 0, (v ->> 1)::bigint, v ->> 2, v ->> 3, v ->> 4, v ->> 5, v ->> 6, \
-                 (v ->> 7)::bigint, (v ->> 8)::bigint, (v ->> 9)::bigint, v ->> 10 \
-                 FROM jsonb_array_elements($1::jsonb) AS v",
-        };
-        let rows: Vec<_> = messages
-            .iter()
-            .map(|m| {
-                (
-                    &m.room_id,
-                    m.seq,
-                    &m.sender_user_id,
-                    &m.sender_user_name,
-                    m.via,
-                    m.r#type,
-                    &m.content,
-                    m.reply_to_seq,
-                    m.reply_chain_depth,
-                    m.created_at,
-                    &m.client_key,
-                )
-            })
-            .collect();
-        exec!(self, INSERT, json(&rows))?;
+    pub async fn insert_message(&mut self, message: &NewMessage) -> DbResult<()> {
+        exec!(
+            self,
+            INSERT_MESSAGES,
+            message_json(std::slice::from_ref(message))
+        )?;
         Ok(())
     }
 
     /// Room, user and seq of each mention.
     pub async fn insert_mentions(&mut self, mentions: &[(&str, &str, i64)]) -> DbResult<()> {
-        const INSERT: Sql = Sql {
-            sqlite: "INSERT INTO mentions (room_id, user_id, seq) \
-                 SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each($1) WHERE TRUE ON CONFLICT DO NOTHING",
-            postgres: "INSERT INTO mentions (room_id, user_id, seq) \
-                 SELECT v ->> 0, v ->> 1, (v ->> 2)::bigint FROM jsonb_array_elements($1::jsonb) AS v ON CONFLICT DO NOTHING",
-        };
-        if mentions.is_empty() {
-            return Ok(());
+        if !mentions.is_empty() {
+            exec!(self, INSERT_MENTIONS, json(mentions))?;
         }
-        exec!(self, INSERT, json(mentions))?;
         Ok(())
     }
 
-    /// Moves these rooms' order of events on to a message.
-    pub async fn set_last_seqs(&mut self, rooms: &[(&str, i64)]) -> DbResult<()> {
-        const SET: Sql = Sql {
-            sqlite: "UPDATE rooms SET last_seq = j.value ->> 1, last_sub = 0 FROM json_each($1) AS j \
-                 WHERE rooms.room_id = j.value ->> 0",
-            postgres: "UPDATE rooms SET last_seq = (j.v ->> 1)::bigint, last_sub = 0 \
-                 FROM jsonb_array_elements($1::jsonb) AS j(v) WHERE rooms.room_id = j.v ->> 0",
-        };
-        exec!(self, SET, json(rooms))?;
-        Ok(())
+    /// Writes a group of posts. On SQLite it is committed when this returns.
+    pub async fn write_group(&mut self, group: &Group) -> DbResult<()> {
+        match self.engine() {
+            Engine::Sqlite(conn) => {
+                let written = sqlx::query(SQLITE_GROUP)
+                    .bind(&group.messages)
+                    .bind(&group.mentions)
+                    .bind(&group.last_seqs)
+                    .bind(&group.names)
+                    .bind(&group.windows)
+                    .execute(&mut *conn)
+                    .await;
+                if written.is_err() {
+                    // Nothing is left of a group that failed half-way.
+                    let undone = sqlx::query("ROLLBACK").execute(conn).await;
+                    undone.or_else(|error| match error {
+                        DbError::Database(_) => Ok(Default::default()),
+                        other => Err(other),
+                    })?;
+                }
+                written.map(drop)
+            }
+            Engine::Postgres(_) => {
+                let statements = [
+                    (INSERT_MESSAGES.postgres, &group.messages),
+                    (INSERT_MENTIONS.postgres, &group.mentions),
+                    (POSTGRES_LAST_SEQS, &group.last_seqs),
+                    (POSTGRES_NAMES, &group.names),
+                    (SAVE_WINDOWS.postgres, &group.windows),
+                ];
+                for (sql, rows) in statements {
+                    if rows != NOTHING {
+                        exec!(self, sql, rows)?;
+                    }
+                }
+                Ok(())
+            }
+        }
     }
+}
 
-    /// Room, user, last seq and name of members who have posted.
-    pub async fn set_authors(
-        &mut self,
-        authors: &[(&str, &str, i64, Option<&str>)],
-    ) -> DbResult<()> {
-        const SET: Sql = Sql {
-            sqlite: "UPDATE room_members SET last_message_seq = j.value ->> 2, user_name = j.value ->> 3 \
-                 FROM json_each($1) AS j \
-                 WHERE room_members.room_id = j.value ->> 0 AND room_members.user_id = j.value ->> 1",
-            postgres: "UPDATE room_members SET last_message_seq = (j.v ->> 2)::bigint, user_name = j.v ->> 3 \
-                 FROM jsonb_array_elements($1::jsonb) AS j(v) \
-                 WHERE room_members.room_id = j.v ->> 0 AND room_members.user_id = j.v ->> 1",
-        };
-        exec!(self, SET, json(authors))?;
-        Ok(())
-    }
+/// Messages as rows of a JSON argument.
+pub fn message_json(messages: &[NewMessage]) -> String {
+    let rows: Vec<_> = messages
+        .iter()
+        .map(|m| {
+            (
+                &m.room_id,
+                m.seq,
+                &m.sender_user_id,
+                &m.sender_user_name,
+                m.via,
+                m.r#type,
+                &m.content,
+                m.reply_to_seq,
+                m.reply_chain_depth,
+                m.created_at,
+                &m.client_key,
+            )
+        })
+        .collect();
+    json(&rows)
 }

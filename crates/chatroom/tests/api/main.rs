@@ -19,6 +19,7 @@ mod limits;
 mod logs;
 mod members;
 mod messages;
+mod nodes;
 mod observability;
 mod operators;
 mod room_keys;

@@ -6,21 +6,28 @@
 pub mod mentions;
 pub mod rules;
 
-use super::{limits::Windows, wire};
+use super::wire;
 use crate::{
     clock::Now,
     config::Limits,
     error::{Error, Result},
     events::{Bus, Commit, Hub, message_frame},
     metrics::Metrics,
-    store::{Db, DbError, Tx, posting::NewMessage},
+    store::{
+        Db, DbError, Tx,
+        limits::window_json,
+        posting::{Group, NewMessage, json, message_json},
+    },
 };
 use bytes::BytesMut;
 use protocol::{Cursor, Posted, Via};
-use rules::{Decided, Known, Post};
+use rules::{Decided, Known, KnownRoom, Post};
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -66,18 +73,34 @@ pub struct Writer {
     pub bus: Option<Arc<Bus>>,
     pub limits: Limits,
     pub metrics: Arc<Metrics>,
-    /// This node's name.
-    pub node: String,
+    pub traffic: Arc<Traffic>,
 }
 
 impl Writer {
     /// Starts the task. It ends, its queue worked off, once every [`Poster`] is gone.
     pub fn start(self) -> (Poster, tokio::task::JoinHandle<()>) {
         let (queue, inbox) = mpsc::channel(QUEUE);
-        (Poster { queue }, tokio::spawn(self.run(inbox)))
+        let known = Known::default();
+        (
+            Poster { queue },
+            tokio::spawn(
+                Running {
+                    writer: self,
+                    known,
+                }
+                .run(inbox),
+            ),
+        )
     }
+}
 
-    async fn run(self, mut inbox: mpsc::Receiver<(Post, Answer)>) {
+struct Running {
+    writer: Writer,
+    known: Known,
+}
+
+impl Running {
+    async fn run(mut self, mut inbox: mpsc::Receiver<(Post, Answer)>) {
         let mut waiting = Vec::with_capacity(GROUP);
         while inbox.recv_many(&mut waiting, GROUP).await > 0 {
             let (posts, answers): (Vec<Post>, Vec<Answer>) = waiting.drain(..).unzip();
@@ -95,7 +118,7 @@ impl Writer {
         }
     }
 
-    async fn write_group(&self, posts: &[Post]) -> Result<Vec<Result<Posted>>, DbError> {
+    async fn write_group(&mut self, posts: &[Post]) -> Result<Vec<Result<Posted>>, DbError> {
         let mut tries = 0;
         loop {
             tries += 1;
@@ -120,178 +143,229 @@ impl Writer {
         Ok(results)
     }
 
-    async fn try_group(&self, posts: &[Post]) -> Result<Vec<Result<Posted>>, DbError> {
+    async fn try_group(&mut self, posts: &[Post]) -> Result<Vec<Result<Posted>>, DbError> {
+        let tried = self.decide_and_write(posts).await;
+        if tried.is_err() {
+            // What was decided did not happen.
+            self.known = Known::default();
+        }
+        tried
+    }
+
+    async fn decide_and_write(&mut self, posts: &[Post]) -> Result<Vec<Result<Posted>>, DbError> {
         let now = Now::get();
-        let mut tx = self.db.begin().await?;
-        let mut known = self.load(&mut tx, posts).await?;
-        let heads: HashMap<String, Cursor> = known
-            .rooms
+        let mut tx = self.writer.db.begin_group().await?;
+        let alone = tx.writes_by_others().is_some();
+        self.known.begin_group(tx.writes_by_others(), now);
+        self.load(&mut tx, posts, alone).await?;
+        let heads: HashMap<&str, Cursor> = posts
             .iter()
-            .map(|(id, room)| (id.clone(), room.head()))
+            .filter_map(|post| {
+                Some((
+                    post.room.as_str(),
+                    self.known.rooms.get(post.room.as_str())?.row.head(),
+                ))
+            })
             .collect();
-        let decided = rules::decide(posts, &mut known, &self.limits, now);
+        let decided = rules::decide(posts, &mut self.known, &self.writer.limits, alone, now);
         if decided.messages.is_empty() {
             return Ok(decided.answers);
         }
-        self.save(&mut tx, &known, &decided, now).await?;
+        tx.write_group(&self.group(&decided)).await?;
         tx.commit().await?;
-        self.metrics.committed(decided.messages.len());
-        for commit in commits(&decided.messages, &known, &heads) {
-            if let Some(bus) = &self.bus {
+        self.writer.metrics.committed(decided.messages.len());
+        self.writer.traffic.add(decided.messages.len());
+        for commit in commits(&decided.messages, &self.known, &heads) {
+            if let Some(bus) = &self.writer.bus {
                 bus.committed(&commit.room_id, commit.head);
             }
-            self.hub.publish(commit);
+            self.writer.hub.publish(commit);
         }
         Ok(decided.answers)
     }
 
-    async fn load(&self, tx: &mut Tx, posts: &[Post]) -> Result<Known, DbError> {
-        let rooms = unique(posts.iter().map(|post| post.room.as_str()));
-        let pairs = unique(
+    /// Asks the store for what the group depends on and is not known yet.
+    async fn load(&mut self, tx: &mut Tx, posts: &[Post], alone: bool) -> Result<(), DbError> {
+        let known = &mut self.known;
+        let rooms = unique(
             posts
                 .iter()
-                .filter_map(|post| Some((post.room.as_str(), post.user()?))),
+                .map(|p| p.room.as_str())
+                .filter(|room| !known.rooms.contains_key(*room)),
         );
-        let jtis = unique(posts.iter().filter_map(Post::jti));
+        if !rooms.is_empty() {
+            for row in tx.lock_rooms(&rooms).await? {
+                let room = KnownRoom {
+                    row,
+                    authors: HashMap::new(),
+                    names: None,
+                };
+                known.rooms.insert(room.row.room_id.clone(), room);
+            }
+        }
+        let pairs = unique(posts.iter().filter_map(|post| {
+            let (room, user) = (known.rooms.get(post.room.as_str())?, post.user()?);
+            (!room.authors.contains_key(user)).then_some((post.room.as_str(), user))
+        }));
+        if !pairs.is_empty() {
+            for row in tx.authors(&pairs).await? {
+                if let Some(room) = known.rooms.get_mut(&row.room_id) {
+                    room.authors.insert(row.user_id.clone(), row);
+                }
+            }
+        }
+        let jtis = unique(
+            posts
+                .iter()
+                .filter_map(Post::jti)
+                .filter(|jti| !known.keys.contains_key(*jti)),
+        );
+        for row in tx.posting_keys(&jtis).await? {
+            known.keys.insert(row.jti.clone(), row);
+        }
         let parents = unique(
             posts
                 .iter()
                 .filter_map(|post| Some((post.room.as_str(), post.reply_to_seq?))),
         );
-        let keyed = unique(posts.iter().filter_map(|post| {
-            Some((
-                post.room.as_str(),
-                post.user()?,
-                post.client_key.as_deref()?,
-            ))
-        }));
+        for (room, seq, depth) in tx.depths(&parents).await? {
+            known.depths.insert((room, seq), depth);
+        }
+        let keyed = unique(
+            posts
+                .iter()
+                .filter_map(|p| Some((p.room.as_str(), p.user()?, p.client_key.as_deref()?))),
+        );
+        for row in tx.prior_posts(&keyed).await? {
+            let at = (
+                row.room_id.clone(),
+                row.sender_user_id.clone(),
+                row.client_key.clone(),
+            );
+            known.prior.insert(at, row);
+        }
+        self.load_names(tx, posts).await?;
+        self.load_windows(tx, posts, alone).await
+    }
+
+    async fn load_names(&mut self, tx: &mut Tx, posts: &[Post]) -> Result<(), DbError> {
+        let rooms = &mut self.known.rooms;
         let mentioning = unique(
             posts
                 .iter()
                 .filter(|p| p.content.as_str().contains('@'))
-                .map(|p| p.room.as_str()),
+                .filter_map(|post| {
+                    rooms
+                        .get(post.room.as_str())
+                        .filter(|room| room.names.is_none())
+                        .map(|_| post.room.as_str())
+                }),
         );
-
-        let mut known = Known {
-            rooms: tx
-                .lock_rooms(&rooms)
-                .await?
-                .into_iter()
-                .map(|row| (row.room_id.clone(), row))
-                .collect(),
-            authors: tx
-                .authors(&pairs)
-                .await?
-                .into_iter()
-                .map(|row| ((row.room_id.clone(), row.user_id.clone()), row))
-                .collect(),
-            keys: tx
-                .posting_keys(&jtis)
-                .await?
-                .into_iter()
-                .map(|row| (row.jti.clone(), row))
-                .collect(),
-            depths: tx
-                .depths(&parents)
-                .await?
-                .into_iter()
-                .map(|(room, seq, depth)| ((room, seq), depth))
-                .collect(),
-            prior: tx
-                .prior_posts(&keyed)
-                .await?
-                .into_iter()
-                .map(|row| {
-                    (
-                        (
-                            row.room_id.clone(),
-                            row.sender_user_id.clone(),
-                            row.client_key.clone(),
-                        ),
-                        row,
-                    )
-                })
-                .collect(),
-            ..Known::default()
-        };
-        if !mentioning.is_empty() {
-            for row in tx.names_in(&mentioning).await? {
-                known
-                    .names
-                    .entry(row.room_id.clone())
-                    .or_default()
-                    .push(row);
+        if mentioning.is_empty() {
+            return Ok(());
+        }
+        for room in &mentioning {
+            if let Some(room) = rooms.get_mut(*room) {
+                room.names = Some(Vec::new());
             }
         }
-        known.windows = self.load_windows(tx, posts, &known).await?;
-        Ok(known)
+        for row in tx.names_in(&mentioning).await? {
+            if let Some(names) = rooms
+                .get_mut(&row.room_id)
+                .and_then(|room| room.names.as_mut())
+            {
+                names.push(row);
+            }
+        }
+        Ok(())
     }
 
     async fn load_windows(
-        &self,
+        &mut self,
         tx: &mut Tx,
         posts: &[Post],
-        known: &Known,
-    ) -> Result<Windows, DbError> {
-        let limits: Vec<_> = posts
+        alone: bool,
+    ) -> Result<(), DbError> {
+        let known = &mut self.known;
+        let stored: Vec<_> = posts
             .iter()
-            .flat_map(|post| {
-                let web = post
-                    .jti()
-                    .and_then(|jti| known.keys.get(jti))
-                    .is_some_and(|key| key.posts_as == Via::Web.as_str());
-                post.limits(if web { Via::Web } else { Via::Agent }, &self.limits)
+            .filter_map(|post| {
+                let key = post.jti().and_then(|jti| known.keys.get(jti));
+                let web = key.is_some_and(|key| key.posts_as == Via::Web.as_str());
+                // What agents are counted by is in memory where nobody else counts.
+                (web || !alone).then(|| {
+                    post.limits(
+                        if web { Via::Web } else { Via::Agent },
+                        &self.writer.limits,
+                        alone,
+                    )
+                })
             })
-            .filter(|limit| limit.most > 0)
+            .flatten()
+            .filter(|limit| limit.most > 0 && !known.windows.has(&limit.bucket))
             .collect();
-        let buckets = unique(limits.iter().map(|limit| limit.bucket.as_str()));
-        Ok(Windows::new(tx.windows(&buckets).await?))
+        let buckets = unique(stored.iter().map(|limit| limit.bucket.as_str()));
+        known.windows.add(tx.windows(&buckets).await?);
+        Ok(())
     }
 
-    async fn save(
-        &self,
-        tx: &mut Tx,
-        known: &Known,
-        decided: &Decided,
-        now: Now,
-    ) -> Result<(), DbError> {
+    fn group(&self, decided: &Decided) -> Group {
         let mut last_seqs: BTreeMap<&str, i64> = BTreeMap::new();
-        let mut authors: BTreeMap<(&str, &str), (i64, Option<&str>)> = BTreeMap::new();
         for message in &decided.messages {
             last_seqs.insert(&message.room_id, message.seq);
-            authors.insert(
-                (&message.room_id, &message.sender_user_id),
-                (message.seq, message.sender_user_name.as_deref()),
-            );
         }
-        let last_seqs: Vec<_> = last_seqs.into_iter().collect();
-        let authors: Vec<_> = authors
-            .into_iter()
-            .map(|((room, user), (seq, name))| (room, user, seq, name))
-            .collect();
-        let mentions: Vec<_> = decided
-            .mentions
-            .iter()
-            .map(|(room, user, seq)| (room.as_str(), user.as_str(), *seq))
-            .collect();
-        tx.insert_messages(&decided.messages).await?;
-        tx.insert_mentions(&mentions).await?;
-        tx.set_last_seqs(&last_seqs).await?;
-        tx.set_authors(&authors).await?;
-        tx.save_windows(&known.windows.changed()).await?;
-        let count = i64::try_from(decided.messages.len()).unwrap_or(i64::MAX);
-        tx.add_traffic(now.minutes(), &self.node, count).await
+        Group {
+            messages: message_json(&decided.messages),
+            mentions: json(&decided.mentions),
+            last_seqs: json(&last_seqs.into_iter().collect::<Vec<_>>()),
+            names: json(&decided.names),
+            windows: window_json(&self.known.windows.changed()),
+        }
+    }
+}
+
+/// Messages of this node that `/health` counts: written to the store now and then, not with each.
+#[derive(Debug, Default)]
+pub struct Traffic(AtomicI64);
+
+impl Traffic {
+    fn add(&self, messages: usize) {
+        self.0.fetch_add(
+            i64::try_from(messages).unwrap_or(i64::MAX),
+            Ordering::Relaxed,
+        );
+    }
+
+    /// Those not written yet.
+    pub fn pending(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Writes them.
+    pub async fn save(&self, db: &Db, node: &str, now: Now) -> Result<(), DbError> {
+        let messages = self.0.swap(0, Ordering::Relaxed);
+        if messages == 0 {
+            return Ok(());
+        }
+        let saved = async {
+            let mut tx = db.begin().await?;
+            tx.add_traffic(now.minutes(), node, messages).await?;
+            tx.commit().await
+        };
+        saved.await.inspect_err(|_| {
+            self.0.fetch_add(messages, Ordering::Relaxed);
+        })
     }
 }
 
 /// What to publish: one commit for each room, its frames encoded once for all readers.
-fn commits(messages: &[NewMessage], known: &Known, heads: &HashMap<String, Cursor>) -> Vec<Commit> {
+fn commits(messages: &[NewMessage], known: &Known, heads: &HashMap<&str, Cursor>) -> Vec<Commit> {
     let mut frames: BTreeMap<&str, (Cursor, BytesMut)> = BTreeMap::new();
     for message in messages {
         let version = known
             .rooms
             .get(&message.room_id)
-            .map_or(0, |room| room.rules_version);
+            .map_or(0, |room| room.row.rules_version);
         let (head, buffer) = frames.entry(&message.room_id).or_default();
         *head = Cursor::at(message.seq);
         message_frame(buffer, &wire::new_message(message, version));

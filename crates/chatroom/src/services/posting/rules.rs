@@ -54,18 +54,20 @@ impl Post {
         }
     }
 
-    /// The buckets that its limits count in, whichever it is posted as.
-    pub fn limits(&self, via: Via, limits: &Limits) -> Vec<Limit> {
+    /// The limits it is under when it is posted this way. What is counted by the hour is stored;
+    /// what is counted by the minute is stored only where other processes count too.
+    pub fn limits(&self, via: Via, limits: &Limits, alone: bool) -> [Limit; 2] {
         let user = self.user().unwrap_or_default();
         let room = &self.room;
         match via {
-            Via::Agent => vec![
+            Via::Agent | Via::System => [
                 Limit {
                     bucket: format!("cooldown {room} {user}"),
                     most: i64::from(limits.agent_cooldown_seconds > 0),
                     window_ms: limits.agent_cooldown_seconds * 1000,
                     code: ErrorCode::AgentCooldown,
                     words: "An agent waits between two messages in a room",
+                    stored: !alone,
                 },
                 Limit {
                     bucket: format!("agent {room} {user}"),
@@ -73,15 +75,17 @@ impl Post {
                     window_ms: 60_000,
                     code: ErrorCode::RateLimited,
                     words: "Too many messages a minute for an agent in this room",
+                    stored: !alone,
                 },
             ],
-            Via::Web => vec![
+            Via::Web => [
                 Limit {
                     bucket: format!("web-key {}", self.jti().unwrap_or_default()),
                     most: limits.web_messages_per_hour_per_key,
                     window_ms: 3_600_000,
                     code: ErrorCode::RateLimited,
                     words: "Too many messages an hour with this room key",
+                    stored: true,
                 },
                 Limit {
                     bucket: format!("web-ip {}", self.ip),
@@ -89,26 +93,65 @@ impl Post {
                     window_ms: 3_600_000,
                     code: ErrorCode::RateLimited,
                     words: "Too many messages an hour from your address",
+                    stored: true,
                 },
             ],
-            Via::System => Vec::new(),
         }
     }
 }
 
 /// What the store knows that a group of posts depends on.
+///
+/// Where this process alone writes, it is kept from group to group for as long as nobody else has
+/// written in between.
 #[derive(Debug, Default)]
 pub struct Known {
-    pub rooms: HashMap<String, RoomRow>,
-    pub authors: HashMap<(String, String), AuthorRow>,
+    pub rooms: HashMap<String, KnownRoom>,
     pub keys: HashMap<String, PostingKeyRow>,
+    pub windows: Windows,
     /// The depth of the messages that are answered, by room and seq.
     pub depths: HashMap<(String, i64), i64>,
     /// What was posted before under a client key, by room, sender and key.
     pub prior: HashMap<(String, String, String), PriorPostRow>,
-    pub windows: Windows,
-    /// The members of rooms in which somebody may be mentioned.
-    pub names: HashMap<String, Vec<AuthorRow>>,
+    as_of: Option<u64>,
+}
+
+/// A room, and what is known of its members.
+#[derive(Debug)]
+pub struct KnownRoom {
+    pub row: RoomRow,
+    pub authors: HashMap<String, AuthorRow>,
+    /// All members, once somebody may be mentioned.
+    pub names: Option<Vec<AuthorRow>>,
+}
+
+/// More rooms and keys than this are forgotten.
+const MOST_KNOWN: usize = 20_000;
+
+impl Known {
+    /// Forgets what may have changed since the last group.
+    pub fn begin_group(&mut self, as_of: Option<u64>, now: Now) {
+        let known = self
+            .rooms
+            .values()
+            .map(|room| room.authors.len())
+            .sum::<usize>()
+            + self.keys.len();
+        if as_of.is_none() || as_of != self.as_of || known > MOST_KNOWN {
+            self.rooms.clear();
+            self.keys.clear();
+        }
+        if as_of.is_none() {
+            self.windows = Windows::default();
+        }
+        if self.windows.len() > MOST_KNOWN {
+            self.windows.forget_ended(now);
+        }
+        self.windows.saved();
+        self.depths.clear();
+        self.prior.clear();
+        self.as_of = as_of;
+    }
 }
 
 /// What is to be written, and what has been decided.
@@ -117,14 +160,22 @@ pub struct Decided {
     pub messages: Vec<NewMessage>,
     /// Room, user and seq of each mention.
     pub mentions: Vec<(String, String, i64)>,
+    /// Room, user and name of members whose token brought a new name.
+    pub names: Vec<(String, String, String)>,
     pub answers: Vec<Result<Posted>>,
 }
 
 /// Decides a group of posts.
-pub fn decide(posts: &[Post], known: &mut Known, limits: &Limits, now: Now) -> Decided {
+pub fn decide(
+    posts: &[Post],
+    known: &mut Known,
+    limits: &Limits,
+    alone: bool,
+    now: Now,
+) -> Decided {
     let mut decided = Decided::default();
     for post in posts {
-        let answer = decide_one(post, known, limits, now, &mut decided);
+        let answer = decide_one(post, known, limits, alone, now, &mut decided);
         decided.answers.push(answer);
     }
     decided
@@ -134,27 +185,31 @@ fn decide_one(
     post: &Post,
     known: &mut Known,
     limits: &Limits,
+    alone: bool,
     now: Now,
     decided: &mut Decided,
 ) -> Result<Posted> {
     let (via, author) = author_of(post, known, now)?;
-    let prior = post.client_key.as_ref().and_then(|key| {
-        known
-            .prior
-            .get(&(post.room.to_string(), author.user_id.clone(), key.clone()))
-    });
-    if let Some(prior) = prior {
+    if let Some(key) = &post.client_key
+        && let Some(prior) =
+            known
+                .prior
+                .get(&(post.room.to_string(), author.user_id.clone(), key.clone()))
+    {
         return answer_again(post, prior);
     }
     let room = known
         .rooms
-        .get(post.room.as_str())
+        .get_mut(post.room.as_str())
         .ok_or_else(Error::room_not_found)?;
-    refuse_archived(room)?;
-    let depth = depth_of(post, via, room, &known.depths)?;
-    known.windows.take(&post.limits(via, limits), now)?;
+    refuse_archived(&room.row)?;
+    let depth = depth_of(post, via, &room.row, &known.depths)?;
+    known.windows.take(&post.limits(via, limits, alone), now)?;
+    let author = keep_up_with_name(post, author, room, decided);
 
-    let seq = room.last_seq + 1;
+    let seq = room.row.last_seq + 1;
+    room.row.last_seq = seq;
+    room.row.last_sub = 0;
     let message = NewMessage {
         room_id: post.room.to_string(),
         seq,
@@ -168,7 +223,17 @@ fn decide_one(
         created_at: now.seconds(),
         client_key: post.client_key.clone(),
     };
-    note(&message, known, decided);
+    if let Some(names) = room
+        .names
+        .as_ref()
+        .filter(|_| message.content.contains('@'))
+    {
+        let mentions = mentioned(&message.content, names);
+        decided
+            .mentions
+            .extend(mentions.map(|user| (message.room_id.clone(), user.to_owned(), seq)));
+    }
+    note(&message, known);
     decided.messages.push(message);
     Ok(Posted {
         seq,
@@ -177,8 +242,34 @@ fn decide_one(
     })
 }
 
+/// A user's name comes with the token, and the room keeps up with it.
+fn keep_up_with_name(
+    post: &Post,
+    mut author: AuthorRow,
+    room: &mut KnownRoom,
+    decided: &mut Decided,
+) -> AuthorRow {
+    if let Credential::User(user) = &post.credential
+        && let Some(name) = &user.name
+        && author.user_name.as_ref() != Some(name)
+    {
+        decided.names.push((
+            room.row.room_id.clone(),
+            author.user_id.clone(),
+            name.clone(),
+        ));
+        author.user_name = Some(name.clone());
+        room.authors.insert(author.user_id.clone(), author.clone());
+        let mut names = room.names.iter_mut().flatten();
+        if let Some(member) = names.find(|member| member.user_id == author.user_id) {
+            member.user_name = Some(name.clone());
+        }
+    }
+    author
+}
+
 /// Who posts and as what, if the credential holds.
-fn author_of(post: &Post, known: &mut Known, now: Now) -> Result<(Via, AuthorRow)> {
+fn author_of(post: &Post, known: &Known, now: Now) -> Result<(Via, AuthorRow)> {
     let user = match &post.credential {
         Credential::None => return Err(Error::missing_bearer()),
         Credential::Identity(_) => {
@@ -206,41 +297,29 @@ fn author_of(post: &Post, known: &mut Known, now: Now) -> Result<(Via, AuthorRow
     if let Credential::RoomKey(claims) = &post.credential
         && claims.room_id != post.room.as_str()
     {
-        return Err(foreign_key(room));
+        return Err(foreign_key(&room.row));
     }
-    let member = known
-        .authors
-        .get_mut(&(post.room.to_string(), user.to_owned()));
-    match key {
-        Some(key) => {
-            // A key ends with the membership that it was made for.
-            let member = member.ok_or_else(auth::key_ended)?;
-            if key.scope != Scope::ViewPost.as_str() {
-                return Err(scope_insufficient());
-            }
-            let via = if key.posts_as == Via::Web.as_str() {
-                Via::Web
-            } else {
-                Via::Agent
-            };
-            Ok((via, member.clone()))
-        }
-        None => {
-            let member = member.ok_or_else(|| {
-                Error::new(
-                    ErrorCode::NotAMember,
-                    "You are not a member of this room; join it first",
-                )
-            })?;
-            // A user's name comes with the token, and the room keeps up with it.
-            if let Credential::User(user) = &post.credential
-                && user.name.is_some()
-            {
-                member.user_name.clone_from(&user.name);
-            }
-            Ok((Via::Agent, member.clone()))
-        }
+    let member = room.authors.get(user).cloned();
+    let Some(key) = key else {
+        let member = member.ok_or_else(|| {
+            Error::new(
+                ErrorCode::NotAMember,
+                "You are not a member of this room; join it first",
+            )
+        })?;
+        return Ok((Via::Agent, member));
+    };
+    // A key ends with the membership that it was made for.
+    let member = member.ok_or_else(auth::key_ended)?;
+    if key.scope != Scope::ViewPost.as_str() {
+        return Err(scope_insufficient());
     }
+    let via = if key.posts_as == Via::Web.as_str() {
+        Via::Web
+    } else {
+        Via::Agent
+    };
+    Ok((via, member))
 }
 
 /// The depth is the server's: an agent's reply stands one deeper than what it answers.
@@ -291,38 +370,30 @@ fn answer_again(post: &Post, prior: &PriorPostRow) -> Result<Posted> {
 }
 
 /// Lets the posts that follow see this one.
-fn note(message: &NewMessage, known: &mut Known, decided: &mut Decided) {
-    if let Some(room) = known.rooms.get_mut(&message.room_id) {
-        room.last_seq = message.seq;
-        room.last_sub = 0;
-    }
+fn note(message: &NewMessage, known: &mut Known) {
     known.depths.insert(
         (message.room_id.clone(), message.seq),
         message.reply_chain_depth,
     );
-    if let Some(key) = &message.client_key {
-        let at = (
-            message.room_id.clone(),
-            message.sender_user_id.clone(),
-            key.clone(),
-        );
-        let row = PriorPostRow {
-            room_id: message.room_id.clone(),
-            sender_user_id: message.sender_user_id.clone(),
-            client_key: key.clone(),
-            seq: message.seq,
-            via: message.via.to_owned(),
-            content: message.content.clone(),
-            original_content: None,
-            deleted: false,
-            reply_to_seq: message.reply_to_seq,
-            created_at: message.created_at,
-        };
-        known.prior.insert(at, row);
-    }
-    if let Some(names) = known.names.get(&message.room_id) {
-        let mentions = mentioned(&message.content, names)
-            .map(|user| (message.room_id.clone(), user.to_owned(), message.seq));
-        decided.mentions.extend(mentions);
-    }
+    let Some(key) = &message.client_key else {
+        return;
+    };
+    let at = (
+        message.room_id.clone(),
+        message.sender_user_id.clone(),
+        key.clone(),
+    );
+    let row = PriorPostRow {
+        room_id: message.room_id.clone(),
+        sender_user_id: message.sender_user_id.clone(),
+        client_key: key.clone(),
+        seq: message.seq,
+        via: message.via.to_owned(),
+        content: message.content.clone(),
+        original_content: None,
+        deleted: false,
+        reply_to_seq: message.reply_to_seq,
+        created_at: message.created_at,
+    };
+    known.prior.insert(at, row);
 }

@@ -172,6 +172,26 @@ impl TestServer {
         }
     }
 
+    /// A second server on the same PostgreSQL database, which goes with this one.
+    pub async fn another_node(&self) -> Self {
+        let database = self
+            ._database
+            .as_ref()
+            .expect("nodes share a PostgreSQL database");
+        let folder = tempfile::tempdir().unwrap();
+        let mut node = Self {
+            setup: self.setup.clone().env("DATABASE_URL", &database.url()),
+            keys: self.keys.clone(),
+            data: folder.path().join("data"),
+            running: None,
+            base_url: String::new(),
+            _database: None,
+            folder,
+        };
+        node.launch().await;
+        node
+    }
+
     /// What it has written to its log so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.log_file()).unwrap()

@@ -1,0 +1,117 @@
+//! Several nodes on one PostgreSQL, kept in step over NATS: to callers they are one server.
+
+use crate::harness::{Engine, Setup, TestServer, eventually};
+use std::collections::BTreeSet;
+
+fn setup() -> Setup {
+    let Ok(bus) = std::env::var("SC_TEST_NATS_URL") else {
+        panic!(
+            "SC_TEST_NATS_URL is not set. Run `cargo xtask test`: it starts a NATS server and sets it"
+        );
+    };
+    Setup::new(Engine::Postgres).env("BUS", &bus)
+}
+
+/// Two nodes of one server.
+async fn two_nodes() -> (TestServer, TestServer) {
+    let first = setup().start().await;
+    let second = first.another_node().await;
+    (first, second)
+}
+
+#[tokio::test]
+async fn a_message_posted_on_one_node_reaches_readers_on_the_other() {
+    let (one, two) = two_nodes().await;
+    let alice = one.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let mut events = alice.at(&two).listens(&room).await;
+    let first = alice.says(&room, "from the first node").await;
+    let told = events.expect("message").await;
+    assert_eq!(
+        (told["seq"].as_i64(), told["content"].as_str()),
+        (Some(first), Some("from the first node"))
+    );
+    alice.at(&two).says(&room, "from the second").await;
+    assert_eq!(events.expect("message").await["content"], "from the second");
+}
+
+#[tokio::test]
+async fn posts_on_both_nodes_leave_no_gap_and_no_double() {
+    let (one, two) = two_nodes().await;
+    let alice = one.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let mut events = alice.at(&two).listens(&room).await;
+    let posting: Vec<_> = (0..40)
+        .map(|n| {
+            let (caller, room) = (alice.at(if n % 2 == 0 { &one } else { &two }), room.clone());
+            tokio::spawn(async move { caller.says(&room, &format!("message {n}")).await })
+        })
+        .collect();
+    let mut seqs = BTreeSet::new();
+    for post in posting {
+        assert!(seqs.insert(post.await.unwrap()), "a seq was given twice");
+    }
+    let last = *seqs.last().unwrap();
+    assert_eq!(
+        seqs.len() as i64,
+        last - seqs.first().unwrap() + 1,
+        "{seqs:?}"
+    );
+    for seq in seqs {
+        assert_eq!(events.expect("message").await["seq"].as_i64(), Some(seq));
+    }
+}
+
+#[tokio::test]
+async fn a_member_is_online_whichever_node_it_reads_from() {
+    let (one, two) = two_nodes().await;
+    let alice = one.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let events = alice.at(&two).listens(&room).await;
+    let online = async || {
+        let members = alice.get(format!("/rooms/{room}/members")).await.ok();
+        members["members"][0]["online"].as_bool().unwrap()
+    };
+    eventually("the other node tells who reads there", async || {
+        online().await.then_some(())
+    })
+    .await;
+    drop(events);
+    eventually("the other node tells that nobody does", async || {
+        (!online().await).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_key_revoked_on_one_node_ends_its_streams_on_the_other() {
+    let (one, two) = two_nodes().await;
+    let alice = one.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let viewer = alice.viewer_with(&room, "view+post").await;
+    let events = viewer.at(&two).listens(&room).await;
+    alice.delete(format!("/rooms/{room}/room-keys")).await.ok();
+    events.ended().await;
+    viewer
+        .at(&two)
+        .get(format!("/rooms/{room}/messages"))
+        .await
+        .refused(401, "key_invalid");
+}
+
+#[tokio::test]
+async fn a_limit_holds_over_both_nodes() {
+    let one = setup().limit("agent_cooldown_seconds", 600).start().await;
+    let two = one.another_node().await;
+    let alice = one.user("u_alice");
+    let room = alice.creates_a_room().await;
+    alice.says(&room, "first").await;
+    let again = alice
+        .at(&two)
+        .post(
+            format!("/rooms/{room}/messages"),
+            serde_json::json!({"content": "second"}),
+        )
+        .await;
+    again.refused(429, "agent_cooldown");
+}
