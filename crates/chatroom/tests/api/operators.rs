@@ -272,11 +272,7 @@ async fn a_port_that_is_taken_is_told(setup: Setup) {
 
 async fn a_new_server_makes_its_own_keys(setup: Setup) {
     use std::os::unix::fs::PermissionsExt;
-    let mut server = setup.start().await;
-    assert!(server.terminate().await.success());
-    let fresh = server.folder().join("fresh");
-    server.move_to(&fresh);
-    server.restart().await;
+    let server = setup.with_its_own_keys().start().await;
     let token = server.token(&["--user", "u_alice"]);
     server
         .anonymous()
@@ -286,7 +282,7 @@ async fn a_new_server_makes_its_own_keys(setup: Setup) {
         .ok();
     let stranger = server.user("u_alice").get("/rooms").await;
     stranger.refused(401, "token_invalid");
-    for file in std::fs::read_dir(fresh.join("keys")).unwrap() {
+    for file in std::fs::read_dir(server.data().join("keys")).unwrap() {
         let mode = file.unwrap().metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o077, 0, "nobody else may read a key");
     }

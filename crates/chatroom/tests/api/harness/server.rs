@@ -40,6 +40,7 @@ const RATE_LIMITS: [&str; 8] = [
 #[derive(Clone)]
 pub struct Setup {
     engine: Engine,
+    own_keys: bool,
     env: Vec<(String, String)>,
 }
 
@@ -48,6 +49,7 @@ impl Setup {
     pub fn new(engine: Engine) -> Self {
         let setup = Self {
             engine,
+            own_keys: false,
             env: Vec::new(),
         };
         RATE_LIMITS
@@ -77,6 +79,12 @@ impl Setup {
         self
     }
 
+    /// A server that makes its own keys in its data folder, as one does that nobody configured.
+    pub fn with_its_own_keys(mut self) -> Self {
+        self.own_keys = true;
+        self
+    }
+
     /// Which engine the test runs on.
     pub fn engine(&self) -> Engine {
         self.engine
@@ -89,7 +97,10 @@ impl Setup {
             Engine::Sqlite => None,
             Engine::Postgres => Some(Database::create().await),
         };
-        let keys = shared_keys().to_owned();
+        let keys = match self.own_keys {
+            true => folder.path().join("data/keys"),
+            false => shared_keys().to_owned(),
+        };
         let mut server = TestServer {
             setup: self,
             keys,
