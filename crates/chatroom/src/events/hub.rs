@@ -162,7 +162,9 @@ impl Hub {
 
     /// Begins to read a room. The place to read from is set once it is known.
     pub fn subscribe(self: &Arc<Self>, room: &str, user: &str, cut: ConnectionCut) -> Subscription {
-        let channel = lock(&self.channels)
+        // Held until this reader is counted: a channel that looks unread is taken down.
+        let mut channels = lock(&self.channels);
+        let channel = channels
             .entry(room.to_owned())
             .or_insert_with(|| Arc::new(Channel::new(room)))
             .clone();
@@ -173,6 +175,7 @@ impl Hub {
             cut,
         });
         lock(&channel.readers).push(place.clone());
+        drop(channels);
         Subscription {
             wake: channel.wake.subscribe(),
             rechecked: channel.recheck.load(Ordering::Acquire),
@@ -279,6 +282,14 @@ impl Ring {
             return Look::ReadLog;
         }
         let start = self.commits.partition_point(|(head, _)| *head <= cursor);
+        let begins_at = match start.checked_sub(1) {
+            Some(before) => self.commits[before].0,
+            None => tail,
+        };
+        if cursor != begins_at {
+            // A page of the log may end inside a commit, whose frames begin before that.
+            return Look::ReadLog;
+        }
         let mut fresh = self.commits.range(start..);
         match (fresh.next(), fresh.len()) {
             (None, _) => Look::UpToDate,
@@ -403,6 +414,16 @@ mod tests {
         assert_eq!(frames(ring.after(Cursor::at(3))), "[3-4]");
         ring.push(commit(2, 3), 10);
         assert_eq!(frames(ring.after(Cursor::at(3))), "[3-4]");
+    }
+
+    #[test]
+    fn a_reader_that_stands_inside_a_commit_reads_the_log() {
+        let mut ring = Ring::default();
+        ring.push(commit(1, 4), 10);
+        ring.push(commit(4, 8), 10);
+        assert_eq!(frames(ring.after(Cursor::at(2))), "read the log");
+        assert_eq!(frames(ring.after(Cursor::at(6))), "read the log");
+        assert_eq!(frames(ring.after(Cursor::at(4))), "[4-8]");
     }
 
     #[test]

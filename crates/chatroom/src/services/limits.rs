@@ -11,6 +11,10 @@ use crate::{
 use protocol::ErrorCode;
 use std::collections::HashMap;
 
+/// A window may begin so much later than now and still count: whoever opened it looked at another
+/// clock, or looked at this one later and was served first.
+const SKEW_MS: i64 = 10_000;
+
 /// So many of something in so much time.
 #[derive(Debug, Clone)]
 pub struct Limit {
@@ -88,7 +92,8 @@ impl Windows {
     /// The window that counts now; one that has ended, or began in the future, does not.
     fn window(&self, limit: &Limit, now: Now) -> Option<&WindowRow> {
         self.open.get(&limit.bucket).filter(|window| {
-            (window.started_ms..window.started_ms + limit.window_ms).contains(&now.millis())
+            (window.started_ms - SKEW_MS..window.started_ms + limit.window_ms)
+                .contains(&now.millis())
         })
     }
 
@@ -190,6 +195,13 @@ mod tests {
             windows.take(&[limit("a", 0, 60)], Now(0)).unwrap();
         }
         assert!(windows.changed().is_empty());
+    }
+
+    #[test]
+    fn whoever_asked_earlier_and_is_served_later_is_counted_too() {
+        let mut windows = Windows::default();
+        windows.take(&[limit("a", 1, 60)], Now(100_005)).unwrap();
+        assert!(windows.take(&[limit("a", 1, 60)], Now(100_000)).is_err());
     }
 
     #[test]

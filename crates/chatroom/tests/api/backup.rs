@@ -2,6 +2,7 @@
 
 use crate::harness::{Engine, Setup, both_engines};
 use serde_json::json;
+use std::os::unix::fs::PermissionsExt;
 
 both_engines![
     a_backup_taken_under_load_restores,
@@ -49,12 +50,8 @@ async fn a_backup_taken_under_load_restores(setup: Setup) {
         return;
     }
     assert!(output.status.success(), "{output:?}");
-    #[allow(clippy::permissions_set_readonly_false)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        let mode = std::fs::metadata(&file).unwrap().permissions().mode();
-        assert_eq!(mode & 0o077, 0, "nobody else may read it");
-    }
+    let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o077, 0, "nobody else may read it");
     let restored = server.folder().join("restored");
     let output = server
         .run_aside(&[

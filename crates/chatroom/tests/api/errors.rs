@@ -242,7 +242,7 @@ async fn a_wrong_type_is_refused_everywhere(setup: Setup) {
 
 async fn nul_characters_are_refused_everywhere(setup: Setup) {
     let (server, alice, requests) = world(setup).await;
-    let requests_room = requests[1].1.clone();
+    let room = requests[1].1.clone();
     for (method, path, good) in requests {
         for (field, value) in good.as_object().unwrap() {
             let Some(text) = value.as_str() else { continue };
@@ -270,7 +270,6 @@ async fn nul_characters_are_refused_everywhere(setup: Setup) {
         );
         reply.error();
     }
-    let room = requests_room;
     for (method, path) in [
         (Method::GET, format!("{room}/messages?sender_user_id=a%00b")),
         (Method::GET, format!("{room}/messages?mentions=%00")),

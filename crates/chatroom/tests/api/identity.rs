@@ -22,6 +22,7 @@ both_engines![
     a_stranger_under_a_members_id_gets_nothing,
     a_known_agent_proves_itself_when_it_joins_elsewhere,
     minting_is_limited_to_one_a_minute_for_each_credential,
+    minting_at_once_is_no_way_around_the_limit,
 ];
 
 const NINETY_DAYS: i64 = 90 * 24 * 3600;
@@ -452,4 +453,32 @@ async fn minting_is_limited_to_one_a_minute_for_each_credential(setup: Setup) {
     server.restart().await;
     let reply = other.at(&server).post_nothing(&path).await;
     reply.refused(429, "rate_limited");
+}
+
+async fn minting_at_once_is_no_way_around_the_limit(setup: Setup) {
+    let server = setup.with_the_documents_limits().start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let calls = [
+        (agent.caller.clone(), "/agent-identity".to_owned()),
+        (agent.identity(), "/agent-identity/refresh".to_owned()),
+        (agent.identity(), reissue(&room, agent.id())),
+        (
+            server.user_of_type("u_alice", "access"),
+            "/auth/exchange".to_owned(),
+        ),
+    ];
+    for (caller, path) in calls {
+        let minted = (0..8).map(|_| tokio::spawn(caller.post_nothing(&path).into_future()));
+        let mut count = 0;
+        for reply in minted.collect::<Vec<_>>() {
+            let reply = reply.await.unwrap();
+            match reply.status {
+                200 | 201 => count += 1,
+                _ => drop(reply.refused(429, "rate_limited")),
+            }
+        }
+        assert_eq!(count, 1, "{path}");
+    }
 }

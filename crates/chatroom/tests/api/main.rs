@@ -21,6 +21,7 @@ mod members;
 mod messages;
 mod nodes;
 mod observability;
+mod operators;
 mod room_keys;
 mod rooms;
 mod rules;

@@ -28,6 +28,7 @@ both_engines![
     an_idle_stream_gets_signs_of_life,
     all_readers_get_the_same_order,
     readers_who_come_and_go_miss_nothing_while_others_post,
+    a_replay_that_meets_the_present_has_no_doubles,
     a_reader_that_falls_behind_is_cut_off_and_resumes,
     the_client_follows_over_a_crash,
     a_stream_ends_when_the_server_does,
@@ -580,6 +581,38 @@ async fn readers_who_come_and_go_miss_nothing_while_others_post(setup: Setup) {
         assert!(seen.is_sorted_by(|a, b| a < b), "no double, in order");
         let seqs = seen.iter().filter(|c| c.sub == 0).map(|c| c.seq);
         assert!(seqs.eq(start + 1..=start + POSTS), "no gap");
+    }
+}
+
+/// Readers come whose replay ends just where new messages are being written.
+async fn a_replay_that_meets_the_present_has_no_doubles(setup: Setup) {
+    let server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let _keeps_the_room_read = alice.listens(&room).await;
+    let posters: Vec<_> = (0..16)
+        .map(|_| {
+            let (alice, room) = (alice.clone(), room.clone());
+            tokio::spawn(async move {
+                for n in 0..80 {
+                    alice.says(&room, &n.to_string()).await;
+                }
+            })
+        })
+        .collect();
+    while posters.iter().any(|poster| !poster.is_finished()) {
+        for back in [199, 198, 195, 190] {
+            let latest = alice.latest_seq(&room).await;
+            let from = (latest - back).max(0);
+            let mut events = alice.resumes(&room, &from.to_string()).await;
+            // The posters have finished at 1280 messages, or there is more to come.
+            for seq in from + 1..=(latest + 40).min(1280) {
+                assert_eq!(events.expect("message").await["seq"], seq, "from {from}");
+            }
+        }
+    }
+    for poster in posters {
+        poster.await.unwrap();
     }
 }
 

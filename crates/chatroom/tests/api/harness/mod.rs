@@ -12,7 +12,7 @@ mod token;
 pub use caller::{Agent, Caller, Reply};
 pub use events::Events;
 pub use server::{Engine, Setup, TestServer};
-pub use token::{claims, forged, now, with_claims};
+pub use token::{claims, forged, now, public_jwks, with_claims};
 
 use std::{future::Future, time::Duration};
 

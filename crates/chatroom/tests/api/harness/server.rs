@@ -40,6 +40,7 @@ const RATE_LIMITS: [&str; 8] = [
 #[derive(Clone)]
 pub struct Setup {
     engine: Engine,
+    own_keys: bool,
     env: Vec<(String, String)>,
 }
 
@@ -48,6 +49,7 @@ impl Setup {
     pub fn new(engine: Engine) -> Self {
         let setup = Self {
             engine,
+            own_keys: false,
             env: Vec::new(),
         };
         RATE_LIMITS
@@ -77,6 +79,12 @@ impl Setup {
         self
     }
 
+    /// A server that makes its own keys in its data folder, as one does that nobody configured.
+    pub fn with_its_own_keys(mut self) -> Self {
+        self.own_keys = true;
+        self
+    }
+
     /// Which engine the test runs on.
     pub fn engine(&self) -> Engine {
         self.engine
@@ -89,7 +97,10 @@ impl Setup {
             Engine::Sqlite => None,
             Engine::Postgres => Some(Database::create().await),
         };
-        let keys = shared_keys().to_owned();
+        let keys = match self.own_keys {
+            true => folder.path().join("data/keys"),
+            false => shared_keys().to_owned(),
+        };
         let mut server = TestServer {
             setup: self,
             keys,
@@ -117,6 +128,11 @@ pub struct TestServer {
 }
 
 impl TestServer {
+    /// The engine it runs on.
+    pub fn engine(&self) -> Engine {
+        self.setup.engine
+    }
+
     /// Where it listens, without a slash at the end.
     pub fn base_url(&self) -> &str {
         &self.base_url
@@ -324,7 +340,15 @@ impl TestServer {
         let Some(url) = url else {
             panic!("the server said {line:?} and no address:\n{}", self.log());
         };
-        self.base_url = url.to_owned();
+        self.base_url = match url.starts_with("http://127.0.0.1:") {
+            true => url.to_owned(),
+            // It told its public address; where it listens is in the log.
+            false => {
+                let log = self.log();
+                let (_, address) = log.rsplit_once("address=").unwrap();
+                format!("http://{}", address.split_whitespace().next().unwrap())
+            }
+        };
     }
 }
 

@@ -59,6 +59,18 @@ pub fn sign(keys: &Path, args: &[&str]) -> String {
     token
 }
 
+/// The public half of the shared keys, as identity providers publish theirs.
+pub fn public_jwks() -> String {
+    let files = std::fs::read_dir(shared_keys()).unwrap();
+    let pem = files
+        .map(|file| std::fs::read(file.unwrap().path()).unwrap())
+        .find(|bytes| bytes.starts_with(b"-----BEGIN"))
+        .unwrap();
+    let key = jsonwebtoken::EncodingKey::from_rsa_pem(&pem).unwrap();
+    let jwk = jsonwebtoken::jwk::Jwk::from_encoding_key(&key, jsonwebtoken::Algorithm::RS256);
+    serde_json::json!({"keys": [jwk.unwrap()]}).to_string()
+}
+
 /// What a token says, unchecked. An invite code may keep its `inv_`.
 pub fn claims(token: &str) -> Value {
     let middle = token.split('.').nth(1).unwrap();

@@ -1,0 +1,289 @@
+//! What operators set and run: settings, identity providers, networks, links and sign-in.
+
+use crate::harness::{Caller, Setup, TestServer, both_engines, now, public_jwks};
+use serde_json::{Value, json};
+
+both_engines![
+    user_tokens_may_be_signed_with_a_shared_secret,
+    a_users_id_and_name_are_found_in_the_usual_claims,
+    a_user_token_never_speaks_for_the_system_or_an_external_member,
+    user_tokens_may_be_checked_with_a_jwks,
+    an_expired_or_early_user_token_is_refused,
+    a_forwarded_address_counts_from_a_trusted_proxy_alone,
+    internal_networks_are_the_operators_to_name,
+    links_begin_with_the_public_address,
+    a_link_signs_a_person_in,
+    a_token_is_not_signed_for_just_anybody,
+    a_setting_that_does_not_exist_is_named,
+    a_port_that_is_taken_is_told,
+    a_new_server_makes_its_own_keys,
+];
+
+const SECRET: &str = "a shared secret of some length, as providers give them";
+
+fn signed(secret: &[u8], claims: &Value) -> String {
+    let key = jsonwebtoken::EncodingKey::from_secret(secret);
+    jsonwebtoken::encode(&jsonwebtoken::Header::default(), claims, &key).unwrap()
+}
+
+fn with(server: &TestServer, mut claims: Value) -> Caller {
+    if claims.get("exp").is_none() {
+        claims["exp"] = json!(now() + 600);
+    }
+    server
+        .anonymous()
+        .with_token(&signed(SECRET.as_bytes(), &claims))
+}
+
+async fn user_tokens_may_be_signed_with_a_shared_secret(setup: Setup) {
+    let server = setup.env("AUTH__HS256_SECRET", SECRET).start().await;
+    with(&server, json!({"user_id": "u_alice"}))
+        .get("/rooms")
+        .await
+        .ok();
+    // The server's own key signs no more.
+    server
+        .user("u_alice")
+        .get("/rooms")
+        .await
+        .refused(401, "token_invalid");
+    let other = signed(
+        b"another secret",
+        &json!({"user_id": "u_alice", "exp": now() + 600}),
+    );
+    let other = server.anonymous().with_token(&other);
+    other.get("/rooms").await.refused(401, "token_invalid");
+}
+
+async fn a_users_id_and_name_are_found_in_the_usual_claims(setup: Setup) {
+    let server = setup.env("AUTH__HS256_SECRET", SECRET).start().await;
+    let room = with(&server, json!({"user_id": "u_owner"}))
+        .creates_a_public_room()
+        .await;
+    for (claims, id, name) in [
+        (
+            json!({"user_id": "u_a", "name": "Ann"}),
+            "u_a",
+            json!("Ann"),
+        ),
+        (
+            json!({"userInfoID": "12345", "display_name": "Ben"}),
+            "12345",
+            json!("Ben"),
+        ),
+        (
+            json!({"userInfoID": 678, "preferred_username": "cy"}),
+            "678",
+            json!("cy"),
+        ),
+        (json!({"sub": "u_d"}), "u_d", json!(null)),
+        (
+            json!({"user_id": "u_e", "name": "E", "display_name": "X"}),
+            "u_e",
+            json!("E"),
+        ),
+    ] {
+        let join = json!({"adapter_type": "pull"});
+        let joined = with(&server, claims)
+            .post(format!("/rooms/{room}/join"), join)
+            .await;
+        let joined = joined.created();
+        assert_eq!(
+            (&joined["user_id"], &joined["user_name"]),
+            (&json!(id), &name)
+        );
+    }
+}
+
+async fn a_user_token_never_speaks_for_the_system_or_an_external_member(setup: Setup) {
+    let server = setup.env("AUTH__HS256_SECRET", SECRET).start().await;
+    for claims in [
+        json!({"user_id": "u_system"}),
+        json!({"user_id": "ext_curious_otter-3a9f1c20"}),
+        json!({"user_id": ""}),
+        json!({"user_id": "a b"}),
+        json!({"name": "nobody"}),
+        json!({"user_id": "u_alice", "type": "superuser"}),
+    ] {
+        let caller = with(&server, claims);
+        caller.get("/rooms").await.refused(401, "token_invalid");
+    }
+}
+
+async fn user_tokens_may_be_checked_with_a_jwks(setup: Setup) {
+    let jwks = tempfile::NamedTempFile::new().unwrap();
+    let text = public_jwks();
+    std::fs::write(jwks.path(), &text).unwrap();
+    let server = setup
+        .env("AUTH__JWKS_FILE", jwks.path().to_str().unwrap())
+        .start()
+        .await;
+    server.user("u_alice").get("/rooms").await.ok();
+    // What is public must not do as a secret.
+    let claims = json!({"user_id": "u_alice", "exp": now() + 600});
+    let document: Value = serde_json::from_str(&text).unwrap();
+    for known in [
+        text.as_str(),
+        document["keys"][0]["n"].as_str().unwrap(),
+        "",
+    ] {
+        let forged = server
+            .anonymous()
+            .with_token(&signed(known.as_bytes(), &claims));
+        forged.get("/rooms").await.refused(401, "token_invalid");
+    }
+}
+
+async fn an_expired_or_early_user_token_is_refused(setup: Setup) {
+    let server = setup.env("AUTH__HS256_SECRET", SECRET).start().await;
+    for claims in [
+        json!({"user_id": "u_alice", "exp": now() - 5}),
+        json!({"user_id": "u_alice", "exp": 0}),
+        json!({"user_id": "u_alice", "exp": now() + 600, "nbf": now() + 300}),
+    ] {
+        with(&server, claims)
+            .get("/rooms")
+            .await
+            .refused(401, "token_invalid");
+    }
+    let forever = signed(SECRET.as_bytes(), &json!({"user_id": "u_alice"}));
+    let forever = server.anonymous().with_token(&forever);
+    forever.get("/rooms").await.refused(401, "token_invalid");
+}
+
+async fn a_forwarded_address_counts_from_a_trusted_proxy_alone(setup: Setup) {
+    let server = setup.env("NETWORK__TRUSTED_PROXIES", "[]").start().await;
+    let alice = server.user("u_alice");
+    alice.from_outside().get("/rooms").await.ok();
+    let server = Setup::new(server.engine()).start().await;
+    let alice = server.user("u_alice");
+    alice
+        .from("127.0.0.1, 203.0.113.9")
+        .get("/rooms")
+        .await
+        .refused(403, "internal_only");
+    alice.from("203.0.113.9, 10.0.0.5").get("/rooms").await.ok();
+}
+
+async fn internal_networks_are_the_operators_to_name(setup: Setup) {
+    let setup = setup.env("NETWORK__INTERNAL", r#"["10.1.0.0/16"]"#);
+    let server = setup.start().await;
+    let alice = server.user("u_alice");
+    alice.get("/rooms").await.refused(403, "internal_only");
+    alice
+        .from("10.2.0.1")
+        .get("/rooms")
+        .await
+        .refused(403, "internal_only");
+    alice.from("10.1.0.1").get("/rooms").await.ok();
+}
+
+async fn links_begin_with_the_public_address(setup: Setup) {
+    let server = setup
+        .env("PUBLIC_URL", "https://rooms.example.org")
+        .start()
+        .await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let key = json!({"for_user_id": "u_alice"});
+    let key = alice
+        .post(format!("/rooms/{room}/room-keys"), key)
+        .await
+        .created();
+    let invite = alice
+        .post(format!("/rooms/{room}/invites"), json!({}))
+        .await
+        .created();
+    for (link, begins) in [
+        (&key["viewer_url"], "https://rooms.example.org/k/ck_"),
+        (&key["direct_url"], "https://rooms.example.org/view?room="),
+        (
+            &invite["install_url"],
+            "https://rooms.example.org/install/i_",
+        ),
+    ] {
+        assert!(link.as_str().unwrap().starts_with(begins), "{link}");
+    }
+}
+
+async fn a_link_signs_a_person_in(setup: Setup) {
+    let server = setup.start().await;
+    let data = server.data().to_str().unwrap();
+    let output = server
+        .run_aside(&["user", "add", "Alice Cooper", "--data", data])
+        .await;
+    assert!(output.status.success(), "{output:?}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let (page, token) = printed.trim_end().split_once("/view#user_jwt=").unwrap();
+    assert!(page.starts_with("http"), "{page}");
+    let person = server.anonymous().from_outside().with_token(token);
+    let traded = person.post_nothing("/auth/exchange").await.created();
+    assert_eq!(traded["user_id"], "u_alice_cooper");
+}
+
+async fn a_token_is_not_signed_for_just_anybody(setup: Setup) {
+    let server = setup.start().await;
+    let data = server.data().to_str().unwrap();
+    for user in ["ext_curious_otter-3a9f1c20", "u_system", "a b", ""] {
+        let output = server
+            .run_aside(&["token", "--data", data, "--user", user])
+            .await;
+        assert!(
+            !output.status.success() && output.stdout.is_empty(),
+            "{output:?}"
+        );
+        assert!(!output.stderr.is_empty());
+    }
+}
+
+async fn a_setting_that_does_not_exist_is_named(setup: Setup) {
+    let server = setup.start().await;
+    let file = server.folder().join("chatroom.toml");
+    for (text, named) in [
+        (
+            "[limits]\nagent_cooldwn_seconds = 3\n",
+            "agent_cooldwn_seconds",
+        ),
+        (
+            "[limits]\nmembers_per_room = \"many\"\n",
+            "members_per_room",
+        ),
+        ("listen = \n", "listen"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let config = file.to_str().unwrap();
+        let output = server.run_aside(&["serve", "--config", config]).await;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(named), "{said}");
+    }
+}
+
+async fn a_port_that_is_taken_is_told(setup: Setup) {
+    let server = setup.start().await;
+    let address = server.base_url().strip_prefix("http://").unwrap();
+    let other = server.folder().join("other");
+    let other = other.to_str().unwrap();
+    let output = server
+        .run_aside(&["serve", "--listen", address, "--data", other])
+        .await;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains(address), "{said}");
+}
+
+async fn a_new_server_makes_its_own_keys(setup: Setup) {
+    use std::os::unix::fs::PermissionsExt;
+    let server = setup.with_its_own_keys().start().await;
+    let token = server.token(&["--user", "u_alice"]);
+    server
+        .anonymous()
+        .with_token(&token)
+        .get("/rooms")
+        .await
+        .ok();
+    let stranger = server.user("u_alice").get("/rooms").await;
+    stranger.refused(401, "token_invalid");
+    for file in std::fs::read_dir(server.data().join("keys")).unwrap() {
+        let mode = file.unwrap().metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "nobody else may read a key");
+    }
+}
