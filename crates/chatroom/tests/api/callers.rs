@@ -196,7 +196,7 @@ async fn world(server: &TestServer) -> World {
         nobody.with_token("rubbish"),
         nobody.with_token(&expired),
         nobody.with_token(&code),
-        owner.from_outside(),
+        owner.seen_from_outside(),
         server.user("u_stranger"),
         member,
         owner,

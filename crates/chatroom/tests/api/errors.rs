@@ -458,7 +458,7 @@ async fn a_refused_request_writes_nothing(setup: Setup) {
         for caller in [
             &server.user("u_eve"),
             &server.anonymous(),
-            &alice.from_outside(),
+            &alice.seen_from_outside(),
         ] {
             if path == "/rooms" {
                 continue;

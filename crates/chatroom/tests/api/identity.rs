@@ -37,7 +37,7 @@ async fn a_room_key_mints_an_identity(setup: Setup) {
     let room = alice.creates_a_room().await;
     let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
     let minted = agent
-        .from_outside()
+        .seen_from_outside()
         .post_nothing("/agent-identity")
         .await
         .created();
@@ -219,7 +219,7 @@ async fn an_identity_gets_a_lost_key_back(setup: Setup) {
     let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
     let reply = agent
         .identity()
-        .from_outside()
+        .seen_from_outside()
         .post_nothing(reissue(&room, agent.id()))
         .await;
     let reply = reply.ok();
@@ -363,7 +363,7 @@ async fn impersonated(setup: Setup) -> (crate::harness::TestServer, String, Agen
     let private = alice.creates_a_room().await;
     let victim = alice.lets_in(&private, "curious_otter-3a9f1c20").await;
     let public = server.user("u_mallory").creates_a_public_room().await;
-    let visitor = server.anonymous().from_outside();
+    let visitor = server.anonymous().seen_from_outside();
     let invite = visitor
         .post_nothing(format!("/rooms/{public}/auto-invite"))
         .await

@@ -91,7 +91,7 @@ async fn a_short_code_leads_to_the_invite(setup: Setup) {
         .await
         .created();
     let path = format!("/i/{}", invite["short_code"].as_str().unwrap());
-    let visitor = server.anonymous().from_outside();
+    let visitor = server.anonymous().seen_from_outside();
     let reply = visitor.get(&path).await;
     assert_eq!(reply.status, 200);
     assert!(
@@ -220,7 +220,7 @@ async fn a_visitor_makes_an_invite_for_a_public_room(setup: Setup) {
     let server = setup.start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_public_room().await;
-    let visitor = server.anonymous().from_outside();
+    let visitor = server.anonymous().seen_from_outside();
     let invite = visitor
         .post_nothing(format!("/rooms/{room}/auto-invite"))
         .await

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 both_engines![
     the_credential_and_the_adapter_decide_the_kind,
     a_pull_member_gets_a_key_and_an_agent_an_identity,
-    an_id_from_outside_gets_the_external_prefix,
+    an_id_seen_from_outside_gets_the_external_prefix,
     an_external_agents_id_is_prefix_and_hex8,
     the_invites_name_goes_before_the_joiners,
     a_starchild_user_has_the_name_of_the_token,
@@ -87,7 +87,7 @@ async fn the_credential_and_the_adapter_decide_the_kind(setup: Setup) {
             None => {
                 let code = alice.invites(&room).await;
                 (
-                    server.anonymous().from_outside(),
+                    server.anonymous().seen_from_outside(),
                     merged(body, json!({"invite_code": code})),
                 )
             }
@@ -165,7 +165,7 @@ async fn a_pull_member_gets_a_key_and_an_agent_an_identity(setup: Setup) {
     }
 }
 
-async fn an_id_from_outside_gets_the_external_prefix(setup: Setup) {
+async fn an_id_seen_from_outside_gets_the_external_prefix(setup: Setup) {
     let server = setup.start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
@@ -343,13 +343,13 @@ async fn a_user_token_joins_from_inside_alone(setup: Setup) {
     let alice = server.user("u_alice");
     let room = alice.creates_a_public_room().await;
     let body = json!({"adapter_type": "pull"});
-    let outside = server.user("u_bob").from_outside();
+    let outside = server.user("u_bob").seen_from_outside();
     outside
         .post(join(&room), body)
         .await
         .refused(403, "internal_only");
     let code = alice.invites(&room).await;
-    let visitor = server.anonymous().from_outside();
+    let visitor = server.anonymous().seen_from_outside();
     visitor.joins(&room, &code, "curious_otter-3a9f1c20").await;
 }
 

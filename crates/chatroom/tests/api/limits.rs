@@ -118,9 +118,9 @@ async fn an_address_posts_60_web_messages_an_hour(setup: Setup) {
     let alice = server.user("u_alice");
     let (room, other) = (alice.creates_a_room().await, alice.creates_a_room().await);
     let keys = [
-        (alice.viewer(&room).await.from_outside(), &room),
-        (alice.viewer(&room).await.from_outside(), &room),
-        (alice.viewer(&other).await.from_outside(), &other),
+        (alice.viewer(&room).await.seen_from_outside(), &room),
+        (alice.viewer(&room).await.seen_from_outside(), &room),
+        (alice.viewer(&other).await.seen_from_outside(), &other),
     ];
     for n in 0..60 {
         let (key, room) = &keys[n % 3];
@@ -139,7 +139,7 @@ async fn a_visitor_reads_30_times_a_minute(setup: Setup) {
         alice.creates_a_public_room().await,
         alice.creates_a_public_room().await,
     );
-    let visitor = server.anonymous().from_outside();
+    let visitor = server.anonymous().seen_from_outside();
     for _ in 0..30 {
         visitor.get(messages(&room)).await.ok();
     }
@@ -155,7 +155,7 @@ async fn members_reads_are_not_limited(setup: Setup) {
     let server = setup.with_the_documents_limits().start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_public_room().await;
-    let viewer = alice.viewer(&room).await.from_outside();
+    let viewer = alice.viewer(&room).await.seen_from_outside();
     for _ in 0..40 {
         viewer.get(messages(&room)).await.ok();
     }
@@ -170,7 +170,7 @@ async fn a_visitor_makes_5_invites_an_hour(setup: Setup) {
     );
     let ask =
         |caller: &Caller, room: &str| caller.post_nothing(format!("/rooms/{room}/auto-invite"));
-    let visitor = server.anonymous().from_outside();
+    let visitor = server.anonymous().seen_from_outside();
     for _ in 0..5 {
         ask(&visitor, &room).await.created();
     }
@@ -187,7 +187,7 @@ async fn hourly_limits_hold_over_a_restart(setup: Setup) {
     for _ in 0..20 {
         post(&viewer, &room).await.created();
     }
-    let visitor = server.anonymous().from_outside();
+    let visitor = server.anonymous().seen_from_outside();
     let path = format!("/rooms/{room}/auto-invite");
     for _ in 0..5 {
         visitor.post_nothing(&path).await.created();
@@ -222,7 +222,7 @@ async fn a_refused_post_does_not_count(setup: Setup) {
 
 async fn short_links_are_limited_for_visitors(setup: Setup) {
     let server = setup.with_the_documents_limits().start().await;
-    let visitor = server.anonymous().from_outside();
+    let visitor = server.anonymous().seen_from_outside();
     for _ in 0..30 {
         visitor
             .get("/k/ck_xxxxxxxx")

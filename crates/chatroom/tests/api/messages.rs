@@ -55,7 +55,7 @@ async fn a_room_key_posts_from_the_web(setup: Setup) {
     let server = setup.start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let viewer = alice.viewer(&room).await.from_outside();
+    let viewer = alice.viewer(&room).await.seen_from_outside();
     let posted = viewer
         .post(messages(&room), json!({"content": "hi"}))
         .await
@@ -295,7 +295,7 @@ async fn only_members_post(setup: Setup) {
         .await
         .refused(401, "missing_bearer");
     let outside = alice
-        .from_outside()
+        .seen_from_outside()
         .post(messages(&room), body.clone())
         .await;
     outside.refused(403, "internal_only");
@@ -400,7 +400,7 @@ async fn a_visitor_reads_a_public_room_50_at_a_time(setup: Setup) {
     for n in 0..55 {
         alice.says(&room, &n.to_string()).await;
     }
-    let visitor = server.anonymous().from_outside();
+    let visitor = server.anonymous().seen_from_outside();
     let page = visitor
         .get(format!("{}?since=0", messages(&room)))
         .await

@@ -503,7 +503,7 @@ async fn the_documents_have_a_version(setup: Setup) {
     let server = setup.start().await;
     let version = server
         .anonymous()
-        .from_outside()
+        .seen_from_outside()
         .get("/docs-version")
         .await
         .ok();
@@ -520,7 +520,7 @@ async fn the_documents_have_a_version(setup: Setup) {
 
 async fn a_document_is_served_once_for_each_version(setup: Setup) {
     let server = setup.start().await;
-    let visitor = server.anonymous().from_outside();
+    let visitor = server.anonymous().seen_from_outside();
     let version = visitor.get("/docs-version").await.ok();
     for (name, hash) in version["per_doc"].as_object().unwrap() {
         let hash = hash.as_str().unwrap();

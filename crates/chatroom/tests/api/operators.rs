@@ -154,7 +154,7 @@ async fn an_expired_or_early_user_token_is_refused(setup: Setup) {
 async fn a_forwarded_address_counts_from_a_trusted_proxy_alone(setup: Setup) {
     let server = setup.env("NETWORK__TRUSTED_PROXIES", "[]").start().await;
     let alice = server.user("u_alice");
-    alice.from_outside().get("/rooms").await.ok();
+    alice.seen_from_outside().get("/rooms").await.ok();
     let server = Setup::new(server.engine()).start().await;
     let alice = server.user("u_alice");
     alice
@@ -216,7 +216,7 @@ async fn a_link_signs_a_person_in(setup: Setup) {
     let printed = String::from_utf8(output.stdout).unwrap();
     let (page, token) = printed.trim_end().split_once("/view#user_jwt=").unwrap();
     assert!(page.starts_with("http"), "{page}");
-    let person = server.anonymous().from_outside().with_token(token);
+    let person = server.anonymous().seen_from_outside().with_token(token);
     let traded = person.post_nothing("/auth/exchange").await.created();
     assert_eq!(traded["user_id"], "u_alice_cooper");
 }

@@ -40,7 +40,10 @@ async fn a_key_is_for_seven_days_of_viewing_and_posting(setup: Setup) {
     assert_eq!(text("viewer_url"), format!("{base}/k/{code}"));
     let direct = format!("{base}/view?room={room}&token={}", text("token"));
     assert_eq!(text("direct_url"), direct);
-    let viewer = server.anonymous().from_outside().with_token(&text("token"));
+    let viewer = server
+        .anonymous()
+        .seen_from_outside()
+        .with_token(&text("token"));
     viewer.says(&room, "hello").await;
 }
 
@@ -103,7 +106,7 @@ async fn only_a_user_token_makes_keys(setup: Setup) {
         .await;
     reply.refused(401, "missing_bearer");
     let outside = alice
-        .from_outside()
+        .seen_from_outside()
         .post(keys(&room), json!({"for_user_id": "u_alice"}))
         .await;
     outside.refused(403, "internal_only");

@@ -43,7 +43,7 @@ async fn members_and_key_holders_read_the_rules(setup: Setup) {
     let path = format!("/rooms/{room}/rules");
     alice.patch(&path, json!({"content": TEXT})).await.ok();
     let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
-    let viewer = alice.viewer_with(&room, "view").await.from_outside();
+    let viewer = alice.viewer_with(&room, "view").await.seen_from_outside();
     for caller in [&alice, &agent.caller, &viewer] {
         assert_eq!(caller.get(&path).await.ok()["content"], TEXT);
     }

@@ -31,7 +31,7 @@ async fn a_short_link_leads_to_the_viewer(setup: Setup) {
     let key = new_key(&alice, &room).await;
     let reply = server
         .anonymous()
-        .from_outside()
+        .seen_from_outside()
         .get(format!("/k/{}", code(&key)))
         .await;
     assert_eq!(reply.status, 302);

@@ -388,7 +388,7 @@ async fn a_browser_sends_its_key_in_the_query(setup: Setup) {
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let viewer = alice.viewer(&room).await;
-    let browser = server.anonymous().from_outside();
+    let browser = server.anonymous().seen_from_outside();
     let path = format!("/rooms/{room}/stream?token={}", viewer.token().unwrap());
     let mut events = Events::open(browser.get(&path)).await;
     events.next().await;
@@ -429,7 +429,7 @@ async fn readers_are_members_and_key_holders(setup: Setup) {
         .await
         .refused(404, "not_found");
     let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
-    agent.from_outside().listens(&room).await;
+    agent.seen_from_outside().listens(&room).await;
 }
 
 async fn a_revoked_key_ends_its_streams(setup: Setup) {

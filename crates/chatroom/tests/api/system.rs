@@ -18,7 +18,7 @@ both_engines![
 
 async fn health_counts_rooms_and_messages(setup: Setup) {
     let server = setup.start().await;
-    let visitor = server.anonymous().from_outside();
+    let visitor = server.anonymous().seen_from_outside();
     let before = visitor.get("/health").await.ok();
     assert_eq!(before["status"], "ok");
     let alice = server.user("u_alice");
@@ -82,7 +82,7 @@ async fn only_an_admin_lists_all_rooms(setup: Setup) {
         .get(path)
         .await
         .refused(401, "token_invalid");
-    let outside = server.user_of_type("u_admin", "admin").from_outside();
+    let outside = server.user_of_type("u_admin", "admin").seen_from_outside();
     outside.get(path).await.refused(403, "internal_only");
 }
 
@@ -101,7 +101,7 @@ async fn the_metrics_are_for_internal_networks(setup: Setup) {
         reply.text()
     );
     assert!(!reply.text().contains(&room), "no room is named in figures");
-    let outside = server.anonymous().from_outside().get("/metrics").await;
+    let outside = server.anonymous().seen_from_outside().get("/metrics").await;
     outside.refused(403, "internal_only");
 }
 
@@ -109,7 +109,7 @@ async fn the_api_describes_itself(setup: Setup) {
     let server = setup.start().await;
     let document = server
         .anonymous()
-        .from_outside()
+        .seen_from_outside()
         .get("/openapi.json")
         .await
         .ok();
@@ -168,7 +168,7 @@ async fn the_reference_is_a_page(setup: Setup) {
     let server = setup.start().await;
     let reply = server
         .anonymous()
-        .from_outside()
+        .seen_from_outside()
         .get("/docs/api-reference")
         .await;
     assert_eq!(reply.status, 200);

@@ -6,7 +6,7 @@ use serde_json::json;
 
 both_engines![
     an_access_token_is_traded_for_an_identity,
-    an_exchange_works_from_outside,
+    an_exchange_works_seen_from_outside,
     only_an_access_token_is_traded,
     an_exchange_is_limited_to_one_a_minute_for_each_user,
     the_identity_of_a_person_opens_their_rooms,
@@ -27,12 +27,12 @@ async fn an_access_token_is_traded_for_an_identity(setup: Setup) {
     assert_eq!(fresh["user_id"], "12345");
 }
 
-async fn an_exchange_works_from_outside(setup: Setup) {
+async fn an_exchange_works_seen_from_outside(setup: Setup) {
     let server = setup.start().await;
-    let outside = server.user_of_type("u_alice", "access").from_outside();
+    let outside = server.user_of_type("u_alice", "access").seen_from_outside();
     outside.post_nothing(EXCHANGE).await.created();
     outside.get("/rooms").await.refused(403, "internal_only");
-    let container = server.user("u_alice").from_outside();
+    let container = server.user("u_alice").seen_from_outside();
     container
         .post_nothing(EXCHANGE)
         .await
@@ -94,10 +94,14 @@ async fn the_identity_of_a_person_opens_their_rooms(setup: Setup) {
     let server = setup.start().await;
     let person = server.user_of_type("u_alice", "access");
     let room = person.creates_a_room().await;
-    let traded = person.from_outside().post_nothing(EXCHANGE).await.created();
+    let traded = person
+        .seen_from_outside()
+        .post_nothing(EXCHANGE)
+        .await
+        .created();
     let identity = person
         .with_token(traded["identity_token"].as_str().unwrap())
-        .from_outside();
+        .seen_from_outside();
     let path = format!("/rooms/{room}/members/u_alice/reissue-token");
     let key = identity.post_nothing(path).await.ok();
     let viewer = identity.with_token(key["member_token"].as_str().unwrap());

@@ -47,7 +47,7 @@ impl Caller {
     }
 
     /// The same caller from the public internet.
-    pub fn from_outside(&self) -> Self {
+    pub fn seen_from_outside(&self) -> Self {
         self.from("203.0.113.9")
     }
 
@@ -226,8 +226,8 @@ impl Caller {
     /// One member, as this caller sees it.
     pub async fn sees_member(&self, room: &str, user: &str) -> Option<Value> {
         let list = self.get(format!("/rooms/{room}/members")).await.ok();
-        let members = list["members"].as_array().unwrap().iter();
-        members.cloned().find(|member| member["user_id"] == user)
+        let mut members = list["members"].as_array().unwrap().iter();
+        members.find(|member| member["user_id"] == user).cloned()
     }
 
     /// What the owner's audit log holds: actor, action and target of each line.
