@@ -13,8 +13,8 @@ use crate::{
 };
 use axum::{
     Json as Reply,
-    extract::State,
-    http::{HeaderMap, StatusCode},
+    extract::{FromRequestParts, State},
+    http::{StatusCode, request::Parts},
 };
 use protocol::{
     EditMessage, ErrorBody, MessageDeleted, MessageEdited, Messages, PostMessage, Posted, React,
@@ -42,20 +42,21 @@ async fn post(
     credential: Credential,
     origin: Origin,
     Path(id): Path<String>,
-    headers: HeaderMap,
+    key: IdempotencyKey,
     Json(request): Json<PostMessage>,
 ) -> Result<(StatusCode, Reply<Posted>)> {
     let depth = request.reply_chain_depth.unwrap_or(0);
     if depth < 0 {
         return Err(Error::bad_request("reply_chain_depth must not be negative"));
     }
-    let header = headers
-        .get("idempotency-key")
-        .map(|value| value.to_str().unwrap_or_default());
-    let client_key = header
-        .or(request.client_msg_id.as_deref())
-        .map(idempotency_key)
-        .transpose()?;
+    let client_key = match key.0 {
+        Some(key) => Some(key),
+        None => request
+            .client_msg_id
+            .as_deref()
+            .map(idempotency_key)
+            .transpose()?,
+    };
     let post = Post {
         room: room(&id)?,
         credential,
@@ -66,6 +67,19 @@ async fn post(
         client_key,
     };
     Ok((StatusCode::CREATED, Reply(app.poster.post(post).await?)))
+}
+
+/// The `Idempotency-Key` header.
+struct IdempotencyKey(Option<String>);
+
+impl FromRequestParts<App> for IdempotencyKey {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self> {
+        let header = parts.headers.get("idempotency-key");
+        let key = header.map(|value| idempotency_key(value.to_str().unwrap_or_default()));
+        key.transpose().map(Self)
+    }
 }
 
 fn idempotency_key(text: &str) -> Result<String> {

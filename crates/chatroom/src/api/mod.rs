@@ -86,7 +86,7 @@ async fn observe(State(app): State<App>, request: Request, next: Next) -> Respon
     let route = matched.as_ref().map_or("unknown", MatchedPath::as_str);
     let status = response.status().as_u16();
     app.metrics
-        .answered(method.as_str(), route, status, started.elapsed());
+        .answered(&method, route, status, started.elapsed());
     tracing::debug!(%method, route, status, micros = started.elapsed().as_micros() as u64, "answered");
     let headers = response.headers_mut();
     headers.insert(

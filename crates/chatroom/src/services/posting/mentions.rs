@@ -17,16 +17,22 @@ pub fn mentioned<'a>(content: &str, names: &'a [AuthorRow]) -> impl Iterator<Ite
         .map(|member| member.user_id.as_str())
 }
 
-/// Whether the lowercase text holds `@` and this word, and the word ends there.
+/// Whether the lowercase text holds `@` and this word, and the word ends there. In the middle of a
+/// word, as in an e-mail address, `@` mentions nobody.
 fn has_mention(text: &str, word: &str) -> bool {
     let word = word.to_lowercase();
-    text.match_indices('@').any(|(at, _)| {
-        text[at + 1..]
-            .strip_prefix(word.as_str())
-            .is_some_and(|rest| {
-                !rest.starts_with(|next: char| next.is_alphanumeric() || next == '_' || next == '-')
-            })
-    })
+    let begins = |at: usize| !text[..at].ends_with(|before: char| before.is_alphanumeric());
+    text.match_indices('@')
+        .filter(|(at, _)| begins(*at))
+        .any(|(at, _)| {
+            text[at + 1..]
+                .strip_prefix(word.as_str())
+                .is_some_and(|rest| {
+                    !rest.starts_with(|next: char| {
+                        next.is_alphanumeric() || next == '_' || next == '-'
+                    })
+                })
+        })
 }
 
 #[cfg(test)]
@@ -68,6 +74,12 @@ mod tests {
         assert_eq!(found("ask @Codex (Bob's) about it"), ["ext_bot-3a9f1c20"]);
         assert_eq!(found("ask @ext_bot-3a9f1c20."), ["ext_bot-3a9f1c20"]);
         assert_eq!(found("@u_none"), ["u_none"]);
+    }
+
+    #[test]
+    fn an_email_address_mentions_nobody() {
+        assert_eq!(found("write to bob@alice.example"), [""; 0]);
+        assert_eq!(found("(@alice)"), ["u_alice"]);
     }
 
     #[test]

@@ -103,6 +103,13 @@ impl Running {
     async fn run(mut self, mut inbox: mpsc::Receiver<(Post, Answer)>) {
         let mut waiting = Vec::with_capacity(GROUP);
         while inbox.recv_many(&mut waiting, GROUP).await > 0 {
+            // Whoever is about to post may still join this group.
+            tokio::task::yield_now().await;
+            while waiting.len() < GROUP
+                && let Ok(post) = inbox.try_recv()
+            {
+                waiting.push(post);
+            }
             let (posts, answers): (Vec<Post>, Vec<Answer>) = waiting.drain(..).unzip();
             let results = match self.write_group(&posts).await {
                 Ok(results) => results,
