@@ -70,6 +70,8 @@ settings! {
         tokens: Tokens = Tokens::default(),
         /// The live stream.
         stream: Stream = Stream::default(),
+        /// Calling agents that run elsewhere. Read and checked; this version calls none yet.
+        fanout: Fanout = Fanout::default(),
         /// The log.
         log: Log = Log::default(),
     }
@@ -148,6 +150,14 @@ settings! {
         buffer: usize = 1024,
     }
 
+    /// Calling agents that run elsewhere.
+    Fanout {
+        /// Seconds between the tries of a call that failed.
+        retry_seconds: Vec<u64> = vec![1, 4, 16, 64, 256],
+        /// Who may name a private or loopback endpoint.
+        private_endpoints: PrivateEndpoints = PrivateEndpoints::Trusted,
+    }
+
     /// The log.
     Log {
         /// `error`, `warn`, `info`, `debug` or `trace`, or a filter such as `info,sqlx=warn`.
@@ -155,6 +165,18 @@ settings! {
         /// Lines for people, or JSON.
         format: LogFormat = LogFormat::Text,
     }
+}
+
+/// Who may name a private or loopback endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PrivateEndpoints {
+    /// Members who came with a user token.
+    Trusted,
+    /// Everybody.
+    All,
+    /// Nobody.
+    None,
 }
 
 /// How log lines look.
