@@ -29,8 +29,13 @@ pub enum AgentPain {
         message: String,
     },
     /// The API failed.
-    #[error("the API failed: {0}")]
-    Unavailable(String),
+    #[error("the API failed: {message}")]
+    Unavailable {
+        /// What the API said.
+        message: String,
+        /// How long it asked to wait.
+        retry_after: Option<Duration>,
+    },
     /// No connection, or it broke.
     #[error("the connection failed: {0}")]
     Network(String),
@@ -63,6 +68,14 @@ pub enum AgentPain {
 }
 
 impl AgentPain {
+    /// The API failed, and did not say for how long.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::Unavailable {
+            message: message.into(),
+            retry_after: None,
+        }
+    }
+
     /// Bytes that could not be read, with the first of them.
     pub(crate) fn unreadable(why: impl ToString, bytes: &str) -> Self {
         Self::Unreadable {

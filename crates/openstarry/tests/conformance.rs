@@ -295,6 +295,14 @@ async fn a_wait_beyond_the_time_limit_fails_at_once_with_the_wait() {
             panic!("{kind:?}: {pain}");
         };
         assert_eq!(retry_after, Some(Duration::from_secs(3600)));
+
+        // More than a clock can hold.
+        let down = Reply::json(503, json!({})).header("retry-after", "10000000000000000000");
+        let pain = ask(kind, down).await.unwrap_err();
+        let AgentPain::Unavailable { retry_after, .. } = pain else {
+            panic!("{kind:?}: {pain}");
+        };
+        assert_eq!(retry_after, Some(Duration::from_secs(86_400)));
     }
 }
 

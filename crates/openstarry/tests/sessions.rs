@@ -178,7 +178,7 @@ async fn calls_that_change_something_run_one_after_another() {
 #[tokio::test]
 async fn a_provider_that_fails_or_panics_ends_one_turn_and_not_the_session() {
     let provider = Scripted::new([
-        Answer::Pain(AgentPain::Unavailable("down".into())),
+        Answer::Pain(AgentPain::unavailable("down")),
         Answer::Panic,
         Answer::text("back again"),
     ]);

@@ -303,15 +303,14 @@ fn a_command_that_writes_without_end_is_cut_off() {
 #[test]
 fn a_command_sees_who_it_is_called_by_and_no_keys() {
     let folder = folder();
-    let models =
-        "models:\n  backends: [{base_url: 'http://127.0.0.1:9', model: m, key_env: SECRET_KEY}]\n";
+    let models = "models:\n  backends:\n    - {model: m, key_env: SECRET_KEY}\n    - {kind: anthropic, model: m}\n";
     write(folder.path(), "organism.yaml", &(SUMS.to_owned() + models));
-    let script_text =
-        "#!/bin/sh\necho \"<Note><text>$ORGANISM_FROM/$SECRET_KEY/$OTHER</text></Note>\"\n";
+    let script_text = "#!/bin/sh\necho \"<Note><text>$ORGANISM_FROM/$SECRET_KEY$ANTHROPIC_API_KEY/$OTHER</text></Note>\"\n";
     write(folder.path(), "shout.sh", script_text);
     let mut command = starchild(folder.path(), &["run"]);
     let mut child = command
         .env("SECRET_KEY", "secret")
+        .env("ANTHROPIC_API_KEY", "secret")
         .env("OTHER", "open")
         .spawn()
         .unwrap();

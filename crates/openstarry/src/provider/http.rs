@@ -46,6 +46,8 @@ impl Default for CallLimits {
 }
 
 const MAX_BACKOFF: Duration = Duration::from_secs(60);
+/// A server that asks for more gets this: it can be added to a clock.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(86_400);
 const MAX_ERROR_BODY: usize = 64 << 10;
 
 /// An API at an address, with the headers it wants.
@@ -140,8 +142,9 @@ impl Endpoint {
                 Ok(Err(failure)) => failure,
             };
             let pause = match &failure {
-                AgentPain::RateLimited { retry_after, .. } => retry_after.unwrap_or(wait),
-                AgentPain::Unavailable(_) | AgentPain::Network(_) => wait,
+                AgentPain::RateLimited { retry_after, .. }
+                | AgentPain::Unavailable { retry_after, .. } => retry_after.unwrap_or(wait),
+                AgentPain::Network(_) => wait,
                 _ => return Err(failure),
             };
             if left == 0 || Instant::now() + pause >= deadline {
@@ -194,6 +197,9 @@ async fn failure(response: Response) -> AgentPain {
         .map(|(bytes, _)| String::from_utf8_lossy(&bytes).into_owned())
         .unwrap_or_default();
     let body: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
+    let retry_after = header
+        .or_else(|| retry_delay(&body))
+        .map(|wait| wait.min(MAX_RETRY_AFTER));
     let message = decode::error_message(&body)
         .unwrap_or_else(|| crate::pain::excerpt(text.trim(), 300).to_owned());
     let message = match message.is_empty() {
@@ -204,10 +210,14 @@ async fn failure(response: Response) -> AgentPain {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => AgentPain::Key(message),
         StatusCode::TOO_MANY_REQUESTS => AgentPain::RateLimited {
             message,
-            retry_after: header.or_else(|| retry_delay(&body)),
+            retry_after,
         },
-        StatusCode::REQUEST_TIMEOUT => AgentPain::Unavailable(message),
-        status if status.is_server_error() => AgentPain::Unavailable(message),
+        status if status == StatusCode::REQUEST_TIMEOUT || status.is_server_error() => {
+            AgentPain::Unavailable {
+                message,
+                retry_after,
+            }
+        }
         status => AgentPain::Refused {
             status: status.as_u16(),
             message,

@@ -186,7 +186,7 @@ impl Decoder for Blocks {
             Some("message_stop") => self.done = true,
             Some("error") => {
                 let message = decode::error_message(&event).unwrap_or_else(|| event.to_string());
-                return Err(AgentPain::Unavailable(message));
+                return Err(AgentPain::unavailable(message));
             }
             // Pings, and events that are still to be invented.
             _ => {}

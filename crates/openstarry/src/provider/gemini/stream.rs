@@ -110,7 +110,7 @@ impl Decoder for Parts {
         let chunk = decode::json(frame)?;
         if chunk.get("error").is_some() {
             let message = decode::error_message(&chunk).unwrap_or_else(|| chunk.to_string());
-            return Err(AgentPain::Unavailable(message));
+            return Err(AgentPain::unavailable(message));
         }
         if !self.model_told
             && let Some(model) = text(&chunk, "modelVersion")

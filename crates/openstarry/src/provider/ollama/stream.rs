@@ -79,7 +79,7 @@ impl Decoder for Lines {
         let line = decode::json(frame)?;
         if line.get("error").is_some() {
             let message = decode::error_message(&line).unwrap_or_else(|| line.to_string());
-            return Err(AgentPain::Unavailable(message));
+            return Err(AgentPain::unavailable(message));
         }
         if !self.model_told
             && let Some(model) = text(&line, "model")

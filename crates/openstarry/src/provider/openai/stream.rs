@@ -221,7 +221,7 @@ impl Decoder for Chunks {
         let chunk = decode::json(frame)?;
         if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
             let message = decode::error_message(&chunk).unwrap_or_else(|| error.to_string());
-            return Err(AgentPain::Unavailable(message));
+            return Err(AgentPain::unavailable(message));
         }
         if !self.model_told
             && let Some(model) = text(&chunk, "model")

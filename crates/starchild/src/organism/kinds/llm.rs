@@ -2,7 +2,8 @@
 //! prompt and what its peers accept, and writes messages. It remembers a thread
 //! for as long as the thread lives.
 
-use super::{Model, Types, accept_all};
+use super::{Types, accept_all};
+use crate::organism::model::Pool;
 use agentserver::payload::{Canonical, Schema, Shape};
 use agentserver::{HandlerMetadata, Listener, Reply, Result, ThreadId};
 use serde::Deserialize;
@@ -32,7 +33,7 @@ fn remembered() -> usize {
 }
 
 struct Mind {
-    model: Arc<dyn Model>,
+    models: Arc<Pool>,
     prompt: String,
     answer: Option<Wrap>,
     remember: usize,
@@ -53,7 +54,7 @@ impl LlmFile {
         accepts: Vec<Schema>,
         listener: Listener,
         types: &Types,
-        model: &Arc<dyn Model>,
+        models: &Arc<Pool>,
     ) -> std::result::Result<Listener, String> {
         let answer = self
             .answer
@@ -61,7 +62,7 @@ impl LlmFile {
             .map(|name| Wrap::new(name, types))
             .transpose()?;
         let mind = Arc::new(Mind {
-            model: model.clone(),
+            models: models.clone(),
             prompt: prompt.to_owned(),
             answer,
             remember: self.remember,
@@ -82,7 +83,7 @@ impl Mind {
         let system = format!("{}\n\n{}", metadata.usage_instructions, self.prompt);
         let heard = format!("From {}:\n{}", metadata.from_id, payload.xml());
         let user = self.remember(metadata.thread_id, heard);
-        let said = self.model.complete(&system, &user).await?;
+        let said = self.models.complete(&system, &user).await?;
         let said = without_thoughts(&said).trim().to_owned();
         self.remember(metadata.thread_id, format!("You wrote:\n{said}"));
         Ok(match &self.answer {
@@ -155,33 +156,9 @@ mod tests {
     use super::super::build_with;
     use super::*;
     use crate::organism::config::File;
-    use crate::organism::model::ModelError;
+    use crate::organism::model::Script;
     use agentserver::{Conversation, Pump, Settings};
-    use futures_util::FutureExt;
-    use futures_util::future::BoxFuture;
     use std::path::Path;
-
-    /// Says each text in turn, and keeps what it was asked.
-    #[derive(Default)]
-    struct Script {
-        texts: Mutex<VecDeque<&'static str>>,
-        asked: Mutex<Vec<(String, String)>>,
-    }
-
-    impl Model for Script {
-        fn complete<'a>(
-            &'a self,
-            system: &'a str,
-            user: &'a str,
-        ) -> BoxFuture<'a, std::result::Result<String, ModelError>> {
-            self.asked
-                .lock()
-                .unwrap()
-                .push((system.to_owned(), user.to_owned()));
-            let text = self.texts.lock().unwrap().pop_front();
-            std::future::ready(text.map(str::to_owned).ok_or(ModelError::None)).boxed()
-        }
-    }
 
     const FILE: &str = "\
 payloads:
@@ -205,13 +182,10 @@ models:
 ";
 
     fn start(texts: &[&'static str]) -> (Arc<Script>, Pump, Conversation) {
-        let script = Arc::new(Script {
-            texts: Mutex::new(texts.iter().copied().collect()),
-            ..Script::default()
-        });
-        let model = script.clone();
+        let script = Script::new(texts.iter().copied().map(Ok));
+        let models = Arc::new(Pool::only(script.clone()));
         let file = File::parse(FILE).unwrap();
-        let organism = build_with(&file, Path::new("."), |_| Ok(model)).unwrap();
+        let organism = build_with(&file, Path::new("."), |_| Ok(models)).unwrap();
         let pump = Pump::start(organism, Settings::default());
         let conversation = pump.open("console").unwrap();
         (script, pump, conversation)
@@ -230,9 +204,8 @@ models:
 
     #[tokio::test]
     async fn plain_words_become_the_answer() {
-        let (script, _pump, mut conversation) = start(&["Roses & <3"]);
         // A bare `<` is taken for an element, and refused; a second try is plain.
-        script.texts.lock().unwrap().push_back("Roses & violets");
+        let (_script, _pump, mut conversation) = start(&["Roses & <3", "Roses & violets"]);
         assert_eq!(
             ask(&mut conversation).await,
             "<Told><text>Roses &amp; violets</text></Told>"
@@ -247,7 +220,7 @@ models:
             ask(&mut conversation).await,
             "<Told><text>Thanks</text></Told>"
         );
-        let asked = script.asked.lock().unwrap();
+        let asked = script.asked();
         let (system, user) = &asked[1];
         assert!(
             system.contains("You are a poet.") && system.contains("## helper\nHelps."),
@@ -273,7 +246,7 @@ models:
             ask(&mut conversation).await,
             "<Told><text>Sorry</text></Told>"
         );
-        let asked = script.asked.lock().unwrap();
+        let asked = script.asked();
         assert!(
             asked[1]
                 .1
@@ -295,7 +268,7 @@ models:
     #[test]
     fn a_thread_that_ended_is_forgotten() {
         let mind = Mind {
-            model: Arc::new(Script::default()),
+            models: Arc::new(Pool::only(Script::new([]))),
             prompt: String::new(),
             answer: None,
             remember: 2,

@@ -5,7 +5,7 @@ mod llm;
 mod process;
 
 use super::config::File;
-use super::model::{Model, ModelsFile, Pool};
+use super::model::{ModelsFile, Pool};
 use agentserver::config::ConfigError;
 use agentserver::payload::{PayloadType, Schema};
 use agentserver::{Listener, Organism};
@@ -40,11 +40,11 @@ pub fn build(file: &File, folder: &Path) -> Result<Organism, ConfigError> {
     build_with(file, folder, |models| Ok(Arc::new(Pool::new(models)?)))
 }
 
-/// The same, with the model that `connect` gives.
+/// The same, with the models that `connect` gives.
 pub fn build_with(
     file: &File,
     folder: &Path,
-    connect: impl FnOnce(&ModelsFile) -> Result<Arc<dyn Model>, String>,
+    connect: impl FnOnce(&ModelsFile) -> Result<Arc<Pool>, String>,
 ) -> Result<Organism, ConfigError> {
     let types: Types = Arc::new(file.payload_types());
     let secrets = file
@@ -52,7 +52,7 @@ pub fn build_with(
         .as_ref()
         .map(ModelsFile::key_variables)
         .unwrap_or_default();
-    let model = file.models.as_ref().map(connect);
+    let models = file.models.as_ref().map(connect);
     file.build(|listener_file, accepts, listener| {
         if accepts.is_empty() {
             return Err("accepts nothing; name payloads under `accepts`".to_owned());
@@ -65,9 +65,9 @@ pub fn build_with(
                     Some(_) => listener,
                     None => listener.timeout(llm::TIMEOUT),
                 };
-                match &model {
-                    Some(Ok(model)) => {
-                        llm.attach(&listener_file.prompt, accepts, listener, &types, model)
+                match &models {
+                    Some(Ok(models)) => {
+                        llm.attach(&listener_file.prompt, accepts, listener, &types, models)
                     }
                     Some(Err(message)) => Err(message.clone()),
                     None => Err("is a model, and the file has no `models`".to_owned()),

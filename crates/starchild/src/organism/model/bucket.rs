@@ -1,6 +1,7 @@
 //! A token bucket: how often a backend may be asked.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Fills at a steady rate up to its size.
 pub struct Bucket {

@@ -1,46 +1,67 @@
-//! Models: a text in, a text out. Small on purpose, so that another provider
-//! can take its place.
+//! The models of an organism: openstarry's providers, several as one. How an
+//! API is spoken to is openstarry's affair; whom to ask and when to ask again
+//! is decided here, and nowhere else.
 
+mod backend;
 mod bucket;
-mod http;
+mod file;
 mod pool;
+#[cfg(test)]
+mod script;
 
-pub use pool::{ModelsFile, Pool};
+pub use file::ModelsFile;
+pub use pool::Pool;
+#[cfg(test)]
+pub use script::Script;
 
-use futures_util::future::BoxFuture;
+use openstarry::pain::AgentPain;
+use openstarry::segment::StopReason;
 use std::time::Duration;
 
-/// Something that completes a text.
-pub trait Model: Send + Sync {
-    /// What the model says to `user` under `system`.
-    fn complete<'a>(
-        &'a self,
-        system: &'a str,
-        user: &'a str,
-    ) -> BoxFuture<'a, Result<String, ModelError>>;
-}
-
 /// Why a model said nothing.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum ModelError {
-    /// The key is wrong. Trying again changes nothing.
-    #[error("the model's key was refused")]
-    Unauthorized,
-    /// The request itself is wrong.
-    #[error("the model refused the request with status {0}")]
-    Refused(u16),
-    /// It may go better later.
-    #[error("the model is not to be had: {reason}")]
-    Unavailable {
-        /// What happened.
-        reason: String,
-        /// When to try again, where it said so.
-        retry_after: Option<Duration>,
-    },
-    /// It answered something that is no answer.
-    #[error("the model's answer was not understood: {0}")]
-    Garbled(String),
+    /// Its provider failed.
+    #[error(transparent)]
+    Provider(#[from] AgentPain),
+    /// It cannot be asked as things are: its key is missing.
+    #[error("{0}")]
+    NoKey(String),
+    /// It stopped before it had said a word.
+    #[error("the model stopped without a word: {0:?}")]
+    Silent(StopReason),
+    /// It said more than is read.
+    #[error("the model's answer is over {0} bytes")]
+    TooLong(usize),
     /// There is none.
     #[error("there is no model")]
     None,
+}
+
+impl ModelError {
+    /// How long the model asked to be left alone, nought where it did not say;
+    /// nothing when another try would end the same way.
+    fn passes_after(&self) -> Option<Duration> {
+        match self {
+            Self::Provider(pain) => passes_after(pain),
+            _ => None,
+        }
+    }
+}
+
+fn passes_after(pain: &AgentPain) -> Option<Duration> {
+    match pain {
+        AgentPain::RateLimited { retry_after, .. } | AgentPain::Unavailable { retry_after, .. } => {
+            Some(retry_after.unwrap_or_default())
+        }
+        AgentPain::Network(_) | AgentPain::Timeout(_) | AgentPain::Stalled(_) => {
+            Some(Duration::ZERO)
+        }
+        AgentPain::Interrupted { cause, .. } => passes_after(cause),
+        AgentPain::Config(_)
+        | AgentPain::Key(_)
+        | AgentPain::Refused { .. }
+        | AgentPain::Unreadable { .. }
+        | AgentPain::TooLarge(_) => None,
+    }
 }

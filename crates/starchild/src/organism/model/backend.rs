@@ -1,0 +1,130 @@
+//! One backend of the pool: a provider, how often it may be asked, and how many
+//! questions are open.
+
+use super::ModelError;
+use super::bucket::Bucket;
+use super::file::BackendFile;
+use openstarry::pain::AgentPain;
+use openstarry::provider::{Context, Provider};
+use openstarry::segment::{ProviderResponse, StopReason};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::time::Instant;
+
+/// What is taken of an answer.
+const ANSWER: usize = 4 << 20;
+
+/// A backend.
+pub struct Backend {
+    /// Or why there is none.
+    provider: Result<Arc<dyn Provider>, String>,
+    pub priority: i32,
+    open: AtomicUsize,
+    bucket: Mutex<Bucket>,
+}
+
+impl Backend {
+    /// The backend of a file. What is wrong in the file is an error at once; a
+    /// key that is missing is one when the model is asked, since files are also
+    /// checked and drawn where there are no keys.
+    pub fn new(file: &BackendFile) -> Result<Self, AgentPain> {
+        let config = file.provider();
+        config.build(&|_| Some("any".to_owned()))?;
+        let key = |name: &str| {
+            let variable = file.key_variable().filter(|variable| *variable == name)?;
+            std::env::var(variable).ok()
+        };
+        let provider = config.build(&key).map_err(|error| error.to_string());
+        Ok(Self::of(provider, file.priority, file.requests_per_minute))
+    }
+
+    pub fn of(provider: Result<Arc<dyn Provider>, String>, priority: i32, per_minute: u32) -> Self {
+        Self {
+            provider,
+            priority,
+            open: AtomicUsize::new(0),
+            bucket: Mutex::new(Bucket::new(per_minute, Instant::now())),
+        }
+    }
+
+    /// Questions it has not answered yet.
+    pub fn load(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    /// Counts a question until what is given back is dropped.
+    pub fn occupy(&self) -> Open<'_> {
+        self.open.fetch_add(1, Ordering::Relaxed);
+        Open(&self.open)
+    }
+
+    /// Asks once, as soon as the bucket allows.
+    pub async fn ask(&self, context: &Context, user: &str) -> Result<String, ModelError> {
+        let provider = self.provider.as_ref();
+        let provider = provider.map_err(|reason| ModelError::NoKey(reason.clone()))?;
+        let _open = self.occupy();
+        while let Err(wait) = self.take() {
+            tokio::time::sleep(wait).await;
+        }
+        words(&provider.generate(user, context).await?)
+    }
+
+    fn take(&self) -> Result<(), std::time::Duration> {
+        self.bucket
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take(Instant::now())
+    }
+}
+
+/// What a model said. One that had nothing to say and ended well said that.
+fn words(reply: &ProviderResponse) -> Result<String, ModelError> {
+    let text = reply.text();
+    match &reply.metadata.stop_reason {
+        _ if text.len() > ANSWER => Err(ModelError::TooLong(ANSWER)),
+        Some(StopReason::EndTurn) | None => Ok(text),
+        Some(reason) if text.is_empty() => Err(ModelError::Silent(reason.clone())),
+        Some(_) => Ok(text),
+    }
+}
+
+/// A question, for as long as it is open, however it ends.
+pub struct Open<'a>(&'a AtomicUsize);
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use openstarry::provider::{Event, Fold};
+    use std::time::Duration;
+
+    fn heard(events: impl IntoIterator<Item = Event>) -> Result<String, ModelError> {
+        let mut fold = Fold::new("test");
+        events.into_iter().for_each(|event| fold.push(event));
+        words(&fold.finish(Duration::ZERO))
+    }
+
+    #[test]
+    fn thoughts_are_no_words_and_silence_is_told_unless_it_was_meant() {
+        let thought = || Event::Reasoning("hm".into());
+        let said = [
+            thought(),
+            Event::Text("hi".into()),
+            Event::Finish(StopReason::EndTurn),
+        ];
+        assert_eq!(heard(said).unwrap(), "hi");
+        assert_eq!(heard([Event::Finish(StopReason::EndTurn)]).unwrap(), "");
+        let cut = heard([thought(), Event::Finish(StopReason::MaxTokens)]);
+        assert!(matches!(
+            cut,
+            Err(ModelError::Silent(StopReason::MaxTokens))
+        ));
+        let long = heard([Event::Text("x".repeat(ANSWER + 1))]);
+        assert!(matches!(long, Err(ModelError::TooLong(_))));
+    }
+}

@@ -1,0 +1,114 @@
+//! What `organism.yaml` says under `models`.
+
+use openstarry::provider::{ProviderConfig, ProviderKind};
+use serde::Deserialize;
+
+/// The backends, and how to choose among them.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelsFile {
+    #[serde(default)]
+    pub(super) strategy: Strategy,
+    pub(super) backends: Vec<BackendFile>,
+}
+
+/// Which backend is asked first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Strategy {
+    /// The one of the lowest priority number.
+    #[default]
+    Failover,
+    /// Each in its turn.
+    RoundRobin,
+    /// The one with the fewest questions open.
+    LeastLoaded,
+}
+
+/// One backend.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BackendFile {
+    #[serde(default = "openai")]
+    kind: ProviderKind,
+    #[serde(default)]
+    base_url: Option<String>,
+    model: String,
+    /// The environment variable that holds the key.
+    #[serde(default)]
+    key_env: Option<String>,
+    #[serde(default)]
+    pub(super) priority: i32,
+    #[serde(default = "per_minute")]
+    pub(super) requests_per_minute: u32,
+    #[serde(default = "timeout_seconds")]
+    timeout_seconds: f64,
+}
+
+fn openai() -> ProviderKind {
+    ProviderKind::OpenAi
+}
+
+fn per_minute() -> u32 {
+    60
+}
+
+fn timeout_seconds() -> f64 {
+    120.0
+}
+
+impl ModelsFile {
+    /// The environment variables that hold keys.
+    pub fn key_variables(&self) -> Vec<String> {
+        let variables = self.backends.iter().filter_map(BackendFile::key_variable);
+        variables.map(str::to_owned).collect()
+    }
+}
+
+impl BackendFile {
+    /// The variable that holds the key. The API's usual one is for the API's
+    /// own address: another server is sent a key only where the file says so.
+    pub(super) fn key_variable(&self) -> Option<&str> {
+        match (&self.key_env, &self.base_url) {
+            (Some(variable), _) => Some(variable),
+            (None, None) => self.kind.default_key_env(),
+            (None, Some(_)) => None,
+        }
+    }
+
+    /// The provider's settings. It asks once: the pool asks again.
+    pub(super) fn provider(&self) -> ProviderConfig {
+        ProviderConfig {
+            base_url: self.base_url.clone(),
+            key_env: self.key_env.clone(),
+            timeout_seconds: Some(self.timeout_seconds),
+            stall_seconds: Some(self.timeout_seconds),
+            retries: Some(0),
+            ..ProviderConfig::new(self.kind, self.model.as_str())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::organism::config::File;
+
+    fn variables(backend: &str) -> Vec<String> {
+        let file = File::parse(&format!(
+            "listeners: []\nmodels: {{backends: [{{model: m, {backend}}}]}}"
+        ));
+        file.unwrap().models.unwrap().key_variables()
+    }
+
+    #[test]
+    fn a_usual_key_is_for_the_usual_address_alone() {
+        assert_eq!(variables("kind: anthropic"), ["ANTHROPIC_API_KEY"]);
+        assert_eq!(variables("priority: 1"), ["OPENAI_API_KEY"]);
+        assert!(variables("kind: ollama").is_empty());
+        assert!(variables("base_url: 'http://127.0.0.1:9'").is_empty());
+        assert_eq!(
+            variables("base_url: 'http://127.0.0.1:9', key_env: OURS"),
+            ["OURS"]
+        );
+    }
+}

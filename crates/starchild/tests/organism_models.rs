@@ -1,0 +1,195 @@
+//! `starchild organism` with models, as their APIs meet it.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+#[path = "../../openstarry/tests/support/mod.rs"]
+mod support;
+
+use openstarry::provider::ProviderKind;
+use serde_json::json;
+use std::process::{Output, Stdio};
+use support::wire::{self, Say};
+use support::{ALL, Reply, Server, within};
+use tempfile::TempDir;
+use tokio::io::AsyncWriteExt;
+use tokio::process::Command;
+
+const ORGANISM: &str = "\
+organism: poets
+payloads:
+  - {name: Ask, fields: [{name: text}]}
+  - {name: Told, fields: [{name: text}]}
+listeners:
+  - name: poet
+    agent: true
+    prompt: You are a poet.
+    accepts: [Ask]
+    kind: {llm: {answer: Told}}
+gateways:
+  - {name: console, peers: [poet]}
+models:
+  backends:
+";
+
+/// A folder with an organism whose models are these.
+fn folder(backends: &[String]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let backends: String = backends
+        .iter()
+        .map(|b| format!("    - {{{b}}}\n"))
+        .collect();
+    std::fs::write(
+        folder.path().join("organism.yaml"),
+        format!("{ORGANISM}{backends}"),
+    )
+    .unwrap();
+    folder
+}
+
+async fn organism(folder: &TempDir, command: &str, keys: &[(&str, &str)]) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_starchild"))
+        .args(["organism", command])
+        .current_dir(folder.path())
+        .env_clear()
+        .envs(keys.iter().copied())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // A check reads nothing.
+    let _ = stdin.write_all(b"<Ask><text>A poem</text></Ask>\n").await;
+    drop(stdin);
+    within(child.wait_with_output()).await.unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn saying(kind: ProviderKind, words: &'static str) -> Reply {
+    let says = [Say::Think("Hm."), Say::Text(words)];
+    Reply::stream(kind, wire::body(kind, &says))
+}
+
+#[tokio::test]
+async fn a_model_of_each_kind_is_told_its_task_and_answers() {
+    for kind in ALL {
+        let server = Server::start(vec![saying(kind, "Roses & violets")]).await;
+        let folder = folder(&[format!(
+            "kind: {}, base_url: '{}', model: m, key_env: OURS",
+            kind.word(),
+            server.url
+        )]);
+        let out = organism(&folder, "run", &[("OURS", "secret-key")]).await;
+        assert_eq!(
+            text(&out.stdout),
+            "<Told><text>Roses &amp; violets</text></Told>\n",
+            "{kind:?}: {}",
+            text(&out.stderr)
+        );
+        let asked = &server.asked()[0];
+        let path = match kind {
+            ProviderKind::OpenAi => "/chat/completions",
+            ProviderKind::Anthropic => "/v1/messages",
+            ProviderKind::Gemini => "/models/m:streamGenerateContent?alt=sse",
+            ProviderKind::Ollama => "/api/chat",
+        };
+        assert_eq!(asked.path, path);
+        assert!(asked.head.contains("secret-key"), "{}", asked.head);
+        let body = asked.body.to_string();
+        for part in [
+            "You are a poet.",
+            "From console:\\n<Ask><text>A poem</text></Ask>",
+        ] {
+            assert!(body.contains(part), "{kind:?}: {body}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_model_of_no_named_kind_speaks_like_openai_and_need_not_stream() {
+    let answer =
+        json!({ "choices": [{ "message": { "content": "Roses" }, "finish_reason": "stop" }] });
+    let server = Server::start(vec![Reply::json(200, answer)]).await;
+    let folder = folder(&[format!("base_url: '{}/v1', model: m", server.url)]);
+    let keys = [("OPENAI_API_KEY", "not-for-others")];
+    let out = organism(&folder, "run", &keys).await;
+    assert_eq!(text(&out.stdout), "<Told><text>Roses</text></Told>\n");
+    let asked = &server.asked()[0];
+    assert_eq!(asked.path, "/v1/chat/completions");
+    assert!(!asked.head.contains("not-for-others"), "{}", asked.head);
+}
+
+#[tokio::test]
+async fn a_backend_that_fails_is_asked_once_before_the_next() {
+    let failing = Server::start(vec![
+        Reply::json(503, json!({})).header("retry-after", "3600"),
+    ])
+    .await;
+    let well = Server::start(vec![saying(ProviderKind::Ollama, "Roses")]).await;
+    let folder = folder(&[
+        format!(
+            "kind: ollama, base_url: '{}', model: m, priority: 2",
+            well.url
+        ),
+        format!(
+            "kind: anthropic, base_url: '{}', model: m, priority: 1",
+            failing.url
+        ),
+    ]);
+    let out = organism(&folder, "run", &[]).await;
+    assert_eq!(text(&out.stdout), "<Told><text>Roses</text></Told>\n");
+    assert_eq!((failing.asked().len(), well.asked().len()), (1, 1));
+}
+
+#[tokio::test]
+async fn a_refused_key_is_told_to_the_caller_and_not_tried_again() {
+    let server = Server::start(vec![Reply::json(401, json!({ "error": "who are you" }))]).await;
+    let folder = folder(&[format!("base_url: '{}', model: m", server.url)]);
+    let out = organism(&folder, "run", &[]).await;
+    assert!(text(&out.stdout).contains("<code>handler</code>"));
+    assert!(
+        text(&out.stderr).contains("who are you"),
+        "the log says why"
+    );
+    assert_eq!(server.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn a_missing_key_is_told_when_the_model_is_asked_and_not_before() {
+    let folder = folder(&["kind: gemini, model: m".to_owned()]);
+    let out = organism(&folder, "check", &[]).await;
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let out = organism(&folder, "run", &[]).await;
+    assert!(text(&out.stdout).contains("<code>handler</code>"));
+    assert!(
+        text(&out.stderr).contains("set GEMINI_API_KEY"),
+        "{}",
+        text(&out.stderr)
+    );
+}
+
+#[tokio::test]
+async fn check_tells_what_is_wrong_with_a_model() {
+    for (backend, told) in [
+        (
+            "kind: parrot, model: m",
+            "organism.yaml:15:14: unknown variant",
+        ),
+        (
+            "base_url: 'ftp://x', model: m",
+            "want an http or https address",
+        ),
+        (
+            "model: m, timeout_seconds: 0",
+            "timeout_seconds: want seconds above 0",
+        ),
+    ] {
+        let out = organism(&folder(&[backend.to_owned()]), "check", &[]).await;
+        assert!(!out.status.success(), "{backend}");
+        assert!(text(&out.stderr).contains(told), "{}", text(&out.stderr));
+    }
+}
