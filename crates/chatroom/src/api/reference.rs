@@ -12,6 +12,17 @@ use std::{fmt::Write, sync::Arc};
 use utoipa::openapi::OpenApi;
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
+/// The sections of the page, in the order a newcomer needs them.
+const SECTIONS: [&str; 8] = [
+    "Rooms",
+    "Joining",
+    "Identity",
+    "Members",
+    "Messages",
+    "Room keys",
+    "Short codes",
+    "System",
+];
 const STYLE: &str = "<style>body{font:16px/1.5 system-ui,sans-serif;max-width:56rem;margin:2rem auto;padding:0 1rem;\
 color:#1c1c1c;background:#fdfdfc}code{font:14px/1.4 ui-monospace,monospace;overflow-wrap:anywhere}\
 h2{border-bottom:1px solid #ddd;margin-top:2.5rem}section{margin:1.2rem 0;padding:.2rem 0}\
@@ -45,7 +56,6 @@ fn page(document: &Value) -> String {
          <a href=\"/openapi.json\">/openapi.json</a></p>",
         escape(document["info"]["description"].as_str().unwrap_or_default())
     );
-    let mut tags: Vec<&str> = Vec::new();
     let routes: Vec<(&str, &String, &Value)> = document["paths"]
         .as_object()
         .into_iter()
@@ -56,13 +66,7 @@ fn page(document: &Value) -> String {
                 .filter_map(move |m| Some((*m, path, item.get(*m)?)))
         })
         .collect();
-    for (_, _, route) in &routes {
-        let tag = tag(route);
-        if !tags.contains(&tag) {
-            tags.push(tag);
-        }
-    }
-    for wanted in tags {
+    for wanted in SECTIONS {
         let _ = write!(html, "<h2>{}</h2>", escape(wanted));
         for (method, path, route) in routes.iter().filter(|(_, _, route)| tag(route) == wanted) {
             write_route(&mut html, document, method, path, route);
@@ -72,7 +76,7 @@ fn page(document: &Value) -> String {
 }
 
 fn tag(route: &Value) -> &str {
-    route["tags"][0].as_str().unwrap_or("Other")
+    route["tags"][0].as_str().unwrap_or_default()
 }
 
 fn write_route(html: &mut String, document: &Value, method: &str, path: &str, route: &Value) {
@@ -153,4 +157,18 @@ fn escape(text: &str) -> String {
         .replace('<', "&lt;")
         .replace('>', "&gt;")
         .replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_route_stands_under_its_section() {
+        let document = serde_json::json!({"paths": {"/rooms": {"get": {
+            "tags": ["Rooms"], "summary": "List <rooms>.", "responses": {}}}}});
+        let html = page(&document);
+        let section = html.split("<h2>Rooms</h2>").nth(1).unwrap();
+        assert!(section.contains("/rooms") && section.contains("List &lt;rooms&gt;."));
+    }
 }

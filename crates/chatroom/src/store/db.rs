@@ -29,14 +29,19 @@ pub struct Sql {
 
 impl From<&'static str> for Sql {
     fn from(text: &'static str) -> Self {
+        Self::same(text)
+    }
+}
+
+impl Sql {
+    /// The same text on both.
+    pub const fn same(text: &'static str) -> Self {
         Self {
             sqlite: text,
             postgres: text,
         }
     }
-}
 
-impl Sql {
     /// In tests, remembers the text, so that a test can look at every query's plan.
     pub fn noted(self) -> Self {
         #[cfg(test)]

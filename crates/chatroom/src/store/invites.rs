@@ -20,6 +20,14 @@ pub struct InviteRow {
     pub revoked: bool,
 }
 
+/// What a [`InviteRow`] is read from.
+macro_rules! select_invite {
+    ($rest:literal) => {
+        concat!("SELECT jti, room_id, created_by, display_name, max_uses, uses, issued_at, expires_at, revoked \
+             FROM invites ", $rest)
+    };
+}
+
 impl Conn {
     pub async fn insert_invite(&mut self, invite: &InviteRow, code_hash: &str) -> DbResult<()> {
         exec!(
@@ -41,21 +49,14 @@ impl Conn {
     }
 
     pub async fn invite(&mut self, jti: &str) -> DbResult<Option<InviteRow>> {
-        row!(
-            self,
-            InviteRow,
-            "SELECT jti, room_id, created_by, display_name, max_uses, uses, issued_at, expires_at, revoked \
-             FROM invites WHERE jti = $1",
-            jti
-        )
+        row!(self, InviteRow, select_invite!("WHERE jti = $1"), jti)
     }
 
     pub async fn invite_by_code(&mut self, code_hash: &str) -> DbResult<Option<InviteRow>> {
         row!(
             self,
             InviteRow,
-            "SELECT jti, room_id, created_by, display_name, max_uses, uses, issued_at, expires_at, revoked \
-             FROM invites WHERE code_hash = $1",
+            select_invite!("WHERE code_hash = $1"),
             code_hash
         )
     }
@@ -65,9 +66,10 @@ impl Conn {
         rows!(
             self,
             InviteRow,
-            "SELECT jti, room_id, created_by, display_name, max_uses, uses, issued_at, expires_at, revoked \
-             FROM invites WHERE room_id = $1 AND revoked = FALSE AND uses < max_uses AND expires_at > $2 \
-             ORDER BY issued_at DESC, jti",
+            select_invite!(
+                "WHERE room_id = $1 AND revoked = FALSE AND uses < max_uses AND expires_at > $2 \
+             ORDER BY issued_at DESC, jti"
+            ),
             room,
             now
         )

@@ -31,6 +31,14 @@ pub struct ShareCodeRow {
     pub revoked: bool,
 }
 
+/// What a [`KeyRow`] is read from.
+macro_rules! select_key {
+    ($rest:literal) => {
+        concat!("SELECT jti, room_id, user_id, scope, posts_as, shared, lineage, issued_at, expires_at, revoked \
+             FROM room_keys ", $rest)
+    };
+}
+
 impl Conn {
     pub async fn insert_key(&mut self, key: &KeyRow) -> DbResult<()> {
         exec!(
@@ -52,13 +60,7 @@ impl Conn {
     }
 
     pub async fn key(&mut self, jti: &str) -> DbResult<Option<KeyRow>> {
-        row!(
-            self,
-            KeyRow,
-            "SELECT jti, room_id, user_id, scope, posts_as, shared, lineage, issued_at, expires_at, revoked \
-             FROM room_keys WHERE jti = $1",
-            jti
-        )
+        row!(self, KeyRow, select_key!("WHERE jti = $1"), jti)
     }
 
     /// The user's shared keys for the room that still open it, newest first.
@@ -66,9 +68,10 @@ impl Conn {
         rows!(
             self,
             KeyRow,
-            "SELECT jti, room_id, user_id, scope, posts_as, shared, lineage, issued_at, expires_at, revoked \
-             FROM room_keys WHERE room_id = $1 AND user_id = $2 AND shared = TRUE AND revoked = FALSE \
-             AND expires_at > $3 ORDER BY issued_at DESC, jti",
+            select_key!(
+                "WHERE room_id = $1 AND user_id = $2 AND shared = TRUE AND revoked = FALSE \
+             AND expires_at > $3 ORDER BY issued_at DESC, jti"
+            ),
             room,
             user,
             now

@@ -55,14 +55,21 @@ pub struct SealedKey {
     pub prefix: String,
 }
 
+/// What a [`MemberRow`] is read from.
+macro_rules! select_member {
+    ($rest:literal) => {
+        concat!("SELECT user_id, user_name, member_kind, role, adapter_type, joined_at, agent_endpoint, \
+             (akm_key IS NOT NULL) AS has_akm_key, akm_prefix, key_stale, agent_card_url, lineage \
+             FROM room_members ", $rest)
+    };
+}
+
 impl Conn {
     pub async fn member(&mut self, room: &str, user: &str) -> DbResult<Option<MemberRow>> {
         row!(
             self,
             MemberRow,
-            "SELECT user_id, user_name, member_kind, role, adapter_type, joined_at, agent_endpoint, \
-             (akm_key IS NOT NULL) AS has_akm_key, akm_prefix, key_stale, agent_card_url, lineage \
-             FROM room_members WHERE room_id = $1 AND user_id = $2",
+            select_member!("WHERE room_id = $1 AND user_id = $2"),
             room,
             user
         )
@@ -72,9 +79,7 @@ impl Conn {
         rows!(
             self,
             MemberRow,
-            "SELECT user_id, user_name, member_kind, role, adapter_type, joined_at, agent_endpoint, \
-             (akm_key IS NOT NULL) AS has_akm_key, akm_prefix, key_stale, agent_card_url, lineage \
-             FROM room_members WHERE room_id = $1 ORDER BY joined_at, role DESC, user_id",
+            select_member!("WHERE room_id = $1 ORDER BY joined_at, role DESC, user_id"),
             room
         )
     }

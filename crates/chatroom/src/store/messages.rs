@@ -55,46 +55,24 @@ macro_rules! columns {
 macro_rules! page_query {
     ($from:literal, $filter:literal) => {
         Paging {
-            ascending: Sql {
-                sqlite: concat!(
-                    "SELECT ",
-                    columns!(),
-                    " FROM ",
-                    $from,
-                    " WHERE ",
-                    $filter,
-                    " AND m.seq > $2 ORDER BY m.seq LIMIT $3"
-                ),
-                postgres: concat!(
-                    "SELECT ",
-                    columns!(),
-                    " FROM ",
-                    $from,
-                    " WHERE ",
-                    $filter,
-                    " AND m.seq > $2 ORDER BY m.seq LIMIT $3"
-                ),
-            },
-            descending: Sql {
-                sqlite: concat!(
-                    "SELECT ",
-                    columns!(),
-                    " FROM ",
-                    $from,
-                    " WHERE ",
-                    $filter,
-                    " AND m.seq < $2 ORDER BY m.seq DESC LIMIT $3"
-                ),
-                postgres: concat!(
-                    "SELECT ",
-                    columns!(),
-                    " FROM ",
-                    $from,
-                    " WHERE ",
-                    $filter,
-                    " AND m.seq < $2 ORDER BY m.seq DESC LIMIT $3"
-                ),
-            },
+            ascending: Sql::same(concat!(
+                "SELECT ",
+                columns!(),
+                " FROM ",
+                $from,
+                " WHERE ",
+                $filter,
+                " AND m.seq > $2 ORDER BY m.seq LIMIT $3"
+            )),
+            descending: Sql::same(concat!(
+                "SELECT ",
+                columns!(),
+                " FROM ",
+                $from,
+                " WHERE ",
+                $filter,
+                " AND m.seq < $2 ORDER BY m.seq DESC LIMIT $3"
+            )),
         }
     };
 }

@@ -4,7 +4,7 @@
 use super::{
     Conn, DbError, DbResult,
     db::{Engine, Sql, exec, rows},
-    rooms::RoomRow,
+    rooms::{RoomRow, select_room},
 };
 
 /// A message about to be stored.
@@ -127,18 +127,36 @@ pub const SAVE_WINDOWS: Sql = Sql {
          ON CONFLICT (bucket) DO UPDATE SET started_ms = excluded.started_ms, count = excluded.count, ends_ms = excluded.ends_ms",
 };
 
+macro_rules! sqlite_last_seqs {
+    ($arg:literal) => {
+        concat!(
+            "UPDATE rooms SET last_seq = j.value ->> 1, last_sub = 0 FROM json_each(",
+            $arg,
+            ") AS j WHERE rooms.room_id = j.value ->> 0"
+        )
+    };
+}
+
 /// A whole group in one hand-over to SQLite, from begin to commit: each further one would cost more
-/// than the writes themselves. Statements without rows do nothing.
+/// than the writes themselves.
 const SQLITE_GROUP: &str = concat!(
     "BEGIN IMMEDIATE; ",
     sqlite_messages!("$1"),
     "; ",
-    sqlite_mentions!("$2"),
-    "; UPDATE rooms SET last_seq = j.value ->> 1, last_sub = 0 FROM json_each($3) AS j \
-     WHERE rooms.room_id = j.value ->> 0; \
-     UPDATE room_members SET user_name = j.value ->> 2 FROM json_each($4) AS j \
+    sqlite_last_seqs!("$2"),
+    "; ",
+    sqlite_mentions!("$3"),
+    "; UPDATE room_members SET user_name = j.value ->> 2 FROM json_each($4) AS j \
      WHERE room_members.room_id = j.value ->> 0 AND room_members.user_id = j.value ->> 1; ",
     sqlite_windows!("$5"),
+    "; COMMIT"
+);
+/// The same for a group that is messages and nothing else, as most are.
+const SQLITE_PLAIN_GROUP: &str = concat!(
+    "BEGIN IMMEDIATE; ",
+    sqlite_messages!("$1"),
+    "; ",
+    sqlite_last_seqs!("$2"),
     "; COMMIT"
 );
 const POSTGRES_LAST_SEQS: &str = "UPDATE rooms SET last_seq = (j.v ->> 1)::bigint, last_sub = 0 \
@@ -158,12 +176,10 @@ impl Conn {
     /// These rooms, with their order of events held until the transaction ends.
     pub async fn lock_rooms(&mut self, rooms: &[&str]) -> DbResult<Vec<RoomRow>> {
         const LOCK: Sql = Sql {
-            sqlite: "SELECT room_id, name, owner_user_id, visibility, archived, created_at, max_reply_chain_depth, \
-                 last_seq, last_sub, pruned_seq, pruned_sub, rules_version FROM rooms \
-                 WHERE room_id IN (SELECT value FROM json_each($1))",
-            postgres: "SELECT room_id, name, owner_user_id, visibility, archived, created_at, max_reply_chain_depth, \
-                 last_seq, last_sub, pruned_seq, pruned_sub, rules_version FROM rooms \
-                 WHERE room_id IN (SELECT jsonb_array_elements_text($1::jsonb)) ORDER BY room_id FOR UPDATE",
+            sqlite: select_room!("WHERE room_id IN (SELECT value FROM json_each($1))"),
+            postgres: select_room!(
+                "WHERE room_id IN (SELECT jsonb_array_elements_text($1::jsonb)) ORDER BY room_id FOR UPDATE"
+            ),
         };
         rows!(self, RoomRow, LOCK, json(rooms))
     }
@@ -259,14 +275,21 @@ impl Conn {
     pub async fn write_group(&mut self, group: &Group) -> DbResult<()> {
         match self.engine() {
             Engine::Sqlite(conn) => {
-                let written = sqlx::query(SQLITE_GROUP)
+                let rest = [&group.mentions, &group.names, &group.windows];
+                let plain = rest.iter().all(|rows| *rows == NOTHING);
+                let sql = if plain {
+                    SQLITE_PLAIN_GROUP
+                } else {
+                    SQLITE_GROUP
+                };
+                let query = sqlx::query(sql)
                     .bind(&group.messages)
-                    .bind(&group.mentions)
-                    .bind(&group.last_seqs)
-                    .bind(&group.names)
-                    .bind(&group.windows)
-                    .execute(&mut *conn)
-                    .await;
+                    .bind(&group.last_seqs);
+                let query = rest
+                    .into_iter()
+                    .filter(|_| !plain)
+                    .fold(query, |query, rows| query.bind(rows));
+                let written = query.execute(&mut *conn).await;
                 if written.is_err() {
                     // Nothing is left of a group that failed half-way.
                     let undone = sqlx::query("ROLLBACK").execute(conn).await;

@@ -88,8 +88,19 @@ pub enum Text {
     Data,
 }
 
-const FIND: &str = "SELECT room_id, name, owner_user_id, visibility, archived, created_at, max_reply_chain_depth, \
-     last_seq, last_sub, pruned_seq, pruned_sub, rules_version FROM rooms WHERE room_id = $1";
+/// What a [`RoomRow`] is read from.
+macro_rules! select_room {
+    ($rest:literal) => {
+        concat!(
+            "SELECT room_id, name, owner_user_id, visibility, archived, created_at, max_reply_chain_depth, \
+             last_seq, last_sub, pruned_seq, pruned_sub, rules_version FROM rooms ",
+            $rest
+        )
+    };
+}
+pub(super) use select_room;
+
+const FIND: &str = select_room!("WHERE room_id = $1");
 
 impl Conn {
     pub async fn room(&mut self, room: &str) -> DbResult<Option<RoomRow>> {
@@ -100,8 +111,7 @@ impl Conn {
     pub async fn lock_room(&mut self, room: &str) -> DbResult<Option<RoomRow>> {
         const LOCK: Sql = Sql {
             sqlite: FIND,
-            postgres: "SELECT room_id, name, owner_user_id, visibility, archived, created_at, max_reply_chain_depth, \
-                 last_seq, last_sub, pruned_seq, pruned_sub, rules_version FROM rooms WHERE room_id = $1 FOR UPDATE",
+            postgres: select_room!("WHERE room_id = $1 FOR UPDATE"),
         };
         row!(self, RoomRow, LOCK, room)
     }
@@ -169,10 +179,10 @@ impl Conn {
         rows!(
             self,
             RoomRow,
-            "SELECT room_id, name, owner_user_id, visibility, archived, created_at, max_reply_chain_depth, \
-             last_seq, last_sub, pruned_seq, pruned_sub, rules_version FROM rooms \
-             WHERE visibility = 'public' AND archived = FALSE \
-             ORDER BY created_at DESC, room_id DESC LIMIT $1 OFFSET $2",
+            select_room!(
+                "WHERE visibility = 'public' AND archived = FALSE \
+             ORDER BY created_at DESC, room_id DESC LIMIT $1 OFFSET $2"
+            ),
             limit,
             offset
         )
