@@ -29,10 +29,6 @@ impl Content {
     pub fn as_str(&self) -> &str {
         &self.0
     }
-
-    pub fn into_string(self) -> String {
-        self.0
-    }
 }
 
 /// A room's name.
