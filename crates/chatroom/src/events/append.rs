@@ -5,7 +5,7 @@ use crate::{
     clock::Now,
     error::Result,
     services::wire,
-    store::{Tx, messages::MessageRow, posting::NewMessage, rooms::RoomRow},
+    store::{Tx, group::NewMessage, messages::MessageRow, rooms::RoomRow},
 };
 use bytes::BytesMut;
 use protocol::{Cursor, EventKind, MessageType, SYSTEM_USER, Via};

@@ -51,7 +51,7 @@ impl ConnectionCut {
 pub struct Hub {
     channels: Mutex<HashMap<String, Arc<Channel>>>,
     capacity: usize,
-    closing: watch::Sender<bool>,
+    closing: AtomicBool,
 }
 
 struct Channel {
@@ -99,7 +99,7 @@ impl Hub {
         Self {
             channels: Mutex::default(),
             capacity: capacity.max(1),
-            closing: watch::Sender::new(false),
+            closing: AtomicBool::new(false),
         }
     }
 
@@ -157,7 +157,10 @@ impl Hub {
 
     /// Ends every stream, now and from now on.
     pub fn close(&self) {
-        self.closing.send_replace(true);
+        self.closing.store(true, Ordering::Release);
+        for channel in lock(&self.channels).values() {
+            channel.wake.send_modify(|tick| *tick += 1);
+        }
     }
 
     /// Begins to read a room. The place to read from is set once it is known.
@@ -179,7 +182,6 @@ impl Hub {
         Subscription {
             wake: channel.wake.subscribe(),
             rechecked: channel.recheck.load(Ordering::Acquire),
-            closing: self.closing.subscribe(),
             hub: self.clone(),
             channel,
             user: user.to_owned(),
@@ -308,7 +310,6 @@ pub struct Subscription {
     hub: Arc<Hub>,
     channel: Arc<Channel>,
     wake: watch::Receiver<u64>,
-    closing: watch::Receiver<bool>,
     rechecked: u64,
     user: String,
     place: Arc<Place>,
@@ -326,14 +327,15 @@ impl Subscription {
         self.place.live.store(true, Ordering::Release);
     }
 
-    /// Returns once something may have happened: true, or false when the server shuts down.
-    pub async fn woken(&mut self) -> bool {
-        tokio::select! {
-            biased;
-            // The senders live in the channel and the hub, which this subscription holds.
-            _ = self.wake.changed() => true,
-            _ = self.closing.wait_for(|closing| *closing) => false,
-        }
+    /// Returns once something may have happened.
+    pub async fn woken(&mut self) {
+        // The sender lives in the channel, which this subscription holds.
+        let _ = self.wake.changed().await;
+    }
+
+    /// Whether the server shuts down.
+    pub fn is_closing(&self) -> bool {
+        self.hub.closing.load(Ordering::Acquire)
     }
 
     /// Whether the reader has to prove anew that it may read. Tells so once for each demand.

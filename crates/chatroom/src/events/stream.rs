@@ -14,6 +14,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, stream};
 use protocol::Cursor;
 use std::{convert::Infallible, pin::Pin, sync::Arc, time::Duration};
+use tokio::time::{Instant, Sleep};
 
 /// Who reads, and by what right.
 #[derive(Debug, Clone)]
@@ -61,6 +62,8 @@ struct State {
     /// Whether the stream has caught up once: from then on it keeps up or is cut off.
     live: bool,
     heartbeat: Duration,
+    alarm: Pin<Box<Sleep>>,
+    spoke_at: Instant,
     /// Sent before anything else.
     opening: Option<Bytes>,
 }
@@ -105,6 +108,8 @@ pub async fn open(
         log_until: room.head(),
         live: false,
         heartbeat: settings.heartbeat,
+        alarm: Box::pin(tokio::time::sleep(settings.heartbeat)),
+        spoke_at: Instant::now(),
         opening: Some(opening.freeze()),
     };
     Ok(stream::unfold(state, |mut state| async move {
@@ -120,7 +125,9 @@ impl State {
             return Some(opening);
         }
         loop {
-            if self.reader.expired() || (self.subscription.must_recheck() && !self.recheck().await)
+            if self.subscription.is_closing()
+                || self.reader.expired()
+                || (self.subscription.must_recheck() && !self.recheck().await)
             {
                 return None;
             }
@@ -129,6 +136,7 @@ impl State {
             }
             match self.subscription.look(self.cursor) {
                 Look::Frames(frames, head) => {
+                    self.spoke_at = Instant::now();
                     self.keep_up();
                     self.cursor = head;
                     return Some(frames);
@@ -139,9 +147,15 @@ impl State {
             }
             tokio::select! {
                 biased;
-                open = self.subscription.woken() => if !open { return None },
-                () = tokio::time::sleep(self.heartbeat) => {
-                    if !self.reader.expired() {
+                () = self.subscription.woken() => {}
+                () = self.alarm.as_mut() => {
+                    // Setting it anew with each frame would cost more than this.
+                    let silent_for = self.spoke_at.elapsed();
+                    let due = silent_for >= self.heartbeat;
+                    let next = if due { self.heartbeat } else { self.heartbeat - silent_for };
+                    self.alarm.as_mut().reset(Instant::now() + next);
+                    if due && !self.reader.expired() {
+                        self.spoke_at = Instant::now();
                         return Some(Bytes::from_static(frame::HEARTBEAT));
                     }
                 }

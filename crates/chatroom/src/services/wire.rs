@@ -1,7 +1,7 @@
 //! From stored rows to what travels.
 
 use crate::error::{Error, Result};
-use crate::store::{members::MemberRow, messages::MessageRow, posting::NewMessage, rooms::RoomRow};
+use crate::store::{group::NewMessage, members::MemberRow, messages::MessageRow, rooms::RoomRow};
 use protocol::{MemberView, Message, MessageType, Room, Via};
 use std::{collections::BTreeMap, str::FromStr};
 

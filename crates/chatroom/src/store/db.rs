@@ -3,6 +3,7 @@
 //! Most SQL reads the same on SQLite and PostgreSQL; where it does not, [`Sql`] holds both texts.
 //! The macros run a text on whichever engine a connection belongs to.
 
+use super::group::{Group, GroupWriter};
 use sqlx::{
     ConnectOptions, PgConnection, PgPool, Postgres, Sqlite, SqliteConnection, SqlitePool,
     Transaction,
@@ -54,11 +55,11 @@ impl Sql {
 #[derive(Clone)]
 pub enum Db {
     /// One writer, so that writes never meet a lock, and readers beside it. Whoever writes holds
-    /// the turn, which counts the transactions of everybody but the posting task.
+    /// the turn.
     Sqlite {
         writer: SqlitePool,
         readers: SqlitePool,
-        turn: Arc<Mutex<u64>>,
+        turn: Arc<Mutex<Turn>>,
     },
     Postgres(PgPool),
 }
@@ -88,10 +89,19 @@ impl Conn {
     }
 }
 
+/// The turn to write to SQLite.
+pub struct Turn {
+    /// Transactions begun by anybody but the posting thread.
+    by_others: u64,
+    /// What the posting thread writes with.
+    groups: GroupWriter,
+}
+
 /// A transaction. Dropped without [`Tx::commit`], it is undone.
 pub struct Tx {
     conn: Conn,
-    turn: Option<OwnedMutexGuard<u64>>,
+    /// Held until the transaction is over.
+    _turn: Option<OwnedMutexGuard<Turn>>,
 }
 
 impl std::ops::Deref for Tx {
@@ -116,10 +126,54 @@ impl Tx {
             Conn::Sqlite(_) | Conn::Postgres(_) => Ok(()),
         }
     }
+}
 
+/// The turn to write a group of posts, until it is written.
+pub enum GroupTurn {
+    /// Nobody else writes meanwhile.
+    Sqlite {
+        turn: OwnedMutexGuard<Turn>,
+        readers: SqlitePool,
+        reader: Option<Conn>,
+    },
+    /// Others may; what the group depends on is locked.
+    Postgres(Tx),
+}
+
+impl GroupTurn {
     /// How many transactions others have begun. Unknown where other processes write too.
     pub fn writes_by_others(&self) -> Option<u64> {
-        self.turn.as_deref().copied()
+        match self {
+            Self::Sqlite { turn, .. } => Some(turn.by_others),
+            Self::Postgres(_) => None,
+        }
+    }
+
+    /// A connection to ask with. Most groups on SQLite need none.
+    pub async fn conn(&mut self) -> DbResult<&mut Conn> {
+        Ok(match self {
+            Self::Sqlite {
+                readers, reader, ..
+            } => {
+                let conn = match reader.take() {
+                    Some(conn) => conn,
+                    None => Conn::Sqlite(readers.acquire().await?),
+                };
+                reader.insert(conn)
+            }
+            Self::Postgres(tx) => tx,
+        })
+    }
+
+    /// Writes the group: when this returns, it is on the disk. On SQLite this blocks the thread.
+    pub async fn write(self, group: &Group<'_>) -> DbResult<()> {
+        match self {
+            Self::Sqlite { mut turn, .. } => turn.groups.write(group),
+            Self::Postgres(mut tx) => {
+                tx.write_group(group).await?;
+                tx.commit().await
+            }
+        }
     }
 }
 
@@ -148,7 +202,10 @@ impl Db {
         Ok(Self::Sqlite {
             writer,
             readers,
-            turn: Arc::default(),
+            turn: Arc::new(Mutex::new(Turn {
+                by_others: 0,
+                groups: GroupWriter::open(file)?,
+            })),
         })
     }
 
@@ -178,32 +235,29 @@ impl Db {
         Ok(match self {
             Self::Sqlite { writer, turn, .. } => {
                 let mut turn = turn.clone().lock_owned().await;
-                *turn += 1;
+                turn.by_others += 1;
                 let tx = writer.begin_with("BEGIN IMMEDIATE").await?;
                 Tx {
                     conn: Conn::SqliteTx(tx),
-                    turn: Some(turn),
+                    _turn: Some(turn),
                 }
             }
             Self::Postgres(pool) => Tx {
                 conn: Conn::PostgresTx(pool.begin().await?),
-                turn: None,
+                _turn: None,
             },
         })
     }
 
-    /// The turn to write a group of posts. On SQLite nobody else writes meanwhile, and the group's
-    /// transaction is begun and committed with its writes, by [`Conn::write_group`].
-    pub async fn begin_group(&self) -> DbResult<Tx> {
+    /// The turn to write a group of posts.
+    pub async fn begin_group(&self) -> DbResult<GroupTurn> {
         Ok(match self {
-            Self::Sqlite { writer, turn, .. } => {
-                let turn = turn.clone().lock_owned().await;
-                Tx {
-                    conn: Conn::Sqlite(writer.acquire().await?),
-                    turn: Some(turn),
-                }
-            }
-            Self::Postgres(_) => self.begin().await?,
+            Self::Sqlite { readers, turn, .. } => GroupTurn::Sqlite {
+                turn: turn.clone().lock_owned().await,
+                readers: readers.clone(),
+                reader: None,
+            },
+            Self::Postgres(_) => GroupTurn::Postgres(self.begin().await?),
         })
     }
 

@@ -14,6 +14,20 @@ pub struct WindowRow {
     pub ends_ms: i64,
 }
 
+macro_rules! on_window_conflict {
+    () => {
+        "ON CONFLICT (bucket) DO UPDATE SET started_ms = excluded.started_ms, \
+         count = excluded.count, ends_ms = excluded.ends_ms"
+    };
+}
+pub(super) use on_window_conflict;
+
+/// Opens a window anew or counts on in it.
+pub const SAVE_WINDOW: &str = concat!(
+    "INSERT INTO rate_windows (bucket, started_ms, count, ends_ms) VALUES ($1, $2, $3, $4) ",
+    on_window_conflict!()
+);
+
 impl Conn {
     /// The windows of these buckets, held until the transaction ends.
     pub async fn windows(&mut self, buckets: &[&str]) -> DbResult<Vec<WindowRow>> {
@@ -45,8 +59,15 @@ impl Conn {
     }
 
     pub async fn save_windows(&mut self, windows: &[&WindowRow]) -> DbResult<()> {
-        if !windows.is_empty() {
-            exec!(self, super::posting::SAVE_WINDOWS, window_json(windows))?;
+        for w in windows {
+            exec!(
+                self,
+                SAVE_WINDOW,
+                &w.bucket,
+                w.started_ms,
+                w.count,
+                w.ends_ms
+            )?;
         }
         Ok(())
     }
@@ -56,13 +77,4 @@ impl Conn {
         exec!(self, "DELETE FROM rate_windows WHERE ends_ms <= $1", now_ms)?;
         Ok(())
     }
-}
-
-/// Windows as rows of a JSON argument.
-pub fn window_json(windows: &[&WindowRow]) -> String {
-    let rows: Vec<_> = windows
-        .iter()
-        .map(|w| (&w.bucket, w.started_ms, w.count, w.ends_ms))
-        .collect();
-    super::posting::json(&rows)
 }

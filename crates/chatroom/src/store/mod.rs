@@ -6,6 +6,7 @@
 
 pub mod audit;
 pub mod db;
+pub mod group;
 pub mod identities;
 pub mod invites;
 pub mod keys;

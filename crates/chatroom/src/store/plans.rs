@@ -3,6 +3,7 @@
 use super::{
     Db, DbResult,
     audit::AuditRow,
+    group::NewMessage,
     identities::IdentityRow,
     invites::InviteRow,
     keys::{KeyRow, ShareCodeRow},
@@ -10,7 +11,6 @@ use super::{
     members::NewMember,
     messages::Page,
     migrate::migrate,
-    posting::NewMessage,
     rooms::Text,
 };
 use protocol::Cursor;

@@ -14,9 +14,9 @@ use crate::{
     events::{Bus, Commit, Hub, message_frame},
     metrics::Metrics,
     store::{
-        Db, DbError, Tx,
-        limits::window_json,
-        posting::{Group, NewMessage, json, message_json},
+        Db, DbError,
+        db::GroupTurn,
+        group::{Group, NewMessage},
     },
 };
 use bytes::BytesMut;
@@ -77,20 +77,23 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Starts the task. It ends, its queue worked off, once every [`Poster`] is gone.
+    /// Starts it. It ends, its queue worked off, once every [`Poster`] is gone.
     pub fn start(self) -> (Poster, tokio::task::JoinHandle<()>) {
         let (queue, inbox) = mpsc::channel(QUEUE);
-        let known = Known::default();
-        (
-            Poster { queue },
-            tokio::spawn(
-                Running {
-                    writer: self,
-                    known,
-                }
-                .run(inbox),
-            ),
-        )
+        // On SQLite it waits for the disk itself, so it needs a thread to itself.
+        let blocks = self.db.is_sqlite();
+        let running = Running {
+            writer: self,
+            known: Known::default(),
+        }
+        .run(inbox);
+        let writing = if blocks {
+            let runtime = tokio::runtime::Handle::current();
+            tokio::task::spawn_blocking(move || runtime.block_on(running))
+        } else {
+            tokio::spawn(running)
+        };
+        (Poster { queue }, writing)
     }
 }
 
@@ -99,58 +102,64 @@ struct Running {
     known: Known,
 }
 
+/// What became of a group: an answer for each post, and what to tell the readers.
+type Outcome = (Vec<Result<Posted>>, Vec<Commit>);
+
 impl Running {
     async fn run(mut self, mut inbox: mpsc::Receiver<(Post, Answer)>) {
         let mut waiting = Vec::with_capacity(GROUP);
         while inbox.recv_many(&mut waiting, GROUP).await > 0 {
-            // Whoever is about to post may still join this group.
-            tokio::task::yield_now().await;
-            while waiting.len() < GROUP
-                && let Ok(post) = inbox.try_recv()
-            {
-                waiting.push(post);
-            }
             let (posts, answers): (Vec<Post>, Vec<Answer>) = waiting.drain(..).unzip();
-            let results = match self.write_group(&posts).await {
-                Ok(results) => results,
+            let (results, commits) = match self.write_group(&posts).await {
+                Ok(outcome) => outcome,
                 Err(error) => {
                     let error = Error::from(error);
-                    posts.iter().map(|_| Err(error.clone())).collect()
+                    let all = posts.iter().map(|_| Err(error.clone())).collect();
+                    (all, Vec::new())
                 }
             };
             for (answer, result) in answers.into_iter().zip(results) {
                 // Whoever has hung up meanwhile finds the message in the room.
                 let _ = answer.send(result);
             }
+            for commit in commits {
+                self.publish(commit);
+            }
         }
     }
 
-    async fn write_group(&mut self, posts: &[Post]) -> Result<Vec<Result<Posted>>, DbError> {
+    fn publish(&self, commit: Commit) {
+        if let Some(bus) = &self.writer.bus {
+            bus.committed(&commit.room_id, commit.head);
+        }
+        self.writer.hub.publish(commit);
+    }
+
+    async fn write_group(&mut self, posts: &[Post]) -> Result<Outcome, DbError> {
         let mut tries = 0;
         loop {
             tries += 1;
             match self.try_group(posts).await {
                 Err(error) if tries < TRIES && wants_retry(&error) => {}
-                Err(DbError::Database(_)) if posts.len() > 1 => break,
+                Err(DbError::Database(_) | DbError::AnyDriverError(_)) if posts.len() > 1 => break,
                 other => return other,
             }
         }
         // What the database refuses of one post must not cost the others theirs.
-        let mut results = Vec::with_capacity(posts.len());
+        let (mut results, mut commits) = (Vec::with_capacity(posts.len()), Vec::new());
         for post in posts {
-            let alone = self.try_group(std::slice::from_ref(post)).await;
-            results.push(alone.map_or_else(
-                |error| Err(error.into()),
-                |mut one| {
-                    one.pop()
-                        .unwrap_or_else(|| Err(Error::internal("a post got no answer")))
-                },
-            ));
+            match self.try_group(std::slice::from_ref(post)).await {
+                Ok((result, commit)) => {
+                    results.extend(result);
+                    commits.extend(commit);
+                }
+                Err(error) => results.push(Err(error.into())),
+            }
         }
-        Ok(results)
+        Ok((results, commits))
     }
 
-    async fn try_group(&mut self, posts: &[Post]) -> Result<Vec<Result<Posted>>, DbError> {
+    async fn try_group(&mut self, posts: &[Post]) -> Result<Outcome, DbError> {
         let tried = self.decide_and_write(posts).await;
         if tried.is_err() {
             // What was decided did not happen.
@@ -159,12 +168,12 @@ impl Running {
         tried
     }
 
-    async fn decide_and_write(&mut self, posts: &[Post]) -> Result<Vec<Result<Posted>>, DbError> {
+    async fn decide_and_write(&mut self, posts: &[Post]) -> Result<Outcome, DbError> {
         let now = Now::get();
-        let mut tx = self.writer.db.begin_group().await?;
-        let alone = tx.writes_by_others().is_some();
-        self.known.begin_group(tx.writes_by_others(), now);
-        self.load(&mut tx, posts, alone).await?;
+        let mut turn = self.writer.db.begin_group().await?;
+        let alone = turn.writes_by_others().is_some();
+        self.known.begin_group(turn.writes_by_others(), now);
+        self.load(&mut turn, posts, alone).await?;
         let heads: HashMap<&str, Cursor> = posts
             .iter()
             .filter_map(|post| {
@@ -176,23 +185,22 @@ impl Running {
             .collect();
         let decided = rules::decide(posts, &mut self.known, &self.writer.limits, alone, now);
         if decided.messages.is_empty() {
-            return Ok(decided.answers);
+            return Ok((decided.answers, Vec::new()));
         }
-        tx.write_group(&self.group(&decided)).await?;
-        tx.commit().await?;
+        turn.write(&self.group(&decided)).await?;
         self.writer.metrics.committed(decided.messages.len());
         self.writer.traffic.add(decided.messages.len());
-        for commit in commits(&decided.messages, &self.known, &heads) {
-            if let Some(bus) = &self.writer.bus {
-                bus.committed(&commit.room_id, commit.head);
-            }
-            self.writer.hub.publish(commit);
-        }
-        Ok(decided.answers)
+        let commits = commits(&decided.messages, &self.known, &heads);
+        Ok((decided.answers, commits))
     }
 
     /// Asks the store for what the group depends on and is not known yet.
-    async fn load(&mut self, tx: &mut Tx, posts: &[Post], alone: bool) -> Result<(), DbError> {
+    async fn load(
+        &mut self,
+        turn: &mut GroupTurn,
+        posts: &[Post],
+        alone: bool,
+    ) -> Result<(), DbError> {
         let known = &mut self.known;
         let rooms = unique(
             posts
@@ -201,7 +209,7 @@ impl Running {
                 .filter(|room| !known.rooms.contains_key(*room)),
         );
         if !rooms.is_empty() {
-            for row in tx.lock_rooms(&rooms).await? {
+            for row in turn.conn().await?.lock_rooms(&rooms).await? {
                 let room = KnownRoom {
                     row,
                     authors: HashMap::new(),
@@ -215,7 +223,7 @@ impl Running {
             (!room.authors.contains_key(user)).then_some((post.room.as_str(), user))
         }));
         if !pairs.is_empty() {
-            for row in tx.authors(&pairs).await? {
+            for row in turn.conn().await?.authors(&pairs).await? {
                 if let Some(room) = known.rooms.get_mut(&row.room_id) {
                     room.authors.insert(row.user_id.clone(), row);
                 }
@@ -227,35 +235,41 @@ impl Running {
                 .filter_map(Post::jti)
                 .filter(|jti| !known.keys.contains_key(*jti)),
         );
-        for row in tx.posting_keys(&jtis).await? {
-            known.keys.insert(row.jti.clone(), row);
+        if !jtis.is_empty() {
+            for row in turn.conn().await?.posting_keys(&jtis).await? {
+                known.keys.insert(row.jti.clone(), row);
+            }
         }
         let parents = unique(
             posts
                 .iter()
                 .filter_map(|post| Some((post.room.as_str(), post.reply_to_seq?))),
         );
-        for (room, seq, depth) in tx.depths(&parents).await? {
-            known.depths.insert((room, seq), depth);
+        if !parents.is_empty() {
+            for (room, seq, depth) in turn.conn().await?.depths(&parents).await? {
+                known.depths.insert((room, seq), depth);
+            }
         }
         let keyed = unique(
             posts
                 .iter()
                 .filter_map(|p| Some((p.room.as_str(), p.user()?, p.client_key.as_deref()?))),
         );
-        for row in tx.prior_posts(&keyed).await? {
-            let at = (
-                row.room_id.clone(),
-                row.sender_user_id.clone(),
-                row.client_key.clone(),
-            );
-            known.prior.insert(at, row);
+        if !keyed.is_empty() {
+            for row in turn.conn().await?.prior_posts(&keyed).await? {
+                let at = (
+                    row.room_id.clone(),
+                    row.sender_user_id.clone(),
+                    row.client_key.clone(),
+                );
+                known.prior.insert(at, row);
+            }
         }
-        self.load_names(tx, posts).await?;
-        self.load_windows(tx, posts, alone).await
+        self.load_names(turn, posts).await?;
+        self.load_windows(turn, posts, alone).await
     }
 
-    async fn load_names(&mut self, tx: &mut Tx, posts: &[Post]) -> Result<(), DbError> {
+    async fn load_names(&mut self, turn: &mut GroupTurn, posts: &[Post]) -> Result<(), DbError> {
         let rooms = &mut self.known.rooms;
         let mentioning = unique(
             posts
@@ -276,7 +290,7 @@ impl Running {
                 room.names = Some(Vec::new());
             }
         }
-        for row in tx.names_in(&mentioning).await? {
+        for row in turn.conn().await?.names_in(&mentioning).await? {
             if let Some(names) = rooms
                 .get_mut(&row.room_id)
                 .and_then(|room| room.names.as_mut())
@@ -289,7 +303,7 @@ impl Running {
 
     async fn load_windows(
         &mut self,
-        tx: &mut Tx,
+        turn: &mut GroupTurn,
         posts: &[Post],
         alone: bool,
     ) -> Result<(), DbError> {
@@ -312,21 +326,24 @@ impl Running {
             .filter(|limit| limit.most > 0 && !known.windows.has(&limit.bucket))
             .collect();
         let buckets = unique(stored.iter().map(|limit| limit.bucket.as_str()));
-        known.windows.add(tx.windows(&buckets).await?);
+        if !buckets.is_empty() {
+            let rows = turn.conn().await?.windows(&buckets).await?;
+            known.windows.add(rows);
+        }
         Ok(())
     }
 
-    fn group(&self, decided: &Decided) -> Group {
+    fn group<'a>(&'a self, decided: &'a Decided) -> Group<'a> {
         let mut last_seqs: BTreeMap<&str, i64> = BTreeMap::new();
         for message in &decided.messages {
             last_seqs.insert(&message.room_id, message.seq);
         }
         Group {
-            messages: message_json(&decided.messages),
-            mentions: json(&decided.mentions),
-            last_seqs: json(&last_seqs.into_iter().collect::<Vec<_>>()),
-            names: json(&decided.names),
-            windows: window_json(&self.known.windows.changed()),
+            messages: &decided.messages,
+            last_seqs: last_seqs.into_iter().collect(),
+            mentions: &decided.mentions,
+            names: &decided.names,
+            windows: self.known.windows.changed(),
         }
     }
 }

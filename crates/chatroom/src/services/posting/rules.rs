@@ -15,7 +15,8 @@ use crate::{
     config::Limits,
     error::{Error, Result},
     store::{
-        posting::{AuthorRow, NewMessage, PostingKeyRow, PriorPostRow},
+        group::NewMessage,
+        posting::{AuthorRow, PostingKeyRow, PriorPostRow},
         rooms::RoomRow,
     },
 };

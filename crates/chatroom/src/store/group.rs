@@ -1,0 +1,223 @@
+//! Writing a group of posts.
+//!
+//! On SQLite this does not go through the pool: each query there changes threads twice, which
+//! costs more than the write itself. The posting thread has a connection of its own instead, for
+//! whoever holds the turn to write.
+
+use super::{
+    Conn, DbError, DbResult,
+    db::exec,
+    limits::{SAVE_WINDOW, WindowRow, on_window_conflict},
+    posting::json,
+};
+use rusqlite::{Connection, params};
+use std::{path::Path, time::Duration};
+
+/// A message about to be stored.
+#[derive(Debug, Clone)]
+pub struct NewMessage {
+    pub room_id: String,
+    pub seq: i64,
+    pub sender_user_id: String,
+    pub sender_user_name: Option<String>,
+    pub via: &'static str,
+    pub r#type: &'static str,
+    pub content: String,
+    pub reply_to_seq: Option<i64>,
+    pub reply_chain_depth: i64,
+    pub created_at: i64,
+    pub client_key: Option<String>,
+}
+
+/// What a group of posts writes.
+#[derive(Debug)]
+pub struct Group<'a> {
+    pub messages: &'a [NewMessage],
+    /// Room and newest seq.
+    pub last_seqs: Vec<(&'a str, i64)>,
+    /// Room, user and seq of each mention.
+    pub mentions: &'a [(String, String, i64)],
+    /// Room, user and name of members whose token brought a new name.
+    pub names: &'a [(String, String, String)],
+    pub windows: Vec<&'a WindowRow>,
+}
+
+macro_rules! insert_message {
+    ($values:literal) => {
+        concat!(
+            "INSERT INTO messages (room_id, seq, sender_user_id, sender_user_name, via, type, content, \
+             reply_to_seq, reply_chain_depth, created_at, client_key) ",
+            $values
+        )
+    };
+}
+const MESSAGE: &str = insert_message!("VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)");
+const MENTION: &str =
+    "INSERT INTO mentions (room_id, user_id, seq) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+
+/// The posting thread's own connection to SQLite.
+pub struct GroupWriter(Connection);
+
+impl GroupWriter {
+    pub fn open(file: &Path) -> DbResult<Self> {
+        let open = || {
+            let connection = Connection::open(file)?;
+            connection.busy_timeout(Duration::from_secs(10))?;
+            connection.execute_batch(
+                "PRAGMA synchronous = FULL; PRAGMA cache_size = -4096; \
+                 PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864;",
+            )?;
+            Ok(Self(connection))
+        };
+        open().map_err(refused)
+    }
+
+    /// Writes a group and commits it: when this returns, it is on the disk.
+    pub fn write(&mut self, group: &Group<'_>) -> DbResult<()> {
+        let written = self.write_rows(group);
+        if written.is_err() && !self.0.is_autocommit() {
+            // Nothing is left of a group that failed half-way.
+            self.run("ROLLBACK").map_err(refused)?;
+        }
+        written.map_err(refused)
+    }
+
+    fn write_rows(&self, group: &Group<'_>) -> rusqlite::Result<()> {
+        const LAST_SEQ: &str = "UPDATE rooms SET last_seq = $2, last_sub = 0 WHERE room_id = $1";
+        const NAME: &str =
+            "UPDATE room_members SET user_name = $3 WHERE room_id = $1 AND user_id = $2";
+        self.run("BEGIN IMMEDIATE")?;
+        let mut insert = self.0.prepare_cached(MESSAGE)?;
+        for m in group.messages {
+            insert.execute(params![
+                m.room_id,
+                m.seq,
+                m.sender_user_id,
+                m.sender_user_name,
+                m.via,
+                m.r#type,
+                m.content,
+                m.reply_to_seq,
+                m.reply_chain_depth,
+                m.created_at,
+                m.client_key,
+            ])?;
+        }
+        for (room, seq) in &group.last_seqs {
+            // Parameters are numbered in the order in which the text names them.
+            self.0.prepare_cached(LAST_SEQ)?.execute((seq, room))?;
+        }
+        for mention in group.mentions {
+            self.0.prepare_cached(MENTION)?.execute(mention.clone())?;
+        }
+        for (room, user, name) in group.names {
+            self.0.prepare_cached(NAME)?.execute((name, room, user))?;
+        }
+        for w in &group.windows {
+            let mut save = self.0.prepare_cached(SAVE_WINDOW)?;
+            save.execute((&w.bucket, w.started_ms, w.count, w.ends_ms))?;
+        }
+        self.run("COMMIT")
+    }
+
+    fn run(&self, sql: &str) -> rusqlite::Result<()> {
+        self.0.prepare_cached(sql)?.execute([]).map(drop)
+    }
+}
+
+/// A failure of this connection as one of the store.
+fn refused(error: rusqlite::Error) -> DbError {
+    DbError::AnyDriverError(Box::new(error))
+}
+
+impl Conn {
+    pub async fn insert_message(&mut self, m: &NewMessage) -> DbResult<()> {
+        exec!(
+            self,
+            MESSAGE,
+            &m.room_id,
+            m.seq,
+            &m.sender_user_id,
+            &m.sender_user_name,
+            m.via,
+            m.r#type,
+            &m.content,
+            m.reply_to_seq,
+            m.reply_chain_depth,
+            m.created_at,
+            &m.client_key,
+        )?;
+        Ok(())
+    }
+
+    /// Room, user and seq of each mention.
+    pub async fn insert_mentions(&mut self, mentions: &[(&str, &str, i64)]) -> DbResult<()> {
+        for (room, user, seq) in mentions {
+            exec!(self, MENTION, *room, *user, *seq)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a group of posts to PostgreSQL.
+    pub async fn write_group(&mut self, group: &Group<'_>) -> DbResult<()> {
+        const MESSAGES: &str = insert_message!(
+            "SELECT v ->> 0, (v ->> 1)::bigint, v ->> 2, v ->> 3, v ->> 4, v ->> 5, v ->> 6, \
+             (v ->> 7)::bigint, (v ->> 8)::bigint, (v ->> 9)::bigint, v ->> 10 \
+             FROM jsonb_array_elements($1::jsonb) AS v"
+        );
+        const LAST_SEQS: &str = "UPDATE rooms SET last_seq = (j.v ->> 1)::bigint, last_sub = 0 \
+             FROM jsonb_array_elements($1::jsonb) AS j(v) WHERE rooms.room_id = j.v ->> 0";
+        const MENTIONS: &str = "INSERT INTO mentions (room_id, user_id, seq) \
+             SELECT v ->> 0, v ->> 1, (v ->> 2)::bigint \
+             FROM jsonb_array_elements($1::jsonb) AS v ON CONFLICT DO NOTHING";
+        const NAMES: &str = "UPDATE room_members SET user_name = j.v ->> 2 \
+             FROM jsonb_array_elements($1::jsonb) AS j(v) \
+             WHERE room_members.room_id = j.v ->> 0 AND room_members.user_id = j.v ->> 1";
+        const WINDOWS: &str = concat!(
+            "INSERT INTO rate_windows (bucket, started_ms, count, ends_ms) \
+             SELECT v ->> 0, (v ->> 1)::bigint, (v ->> 2)::bigint, (v ->> 3)::bigint \
+             FROM jsonb_array_elements($1::jsonb) AS v ",
+            on_window_conflict!()
+        );
+        exec!(self, MESSAGES, message_json(group.messages))?;
+        exec!(self, LAST_SEQS, json(&group.last_seqs))?;
+        if !group.mentions.is_empty() {
+            exec!(self, MENTIONS, json(group.mentions))?;
+        }
+        if !group.names.is_empty() {
+            exec!(self, NAMES, json(group.names))?;
+        }
+        if !group.windows.is_empty() {
+            let rows: Vec<_> = group
+                .windows
+                .iter()
+                .map(|w| (&w.bucket, w.started_ms, w.count, w.ends_ms))
+                .collect();
+            exec!(self, WINDOWS, json(&rows))?;
+        }
+        Ok(())
+    }
+}
+
+/// Messages as rows of a JSON argument.
+fn message_json(messages: &[NewMessage]) -> String {
+    let rows: Vec<_> = messages
+        .iter()
+        .map(|m| {
+            (
+                &m.room_id,
+                m.seq,
+                &m.sender_user_id,
+                &m.sender_user_name,
+                m.via,
+                m.r#type,
+                &m.content,
+                m.reply_to_seq,
+                m.reply_chain_depth,
+                m.created_at,
+                &m.client_key,
+            )
+        })
+        .collect();
+    json(&rows)
+}
