@@ -14,6 +14,10 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, stream};
 use protocol::Cursor;
 use std::{convert::Infallible, pin::Pin, sync::Arc, time::Duration};
+use tokio::sync::broadcast::{
+    self,
+    error::{RecvError, TryRecvError},
+};
 
 /// Who reads, and by what right.
 #[derive(Debug, Clone)]
@@ -49,6 +53,8 @@ impl Reader {
 pub struct Settings {
     pub heartbeat: Duration,
     pub replay_limit: i64,
+    /// Whether the reader wants to see how agents' answers grow.
+    pub deltas: bool,
 }
 
 struct State {
@@ -61,6 +67,7 @@ struct State {
     /// Whether the stream has caught up once: from then on it keeps up or is cut off.
     live: bool,
     heartbeat: Duration,
+    whispers: Option<broadcast::Receiver<Bytes>>,
     /// Sent before anything else.
     opening: Option<Bytes>,
 }
@@ -82,6 +89,7 @@ pub async fn open(
         .room(&reader.room_id)
         .await?
         .ok_or_else(Error::room_not_found)?;
+    let whispers = settings.deltas.then(|| subscription.listen());
     let mut opening = BytesMut::new();
     let cursor = match cursor.map(|cursor| replay::start(&room, cursor, settings.replay_limit)) {
         None => {
@@ -105,12 +113,27 @@ pub async fn open(
         log_until: room.head(),
         live: false,
         heartbeat: settings.heartbeat,
+        whispers,
         opening: Some(opening.freeze()),
     };
     Ok(stream::unfold(state, |mut state| async move {
         let frames = state.next().await?;
         Some((Ok(frames), state))
     }))
+}
+
+/// The next whisper, for a reader who listens.
+async fn heard(whispers: &mut Option<broadcast::Receiver<Bytes>>) -> Bytes {
+    let Some(whispers) = whispers else {
+        return std::future::pending().await;
+    };
+    loop {
+        match whispers.recv().await {
+            Ok(whisper) => return whisper,
+            Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return std::future::pending().await,
+        }
+    }
 }
 
 impl State {
@@ -131,7 +154,7 @@ impl State {
                 Look::Frames(frames, head) => {
                     self.keep_up();
                     self.cursor = head;
-                    return Some(frames);
+                    return Some(self.after_whispers(frames));
                 }
                 Look::CutOff if self.live => return None,
                 Look::ReadLog | Look::CutOff => return self.read_log().await,
@@ -140,6 +163,7 @@ impl State {
             tokio::select! {
                 biased;
                 open = self.subscription.woken() => if !open { return None },
+                whisper = heard(&mut self.whispers) => return Some(whisper),
                 () = tokio::time::sleep(self.heartbeat) => {
                     if !self.reader.expired() {
                         return Some(Bytes::from_static(frame::HEARTBEAT));
@@ -147,6 +171,24 @@ impl State {
                 }
             }
         }
+    }
+
+    /// What was whispered before these frames were published goes before them: an answer is never
+    /// followed by its own beginnings.
+    fn after_whispers(&mut self, frames: Bytes) -> Bytes {
+        let Some(whispers) = &mut self.whispers else {
+            return frames;
+        };
+        let mut all = BytesMut::new();
+        loop {
+            match whispers.try_recv() {
+                Ok(whisper) => all.extend_from_slice(&whisper),
+                Err(TryRecvError::Lagged(_)) => {}
+                Err(_) => break,
+            }
+        }
+        all.extend_from_slice(&frames);
+        all.freeze()
     }
 
     fn keep_up(&mut self) {

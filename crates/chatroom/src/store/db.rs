@@ -192,6 +192,21 @@ impl Db {
         })
     }
 
+    /// A transaction that touches nothing the posting task remembers: it goes unnoticed there.
+    pub async fn begin_aside(&self) -> DbResult<Tx> {
+        Ok(match self {
+            Self::Sqlite { writer, turn, .. } => {
+                let turn = turn.clone().lock_owned().await;
+                let tx = writer.begin_with("BEGIN IMMEDIATE").await?;
+                Tx {
+                    conn: Conn::SqliteTx(tx),
+                    turn: Some(turn),
+                }
+            }
+            Self::Postgres(_) => self.begin().await?,
+        })
+    }
+
     /// The turn to write a group of posts. On SQLite nobody else writes meanwhile, and the group's
     /// transaction is begun and committed with its writes, by [`Conn::write_group`].
     pub async fn begin_group(&self) -> DbResult<Tx> {
