@@ -4,14 +4,18 @@ use crate::{
     auth::{secrets::Secrets, tokens::Tokens, user::UserKeys},
     config::Config,
     docs::Docs,
-    events::{Bus, Commit, Hub},
+    events::{self, Bus, Commit, Hub},
     metrics::Metrics,
+    outbound::Outbound,
     services::{
+        fanout::Fanout,
         posting::{Poster, Traffic},
         visitors::Visitors,
     },
     store::Db,
 };
+use protocol::EventKind;
+use serde::Serialize;
 use std::{collections::HashSet, ops::Deref, sync::Arc};
 
 /// The parts of a running server. Cheap to clone.
@@ -30,6 +34,8 @@ pub struct Parts {
     pub hub: Arc<Hub>,
     pub bus: Option<Arc<Bus>>,
     pub poster: Poster,
+    pub fanout: Fanout,
+    pub outbound: Outbound,
     pub traffic: Arc<Traffic>,
     /// This process's name among the nodes.
     pub node: String,
@@ -57,6 +63,20 @@ impl App {
             bus.recheck(room);
         }
         self.hub.recheck(room);
+    }
+
+    /// Whether anybody wants to see how agents' answers in the room grow.
+    pub fn anyone_watches_typing(&self, room: &str) -> bool {
+        self.hub.has_listeners(room) || self.bus.as_ref().is_some_and(|bus| bus.is_read(room))
+    }
+
+    /// Tells those who asked for it what is not worth keeping, here and on other nodes.
+    pub fn whisper(&self, room: &str, kind: EventKind, data: &impl Serialize) {
+        let frame = events::whisper_frame(kind, data);
+        if let Some(bus) = self.bus.as_ref().filter(|bus| bus.is_read(room)) {
+            bus.whisper(room, &frame);
+        }
+        self.hub.whisper(room, frame);
     }
 
     /// The users with an open stream in the room, on any node.

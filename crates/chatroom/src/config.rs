@@ -70,8 +70,10 @@ settings! {
         tokens: Tokens = Tokens::default(),
         /// The live stream.
         stream: Stream = Stream::default(),
-        /// Calling agents that run elsewhere. Read and checked; this version calls none yet.
+        /// Calling agents that run elsewhere.
         fanout: Fanout = Fanout::default(),
+        /// The way from a command line to its owner's agent.
+        bridge: Bridge = Bridge::default(),
         /// The log.
         log: Log = Log::default(),
     }
@@ -152,10 +154,33 @@ settings! {
 
     /// Calling agents that run elsewhere.
     Fanout {
-        /// Seconds between the tries of a call that failed.
+        /// Seconds to wait after the first failure of a call, after the second, and so on. After
+        /// as many failures as there are numbers the member is stale.
         retry_seconds: Vec<u64> = vec![1, 4, 16, 64, 256],
         /// Who may name a private or loopback endpoint.
         private_endpoints: PrivateEndpoints = PrivateEndpoints::Trusted,
+        /// The header that carries a member's container id.
+        routing_header: String = "fly-force-instance-id".to_owned(),
+        /// Seconds an answer may take from the call to its end.
+        reply_seconds: u64 = 120,
+        /// Seconds an answer may pause.
+        idle_seconds: u64 = 60,
+        /// Bytes of an answer that are read; one that is longer fails.
+        reply_bytes: usize = 1024 * 1024,
+        /// Calls at once, in all.
+        calls_at_once: usize = 2048,
+        /// Calls at once to endpoints of one host.
+        calls_per_host: usize = 256,
+        /// Calls at once to one member, over all its rooms.
+        calls_per_member: usize = 16,
+    }
+
+    /// The way from a command line to its owner's agent.
+    Bridge {
+        /// The agent that is called where neither the short code nor a membership names one.
+        agent_url: Option<String> = None,
+        /// Seconds an answer may pause.
+        idle_seconds: u64 = 300,
     }
 
     /// The log.

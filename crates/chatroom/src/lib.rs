@@ -19,6 +19,7 @@ pub mod error;
 pub mod events;
 pub mod metrics;
 pub mod operate;
+pub mod outbound;
 pub mod serve;
 pub mod services;
 pub mod store;

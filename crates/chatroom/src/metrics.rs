@@ -20,6 +20,37 @@ struct Request {
     status: u16,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DeliveryLabels {
+    outcome: &'static str,
+}
+
+/// What the call for a message came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivered {
+    Answered,
+    Silent,
+    TooDeep,
+    Failed,
+    Stale,
+    Left,
+    Lost,
+}
+
+impl Delivered {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Answered => "answered",
+            Self::Silent => "silent",
+            Self::TooDeep => "too_deep",
+            Self::Failed => "failed",
+            Self::Stale => "stale",
+            Self::Left => "left",
+            Self::Lost => "lost",
+        }
+    }
+}
+
 /// The server's counters.
 pub struct Metrics {
     registry: Registry,
@@ -28,6 +59,9 @@ pub struct Metrics {
     messages: Counter,
     group_size: Histogram,
     streams: Gauge,
+    deliveries: Family<DeliveryLabels, Counter>,
+    call_delay: Histogram,
+    lanes: Gauge,
 }
 
 impl Default for Metrics {
@@ -38,6 +72,9 @@ impl Default for Metrics {
         let messages = Counter::default();
         let group_size = Histogram::new(exponential_buckets(1.0, 2.0, 9));
         let streams = Gauge::default();
+        let deliveries = Family::default();
+        let call_delay = Histogram::new(exponential_buckets(0.001, 2.0, 18));
+        let lanes = Gauge::default();
         registry.register("http_requests", "Requests answered", requests.clone());
         registry.register(
             "http_request_seconds",
@@ -55,6 +92,21 @@ impl Default for Metrics {
             group_size.clone(),
         );
         registry.register("streams_open", "Open streams", streams.clone());
+        registry.register(
+            "fanout_deliveries",
+            "Calls to agents, by what they came to",
+            deliveries.clone(),
+        );
+        registry.register(
+            "fanout_call_delay_seconds",
+            "Time from a message's commit to the call that tells an agent of it",
+            call_delay.clone(),
+        );
+        registry.register(
+            "fanout_lanes_busy",
+            "Agents in rooms that are being called or wait to be called again",
+            lanes.clone(),
+        );
         Self {
             registry,
             requests,
@@ -62,6 +114,9 @@ impl Default for Metrics {
             messages,
             group_size,
             streams,
+            deliveries,
+            call_delay,
+            lanes,
         }
     }
 }
@@ -93,9 +148,23 @@ impl Metrics {
         self.group_size.observe(messages as f64);
     }
 
+    /// A message waited this long for its call.
+    pub fn call_begins(&self, waited: Duration) {
+        self.call_delay.observe(waited.as_secs_f64());
+    }
+
+    /// A call came to this.
+    pub fn delivered(&self, outcome: Delivered) {
+        let labels = DeliveryLabels {
+            outcome: outcome.as_str(),
+        };
+        self.deliveries.get_or_create(&labels).inc();
+    }
+
     /// Everything, as text.
-    pub fn render(&self, streams: usize) -> String {
+    pub fn render(&self, streams: usize, lanes: usize) -> String {
         self.streams.set(i64::try_from(streams).unwrap_or(i64::MAX));
+        self.lanes.set(i64::try_from(lanes).unwrap_or(i64::MAX));
         let mut text = String::new();
         // Writing to a string does not fail.
         let _ = text::encode(&mut text, &self.registry);

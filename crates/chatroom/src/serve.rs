@@ -14,7 +14,9 @@ use crate::{
     docs::Docs,
     events::{Bus, BusError, ConnectionCut, Hub},
     metrics::Metrics,
+    outbound::Outbound,
     services::{
+        fanout::{self, Fanout},
         posting::{Traffic, Writer},
         visitors::Visitors,
     },
@@ -130,6 +132,8 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
         poster,
         traffic: traffic.clone(),
         node: node.clone(),
+        fanout: Fanout::new(&config.fanout),
+        outbound: Outbound::new(config.fanout.private_endpoints, &config.network),
         visitors: Visitors::default(),
         metrics,
         docs: Docs::default(),
@@ -140,6 +144,7 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
         tokio::spawn(keep_jwks(app.clone(), url));
     }
     let sweeping = tokio::spawn(sweep(app.clone()));
+    let calling = fanout::Work::start(app.clone());
     let mut stop = Stop::new().map_err(ServeError::Signals)?;
     let router = api::router(app);
     tracing::info!(%address, engine = if db.is_sqlite() { "sqlite" } else { "postgres" }, "serving");
@@ -151,10 +156,11 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
     drop(listener);
     hub.close();
     sweeping.abort();
-    if tokio::time::timeout(grace, graceful.shutdown())
-        .await
-        .is_err()
-    {
+    let (answered, ()) = tokio::join!(
+        tokio::time::timeout(grace, graceful.shutdown()),
+        calling.finish(grace)
+    );
+    if answered.is_err() {
         tracing::warn!(
             seconds = grace.as_secs(),
             "some requests took too long and were cut off"

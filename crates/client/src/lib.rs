@@ -33,14 +33,13 @@ mod keys;
 mod members;
 mod messages;
 mod rooms;
-pub mod sse;
 mod stream;
 mod system;
 
 pub use error::ClientError;
 pub use http::Client;
 pub use messages::MessageQuery;
-pub use protocol::{self, Cursor, Event, PostMessage, RoomId, UserId};
+pub use protocol::{self, Cursor, Event, PostMessage, RoomId, UserId, sse};
 pub use stream::{EventStream, Follow};
 
 /// What a call gives: the reply, or why there is none.

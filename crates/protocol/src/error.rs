@@ -36,6 +36,8 @@ codes! {
     InviteInvalid = "invite_invalid", 400;
     /// An external agent's id that is not `<prefix>-<hex8>`.
     InvalidAgentId = "invalid_agent_id", 400;
+    /// A message of more bytes than the CLI bridge takes.
+    MessageTooLarge = "payload_too_large", 400;
     /// A token that is forged, expired or of the wrong kind.
     TokenInvalid = "token_invalid", 401;
     /// A room key that is revoked or expired.
@@ -88,6 +90,8 @@ impl std::str::FromStr for ErrorCode {
         Self::ALL
             .iter()
             .copied()
+            // The one word that stands for two statuses is read as the more general one.
+            .filter(|code| *code != Self::MessageTooLarge)
             .find(|code| code.as_str() == word)
             .ok_or(crate::BadId("unknown error code"))
     }

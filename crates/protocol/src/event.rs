@@ -64,6 +64,12 @@ crate::words! {
         ReactionRemoved = "reaction_removed",
         /// The room's rules have a new version.
         RulesUpdated = "rules_updated",
+        /// How a member is reached has changed, or whether it can be.
+        MemberUpdated = "member_updated",
+        /// An agent is writing an answer, or has stopped; only for those who ask, and not kept.
+        AgentTyping = "agent_typing",
+        /// What an agent has written so far; only for those who ask, and not kept.
+        AgentDelta = "agent_delta",
         /// The cursor is too old or unknown: read the room anew, then follow from here.
         Resync = "resync",
     }
@@ -87,6 +93,12 @@ pub enum Event {
     ReactionRemoved(Reaction),
     /// The room's rules have a new version.
     RulesUpdated(RulesUpdated),
+    /// How a member is reached has changed, or whether it can be.
+    MemberUpdated(MemberUpdated),
+    /// An agent is writing an answer, or has stopped.
+    AgentTyping(AgentTyping),
+    /// What an agent has written so far.
+    AgentDelta(AgentDelta),
     /// The cursor is too old or unknown.
     Resync(Resync),
     /// An event of a later version of the protocol.
@@ -113,6 +125,44 @@ pub struct RulesUpdated {
     pub updated_by: String,
     /// When, in unix seconds.
     pub updated_at: i64,
+}
+
+/// How a member is reached now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberUpdated {
+    /// Who.
+    pub user_id: String,
+    /// Whether there is an endpoint to call.
+    pub has_agent_endpoint: bool,
+    /// Whether there is a bearer to call it with.
+    pub has_akm_key: bool,
+    /// Whether the agent is no longer called until it sends a new bearer.
+    pub key_stale: bool,
+    /// Why it is no longer called, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Whether an agent is writing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentTyping {
+    /// Which agent.
+    pub user_id: String,
+    /// The message it answers.
+    pub reply_to_seq: i64,
+    /// False once it has stopped; its answer, if there is one, comes as a message.
+    pub typing: bool,
+}
+
+/// An answer in the making.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentDelta {
+    /// Which agent.
+    pub user_id: String,
+    /// The message it answers.
+    pub reply_to_seq: i64,
+    /// Everything it has written so far.
+    pub text: String,
 }
 
 /// Why the stream could not resume from the cursor it was given.
@@ -142,6 +192,9 @@ impl Event {
             Ok(EventKind::ReactionAdded) => Self::ReactionAdded(serde_json::from_str(data)?),
             Ok(EventKind::ReactionRemoved) => Self::ReactionRemoved(serde_json::from_str(data)?),
             Ok(EventKind::RulesUpdated) => Self::RulesUpdated(serde_json::from_str(data)?),
+            Ok(EventKind::MemberUpdated) => Self::MemberUpdated(serde_json::from_str(data)?),
+            Ok(EventKind::AgentTyping) => Self::AgentTyping(serde_json::from_str(data)?),
+            Ok(EventKind::AgentDelta) => Self::AgentDelta(serde_json::from_str(data)?),
             Ok(EventKind::Resync) => Self::Resync(serde_json::from_str(data)?),
             Err(_) => Self::Other(kind.to_owned()),
         })

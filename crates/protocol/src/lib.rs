@@ -13,6 +13,7 @@
 //! # Ok::<(), protocol::BadId>(())
 //! ```
 
+mod cli_key;
 mod error;
 mod event;
 mod id;
@@ -21,10 +22,15 @@ mod key;
 mod member;
 mod message;
 mod room;
+pub mod sse;
 mod system;
 
+pub use cli_key::*;
 pub use error::{ErrorBody, ErrorCode};
-pub use event::{Cursor, Event, EventKind, Reaction, Resync, RulesUpdated};
+pub use event::{
+    AgentDelta, AgentTyping, Cursor, Event, EventKind, MemberUpdated, Reaction, Resync,
+    RulesUpdated,
+};
 pub use id::{AgentId, BadId, RoomId, UserId};
 pub use invite::*;
 pub use key::*;

@@ -46,6 +46,20 @@ impl<T: DeserializeOwned + Default> FromRequest<App> for JsonOrEmpty<T> {
     }
 }
 
+/// A body of at most so many bytes.
+pub async fn read_body(request: Request, most: usize) -> Result<bytes::Bytes> {
+    to_bytes(request.into_body(), most).await.map_err(|error| {
+        // The limit's own error is the only one that tells of a length.
+        match std::error::Error::source(&error) {
+            Some(source) if source.is::<http_body_util::LengthLimitError>() => Error::new(
+                ErrorCode::PayloadTooLarge,
+                format!("The body is larger than {most} bytes"),
+            ),
+            _ => Error::bad_request("The body could not be read to its end"),
+        }
+    })
+}
+
 struct Body {
     bytes: bytes::Bytes,
     is_json: bool,
@@ -65,18 +79,7 @@ impl Body {
                     .to_ascii_lowercase();
                 essence == "application/json" || essence.ends_with("+json")
             });
-        let bytes = to_bytes(request.into_body(), MAX_BODY)
-            .await
-            .map_err(|error| {
-                // The limit's own error is the only one that tells of a length.
-                match std::error::Error::source(&error) {
-                    Some(source) if source.is::<http_body_util::LengthLimitError>() => Error::new(
-                        ErrorCode::PayloadTooLarge,
-                        format!("The body is larger than {MAX_BODY} bytes"),
-                    ),
-                    _ => Error::bad_request("The body could not be read to its end"),
-                }
-            })?;
+        let bytes = read_body(request, MAX_BODY).await?;
         Ok(Self { bytes, is_json })
     }
 

@@ -1,6 +1,7 @@
 //! The HTTP face: one file for each section of the API document. A handler parses, calls a
 //! service and answers; it decides nothing.
 
+mod bridge;
 mod extract;
 mod identity;
 mod joining;
@@ -44,6 +45,7 @@ pub fn router(app: App) -> Router {
         .merge(messages::routes())
         .merge(stream::routes())
         .merge(keys::routes())
+        .merge(bridge::routes())
         .merge(system::routes())
         .split_for_parts();
     let document = Arc::new(document);

@@ -29,6 +29,8 @@ pub fn routes() -> OpenApiRouter<App> {
 struct Position {
     /// A cursor to resume from: a message's seq, or the `id:` of any event.
     since: Option<String>,
+    /// 1 to see how agents' answers grow, as `agent_typing` and `agent_delta`.
+    deltas: Option<String>,
     /// A room key, for clients that cannot send headers.
     #[serde(rename = "token")]
     _token: Option<String>,
@@ -62,6 +64,7 @@ async fn stream(
     let settings = StreamSettings {
         heartbeat: Duration::from_secs(app.config.stream.heartbeat_seconds.max(1)),
         replay_limit: app.config.stream.replay_limit,
+        deltas: matches!(position.deltas.as_deref(), Some("1" | "true")),
     };
     let cut = cut.map(|cut| cut.0).unwrap_or_default();
     let frames = events::open(&app.hub, &app.db, reader, cursor, settings, cut).await?;

@@ -5,7 +5,7 @@ use crate::{
     clock::Now,
     error::Result,
     services::wire,
-    store::{Tx, group::NewMessage, messages::MessageRow, rooms::RoomRow},
+    store::{Tx, group::NewMessage, members::MemberRow, messages::MessageRow, rooms::RoomRow},
 };
 use bytes::BytesMut;
 use protocol::{Cursor, EventKind, MessageType, SYSTEM_USER, Via};
@@ -45,13 +45,44 @@ impl Appender {
             created_at: now.seconds(),
             client_key: None,
         };
+        self.message(tx, message).await?;
+        Ok(())
+    }
+
+    /// Adds what a member's agent answered to a message, and gives its seq.
+    pub async fn reply(
+        &mut self,
+        tx: &mut Tx,
+        member: &MemberRow,
+        content: String,
+        reply_to_seq: i64,
+        depth: i64,
+        now: Now,
+    ) -> Result<i64> {
+        let message = NewMessage {
+            room_id: self.room.room_id.clone(),
+            seq: self.head.seq + 1,
+            sender_user_id: member.user_id.clone(),
+            sender_user_name: member.user_name.clone(),
+            via: Via::Agent.as_str(),
+            r#type: MessageType::Chat.as_str(),
+            content,
+            reply_to_seq: Some(reply_to_seq),
+            reply_chain_depth: depth,
+            created_at: now.seconds(),
+            client_key: None,
+        };
+        self.message(tx, message).await
+    }
+
+    async fn message(&mut self, tx: &mut Tx, message: NewMessage) -> Result<i64> {
         tx.insert_message(&message).await?;
         self.head = Cursor::at(message.seq);
         frame::message_frame(
             &mut self.frames,
             &wire::new_message(&message, self.room.rules_version),
         );
-        Ok(())
+        Ok(message.seq)
     }
 
     /// Adds an event that has no seq of its own.
@@ -94,6 +125,16 @@ impl Appender {
     /// The rules have a new version, which messages tell from now on.
     pub fn set_rules_version(&mut self, version: i64) {
         self.room.rules_version = version;
+    }
+
+    /// The room as it was before.
+    pub fn room(&self) -> &RoomRow {
+        &self.room
+    }
+
+    /// Whether anything was added.
+    pub fn has_grown(&self) -> bool {
+        self.head != self.from
     }
 
     /// Moves the room on, and gives what to publish once the transaction is committed.

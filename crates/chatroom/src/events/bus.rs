@@ -5,6 +5,7 @@
 
 use super::hub::Hub;
 use crate::store::Db;
+use bytes::Bytes;
 use futures_util::StreamExt;
 use protocol::Cursor;
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,7 @@ struct Note {
 enum What {
     Commit { room: String, seq: i64, sub: i64 },
     Recheck { room: String },
+    Whisper { room: String, frame: String },
     Presence { rooms: Vec<(String, Vec<String>)> },
 }
 
@@ -77,6 +79,19 @@ impl Bus {
         let _ = self.outbox.try_send(What::Recheck {
             room: room.to_owned(),
         });
+    }
+
+    /// Tells other nodes what is not worth keeping.
+    pub fn whisper(&self, room: &str, frame: &Bytes) {
+        let _ = self.outbox.try_send(What::Whisper {
+            room: room.to_owned(),
+            frame: String::from_utf8_lossy(frame).into_owned(),
+        });
+    }
+
+    /// Whether anybody reads the room on another node.
+    pub fn is_read(&self, room: &str) -> bool {
+        !self.present(room).is_empty()
     }
 
     /// Who reads the room on other nodes.
@@ -134,6 +149,7 @@ async fn receive(
         match note.what {
             What::Commit { room, seq, sub } => hub.wake(&room, Cursor { seq, sub }),
             What::Recheck { room } => hub.recheck(&room),
+            What::Whisper { room, frame } => hub.whisper(&room, frame.into()),
             What::Presence { rooms } => {
                 let mut elsewhere = elsewhere
                     .lock()

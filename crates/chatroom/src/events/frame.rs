@@ -1,6 +1,6 @@
 //! The bytes of a stream: each event is encoded once, whoever reads it.
 
-use bytes::{BufMut, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 use protocol::{Cursor, EventKind, Message};
 use serde::Serialize;
 use std::fmt::Write;
@@ -19,6 +19,15 @@ pub fn event(buffer: &mut BytesMut, at: Cursor, kind: EventKind, data: &impl Ser
 /// Appends one event whose data is JSON already.
 pub fn raw_event(buffer: &mut BytesMut, at: Cursor, kind: &str, data: &str) {
     let _ = write!(buffer, "id: {at}\nevent: {kind}\ndata: {data}\n\n");
+}
+
+/// An event that is in no log and has no place.
+pub fn whisper(kind: EventKind, data: &impl Serialize) -> Bytes {
+    let mut buffer = BytesMut::new();
+    let _ = write!(buffer, "event: {kind}\ndata: ");
+    let _ = serde_json::to_writer((&mut buffer).writer(), data);
+    buffer.put_slice(b"\n\n");
+    buffer.freeze()
 }
 
 /// Appends a message as a new one.

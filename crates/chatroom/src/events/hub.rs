@@ -4,6 +4,7 @@
 //! cursor into it and are woken; there is no queue for each of them, so a slow one costs nothing.
 //! One that falls behind what the channel holds is cut off, and resumes from the log.
 
+use super::moves::Moves;
 use bytes::{Bytes, BytesMut};
 use protocol::Cursor;
 use std::{
@@ -13,12 +14,14 @@ use std::{
         atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
     },
 };
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, broadcast, watch};
 
 /// Frames held for the readers of one room, at the most.
 const MAX_CHANNEL_BYTES: usize = 8 * 1024 * 1024;
 /// Readers that fell behind are looked for once in so many evictions.
 const CUT_EVERY: u64 = 64;
+/// Whispers held for those who listen; whoever is slower misses some.
+const WHISPERS: usize = 64;
 
 /// What one transaction added to a room's log.
 #[derive(Debug, Clone)]
@@ -52,6 +55,7 @@ pub struct Hub {
     channels: Mutex<HashMap<String, Arc<Channel>>>,
     capacity: usize,
     closing: AtomicBool,
+    moves: Moves,
 }
 
 struct Channel {
@@ -61,6 +65,8 @@ struct Channel {
     recheck: AtomicU64,
     present: Mutex<HashMap<String, usize>>,
     readers: Mutex<Vec<Arc<Place>>>,
+    /// There is none until somebody listens.
+    whispers: Mutex<Option<broadcast::Sender<Bytes>>>,
 }
 
 #[derive(Default)]
@@ -100,11 +106,13 @@ impl Hub {
             channels: Mutex::default(),
             capacity: capacity.max(1),
             closing: AtomicBool::new(false),
+            moves: Moves::default(),
         }
     }
 
     /// Hands a commit to the room's readers.
     pub fn publish(&self, commit: Commit) {
+        self.moves.note(&commit.room_id);
         if let Some(channel) = self.channel(&commit.room_id) {
             channel.publish(commit, self.capacity);
         }
@@ -112,6 +120,7 @@ impl Hub {
 
     /// Tells the room's readers that the log has grown elsewhere.
     pub fn wake(&self, room: &str, head: Cursor) {
+        self.moves.note_from_elsewhere(room);
         if let Some(channel) = self.channel(room) {
             channel.skip_to(head);
         }
@@ -122,6 +131,24 @@ impl Hub {
         if let Some(channel) = self.channel(room) {
             channel.recheck.fetch_add(1, Ordering::AcqRel);
             channel.wake.send_modify(|tick| *tick += 1);
+        }
+    }
+
+    /// Which rooms have moved on, for those who follow many.
+    pub fn moves(&self) -> &Moves {
+        &self.moves
+    }
+
+    /// Whether anybody listens for what is not worth keeping.
+    pub fn has_listeners(&self, room: &str) -> bool {
+        self.channel(room)
+            .is_some_and(|channel| channel.whispers().is_some())
+    }
+
+    /// Tells those who listen. Whoever does not take it in time misses it.
+    pub fn whisper(&self, room: &str, frame: Bytes) {
+        if let Some(listeners) = self.channel(room).and_then(|channel| channel.whispers()) {
+            let _ = listeners.send(frame);
         }
     }
 
@@ -203,6 +230,7 @@ impl Channel {
             recheck: AtomicU64::new(0),
             present: Mutex::default(),
             readers: Mutex::default(),
+            whispers: Mutex::default(),
         }
     }
 
@@ -212,6 +240,18 @@ impl Channel {
             self.cut_those_before(evicted);
         }
         self.wake.send_modify(|tick| *tick += 1);
+    }
+
+    /// Those who listen, if there are any left.
+    fn whispers(&self) -> Option<broadcast::Sender<Bytes>> {
+        let mut whispers = lock(&self.whispers);
+        if whispers
+            .as_ref()
+            .is_some_and(|all| all.receiver_count() == 0)
+        {
+            *whispers = None;
+        }
+        whispers.clone()
     }
 
     fn skip_to(&self, head: Cursor) {
@@ -320,6 +360,13 @@ impl Subscription {
     pub fn look(&self, cursor: Cursor) -> Look {
         self.place.seq.store(cursor.seq, Ordering::Release);
         lock(&self.channel.ring).after(cursor)
+    }
+
+    /// What is told from now on and not worth keeping.
+    pub fn listen(&self) -> broadcast::Receiver<Bytes> {
+        lock(&self.channel.whispers)
+            .get_or_insert_with(|| broadcast::Sender::new(WHISPERS))
+            .subscribe()
     }
 
     /// From now on the reader keeps up or is cut off.

@@ -7,11 +7,13 @@ mod append;
 mod bus;
 mod frame;
 mod hub;
+mod moves;
 mod replay;
 mod stream;
 
 pub use append::Appender;
 pub use bus::{Bus, BusError};
-pub use frame::message_frame;
+pub use frame::{message_frame, whisper as whisper_frame};
 pub use hub::{Commit, ConnectionCut, Hub};
+pub use moves::Moves;
 pub use stream::{Reader, Settings as StreamSettings, open};

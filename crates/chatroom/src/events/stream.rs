@@ -14,7 +14,13 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, stream};
 use protocol::Cursor;
 use std::{convert::Infallible, pin::Pin, sync::Arc, time::Duration};
-use tokio::time::{Instant, Sleep};
+use tokio::{
+    sync::broadcast::{
+        self,
+        error::{RecvError, TryRecvError},
+    },
+    time::{Instant, Sleep},
+};
 
 /// Who reads, and by what right.
 #[derive(Debug, Clone)]
@@ -50,6 +56,8 @@ impl Reader {
 pub struct Settings {
     pub heartbeat: Duration,
     pub replay_limit: i64,
+    /// Whether the reader wants to see how agents' answers grow.
+    pub deltas: bool,
 }
 
 struct State {
@@ -64,6 +72,7 @@ struct State {
     heartbeat: Duration,
     alarm: Pin<Box<Sleep>>,
     spoke_at: Instant,
+    whispers: Option<broadcast::Receiver<Bytes>>,
     /// Sent before anything else.
     opening: Option<Bytes>,
 }
@@ -85,6 +94,7 @@ pub async fn open(
         .room(&reader.room_id)
         .await?
         .ok_or_else(Error::room_not_found)?;
+    let whispers = settings.deltas.then(|| subscription.listen());
     let mut opening = BytesMut::new();
     let cursor = match cursor.map(|cursor| replay::start(&room, cursor, settings.replay_limit)) {
         None => {
@@ -110,12 +120,27 @@ pub async fn open(
         heartbeat: settings.heartbeat,
         alarm: Box::pin(tokio::time::sleep(settings.heartbeat)),
         spoke_at: Instant::now(),
+        whispers,
         opening: Some(opening.freeze()),
     };
     Ok(stream::unfold(state, |mut state| async move {
         let frames = state.next().await?;
         Some((Ok(frames), state))
     }))
+}
+
+/// The next whisper, for a reader who listens.
+async fn heard(whispers: &mut Option<broadcast::Receiver<Bytes>>) -> Bytes {
+    let Some(whispers) = whispers else {
+        return std::future::pending().await;
+    };
+    loop {
+        match whispers.recv().await {
+            Ok(whisper) => return whisper,
+            Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return std::future::pending().await,
+        }
+    }
 }
 
 impl State {
@@ -139,7 +164,7 @@ impl State {
                     self.spoke_at = Instant::now();
                     self.keep_up();
                     self.cursor = head;
-                    return Some(frames);
+                    return Some(self.after_whispers(frames));
                 }
                 Look::CutOff if self.live => return None,
                 Look::ReadLog | Look::CutOff => return self.read_log().await,
@@ -148,6 +173,7 @@ impl State {
             tokio::select! {
                 biased;
                 () = self.subscription.woken() => {}
+                whisper = heard(&mut self.whispers) => return Some(whisper),
                 () = self.alarm.as_mut() => {
                     // Setting it anew with each frame would cost more than this.
                     let silent_for = self.spoke_at.elapsed();
@@ -161,6 +187,24 @@ impl State {
                 }
             }
         }
+    }
+
+    /// What was whispered before these frames were published goes before them: an answer is never
+    /// followed by its own beginnings.
+    fn after_whispers(&mut self, frames: Bytes) -> Bytes {
+        let Some(whispers) = &mut self.whispers else {
+            return frames;
+        };
+        let mut all = BytesMut::new();
+        loop {
+            match whispers.try_recv() {
+                Ok(whisper) => all.extend_from_slice(&whisper),
+                Err(TryRecvError::Lagged(_)) => {}
+                Err(_) => break,
+            }
+        }
+        all.extend_from_slice(&frames);
+        all.freeze()
     }
 
     fn keep_up(&mut self) {

@@ -83,6 +83,18 @@ pub fn web_address(field: &str, text: &str) -> Result<String> {
     Ok(text.to_owned())
 }
 
+/// Where an agent is called: an address without a name and password in it.
+pub fn endpoint(field: &str, text: &str) -> Result<String> {
+    let address = web_address(field, text)?;
+    let plain = reqwest::Url::parse(&address)
+        .is_ok_and(|url| url.username().is_empty() && url.password().is_none());
+    plain.then_some(address).ok_or_else(|| {
+        Error::bad_request(format!(
+            "{field} must hold no name or password; send the bearer as akm_key"
+        ))
+    })
+}
+
 /// A secret or an id that is passed on: printable, one word, not too long.
 pub fn opaque(field: &str, text: &str) -> Result<String> {
     let fits = !text.is_empty() && text.len() <= 4096 && text.bytes().all(|b| b.is_ascii_graphic());

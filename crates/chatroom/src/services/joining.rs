@@ -2,7 +2,7 @@
 
 use super::{
     access::refuse_archived,
-    checks,
+    checks, fanout,
     identity::{self, Lineage},
     invites::refuse_full,
     keys,
@@ -194,7 +194,7 @@ fn reach(request: &Join) -> Result<Reach> {
     let endpoint = request
         .agent_endpoint
         .as_deref()
-        .map(|url| checks::web_address("agent_endpoint", url))
+        .map(|url| checks::endpoint("agent_endpoint", url))
         .transpose()?;
     let akm_key = request
         .akm_key
@@ -276,6 +276,11 @@ async fn add(
         }
         _ => None,
     };
+    if reach.akm_key.is_some() {
+        // From the message after the one that tells of the joining.
+        fanout::arm(&mut tx, &row, joiner.user.as_str(), row.last_seq + 1).await?;
+        app.hub.moves().follow(room.as_str());
+    }
     let mut log = Appender::new(row);
     let shown = joiner.name.as_deref().unwrap_or(joiner.user.as_str());
     log.system_message(&mut tx, format!("{shown} joined the room"), now)

@@ -2,7 +2,7 @@
 
 use super::{
     access::{self, Hold},
-    audit, checks,
+    audit, checks, fanout,
     wire::{self, stored},
 };
 use crate::{
@@ -11,21 +11,33 @@ use crate::{
     clock::Now,
     error::{Error, Result},
     events::Appender,
-    store::members::SealedKey,
+    store::{
+        Tx,
+        members::{MemberRow, SealedKey},
+    },
 };
 use protocol::{
-    AgentCardUpdated, EndpointUpdated, MemberKind, Members, Renamed, RoomId, UpdateEndpoint, UserId,
+    AgentCardUpdated, EndpointUpdated, EventKind, MemberKind, MemberUpdated, Members, Renamed,
+    RoomId, UpdateEndpoint, UserId,
 };
 use serde_json::json;
+use std::collections::HashMap;
 
 pub async fn list(app: &App, caller: &Caller, room: &RoomId) -> Result<Members> {
     let mut conn = app.db.read().await?;
     access::member(&mut conn, caller, room, Hold::No).await?;
     let rows = conn.members(room.as_str()).await?;
+    let errors: HashMap<String, String> = conn
+        .delivery_errors(room.as_str())
+        .await?
+        .into_iter()
+        .collect();
     let online = app.online(room.as_str());
-    let members = rows
-        .iter()
-        .map(|row| wire::member(row, online.contains(&row.user_id)));
+    let members = rows.iter().map(|row| {
+        let mut member = wire::member(row, online.contains(&row.user_id))?;
+        member.last_error = errors.get(&row.user_id).cloned();
+        Ok(member)
+    });
     Ok(Members {
         members: members.collect::<Result<_>>()?,
     })
@@ -47,8 +59,6 @@ pub async fn remove(app: &App, caller: &Caller, room: &RoomId, user: &UserId) ->
             "The owner cannot leave or be removed; archive the room instead",
         ));
     }
-    tx.delete_member(room.as_str(), user.as_str()).await?;
-    tx.revoke_all_keys(room.as_str(), user.as_str()).await?;
     let actor = entry.member;
     let words = match leaving {
         true => format!("{} left the room", target.shown_name()),
@@ -63,23 +73,40 @@ pub async fn remove(app: &App, caller: &Caller, room: &RoomId, user: &UserId) ->
     } else {
         "member_removed"
     };
-    audit::record(
+    let mut log = Appender::new(entry.room);
+    take_out(
         &mut tx,
-        room.as_str(),
+        &mut log,
+        &target,
         &actor.user_id,
         action,
-        Some(user.as_str()),
-        json!({}),
+        words,
         now,
     )
     .await?;
-    let mut log = Appender::new(entry.room);
-    log.system_message(&mut tx, words, now).await?;
     let commit = log.finish(&mut tx).await?;
     tx.commit().await?;
     app.recheck_readers(room.as_str());
     app.publish(commit);
     Ok(())
+}
+
+/// Takes a member out of the room that the log is of, and says so there.
+pub async fn take_out(
+    tx: &mut Tx,
+    log: &mut Appender,
+    member: &MemberRow,
+    actor: &str,
+    action: &str,
+    words: String,
+    now: Now,
+) -> Result<()> {
+    let room = log.room().room_id.clone();
+    let user = member.user_id.as_str();
+    tx.delete_member(&room, user).await?;
+    tx.revoke_all_keys(&room, user).await?;
+    audit::record(tx, &room, actor, action, Some(user), json!({}), now).await?;
+    log.system_message(tx, words, now).await
 }
 
 /// Changes where and with what a member's agent is called.
@@ -93,7 +120,7 @@ pub async fn set_endpoint(
     let endpoint = request
         .agent_endpoint
         .as_deref()
-        .map(|url| checks::web_address("agent_endpoint", url))
+        .map(|url| checks::endpoint("agent_endpoint", url))
         .transpose()?;
     let key = request
         .akm_key
@@ -137,7 +164,25 @@ pub async fn set_endpoint(
         )
         .await?;
     }
+    let mut log = Appender::new(entry.room);
+    let has_endpoint = endpoint.is_some() || target.agent_endpoint.is_some();
+    let has_key = key.is_some() || target.has_akm_key;
+    if has_endpoint && has_key {
+        let head = log.room().last_seq;
+        fanout::arm(&mut tx, log.room(), user.as_str(), head).await?;
+        app.hub.moves().follow(room.as_str());
+    }
+    let event = MemberUpdated {
+        user_id: user.to_string(),
+        has_agent_endpoint: has_endpoint,
+        has_akm_key: has_key,
+        key_stale: target.key_stale && key.is_none(),
+        reason: None,
+    };
+    log.event(&mut tx, EventKind::MemberUpdated, &event).await?;
+    let commit = log.finish(&mut tx).await?;
     tx.commit().await?;
+    app.publish(commit);
     Ok(EndpointUpdated {
         ok: true,
         prior_akm_prefix,

@@ -3,7 +3,10 @@
 
 pub mod access;
 pub mod audit;
+pub mod bridge;
 pub mod checks;
+pub mod cli_keys;
+pub mod fanout;
 pub mod identity;
 pub mod invites;
 pub mod joining;

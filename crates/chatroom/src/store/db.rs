@@ -249,6 +249,21 @@ impl Db {
         })
     }
 
+    /// A transaction that touches nothing the posting task remembers: it goes unnoticed there.
+    pub async fn begin_aside(&self) -> DbResult<Tx> {
+        Ok(match self {
+            Self::Sqlite { writer, turn, .. } => {
+                let turn = turn.clone().lock_owned().await;
+                let tx = writer.begin_with("BEGIN IMMEDIATE").await?;
+                Tx {
+                    conn: Conn::SqliteTx(tx),
+                    _turn: Some(turn),
+                }
+            }
+            Self::Postgres(_) => self.begin().await?,
+        })
+    }
+
     /// The turn to write a group of posts.
     pub async fn begin_group(&self) -> DbResult<GroupTurn> {
         Ok(match self {

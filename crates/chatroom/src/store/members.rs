@@ -118,8 +118,14 @@ impl Conn {
         Ok(())
     }
 
-    /// Whether there was such a member.
+    /// Whether there was such a member. It is no longer called either.
     pub async fn delete_member(&mut self, room: &str, user: &str) -> DbResult<bool> {
+        exec!(
+            self,
+            "DELETE FROM deliveries WHERE room_id = $1 AND user_id = $2",
+            room,
+            user
+        )?;
         let deleted = exec!(
             self,
             "DELETE FROM room_members WHERE room_id = $1 AND user_id = $2",

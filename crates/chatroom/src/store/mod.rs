@@ -5,7 +5,9 @@
 //! of them can run inside a transaction.
 
 pub mod audit;
+pub mod cli_keys;
 pub mod db;
+pub mod deliveries;
 pub mod group;
 pub mod identities;
 pub mod invites;

@@ -3,6 +3,8 @@
 use super::{
     Db, DbResult,
     audit::AuditRow,
+    cli_keys::CliKeyRow,
+    deliveries::Held,
     group::NewMessage,
     identities::IdentityRow,
     invites::InviteRow,
@@ -121,6 +123,46 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.set_endpoint("rm_a", "u_a", None, None, None).await?;
     tx.bind_lineage("rm_a", "u_a", "l").await?;
     tx.user_is_known("u_a").await?;
+
+    tx.arm_delivery("rm_a", "u_a", 1, 1).await?;
+    tx.lanes_after("rm_a", "", 5).await?;
+    tx.lanes_behind(&["rm_a"], 1).await?;
+    tx.claim_lanes(&[("rm_a", "u_a")], "n", 1).await?;
+    tx.renew_node("n", 1).await?;
+    tx.lane("rm_a", "u_a", "n").await?;
+    tx.save_places(&[("rm_a", "u_a", 2)], "n").await?;
+    let held = Held {
+        room: "rm_a",
+        user: "u_a",
+        generation: 0,
+        node: "n",
+    };
+    tx.fail_message(held, 2, 1, 1, "x").await?;
+    tx.pass_message(held, 2).await?;
+    tx.set_stale("rm_a", "u_a").await?;
+    tx.delivery_errors("rm_a").await?;
+    tx.mention_before("rm_a", "u_a", 9).await?;
+    tx.forget_node("n").await?;
+    tx.forget_dead_nodes(9).await?;
+    let cli_key = CliKeyRow {
+        sealed_code: "c".into(),
+        sealed_key: "k".into(),
+        user_id: "u_a".into(),
+        container_id: "1".into(),
+        agent_endpoint: None,
+        label: None,
+        created_at: 1,
+        expires_at: 9,
+        revoked: false,
+        use_count: 0,
+        last_used_at: None,
+    };
+    tx.insert_cli_key("h", &cli_key).await?;
+    tx.cli_key("h").await?;
+    tx.cli_keys_of("u_a").await?;
+    tx.count_cli_key_use("h", 1).await?;
+    tx.revoke_cli_key("h").await?;
+    tx.endpoint_of_container("u_a", "1").await?;
 
     tx.lock_rooms(&["rm_a"]).await?;
     tx.authors(&[("rm_a", "u_a")]).await?;

@@ -139,6 +139,14 @@ fn endpoints() -> Vec<(&'static str, Method, &'static str, Value)> {
         ("identity", M::POST, "/agent-identity/refresh", none.clone()),
         ("identity", M::DELETE, "/agent-identity/{jti}", none.clone()),
         ("exchange", M::POST, "/auth/exchange", none.clone()),
+        (
+            "user",
+            M::POST,
+            "/cli-keys",
+            json!({"akm_key": "sk_x", "container_id": "1"}),
+        ),
+        ("user", M::GET, "/cli-keys", none.clone()),
+        ("user", M::DELETE, "/cli-keys/{code}", none.clone()),
         ("anyone", M::GET, "/k/{code}", none.clone()),
         ("anyone", M::GET, "/i/{short_code}", none.clone()),
         ("anyone", M::GET, "/health", none.clone()),
@@ -149,7 +157,7 @@ fn endpoints() -> Vec<(&'static str, Method, &'static str, Value)> {
 }
 
 /// Endpoints whose answer depends on more than the kind of caller; their own sections test them.
-const ELSEWHERE: [(&str, &str); 10] = [
+const ELSEWHERE: [(&str, &str); 11] = [
     ("get", "/rooms/{id}/public-summary"), // public rooms only
     ("post", "/rooms/{id}/auto-invite"),   // public rooms only
     ("delete", "/rooms/{id}/members/{user_id}"), // oneself or the owner
@@ -158,6 +166,7 @@ const ELSEWHERE: [(&str, &str); 10] = [
     ("patch", "/rooms/{id}/messages/{seq}"), // the sender
     ("delete", "/rooms/{id}/messages/{seq}"), // the sender
     ("delete", "/rooms/{id}/room-keys"),   // would revoke the viewer's key
+    ("post", "/agent/chat/stream"),        // by short code
     ("get", "/metrics"),                   // by network
     ("get", "/openapi.json"),              // describes the others
 ];

@@ -8,9 +8,11 @@
 mod harness;
 
 mod backup;
+mod bridge;
 mod callers;
 mod crash;
 mod errors;
+mod fanout;
 mod idempotency;
 mod identity;
 mod invites;

@@ -353,7 +353,8 @@ impl Running {
 pub struct Traffic(AtomicI64);
 
 impl Traffic {
-    fn add(&self, messages: usize) {
+    /// So many messages were posted.
+    pub fn add(&self, messages: usize) {
         self.0.fetch_add(
             i64::try_from(messages).unwrap_or(i64::MAX),
             Ordering::Relaxed,

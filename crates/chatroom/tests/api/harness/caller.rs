@@ -242,7 +242,13 @@ impl Caller {
 
     /// Opens the room's stream from now on; waits until it is open.
     pub async fn listens(&self, room: &str) -> Events {
-        let mut events = Events::open(self.get(format!("/rooms/{room}/stream"))).await;
+        self.listens_with(room, "").await
+    }
+
+    /// The same with a query.
+    pub async fn listens_with(&self, room: &str, query: &str) -> Events {
+        let request = self.get(format!("/rooms/{room}/stream{query}"));
+        let mut events = Events::open(request).await;
         let first = events.next().await;
         assert_eq!((&first.event, &first.data), (&None, &None), "{first:?}");
         events

@@ -6,11 +6,13 @@
 mod caller;
 mod database;
 mod events;
+mod push;
 mod server;
 mod token;
 
 pub use caller::{Agent, Caller, Reply};
 pub use events::Events;
+pub use push::{PushAgent, metric};
 pub use server::{Engine, Setup, TestServer};
 pub use token::{claims, forged, now, public_jwks, with_claims};
 

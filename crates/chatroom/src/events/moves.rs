@@ -1,0 +1,91 @@
+//! Which rooms have moved on, for those who follow many rooms at once.
+
+use std::{
+    collections::{HashMap, HashSet},
+    mem,
+    sync::{Mutex, RwLock},
+    time::Instant,
+};
+use tokio::sync::Notify;
+
+/// Notes the rooms that have moved on. To note a room that nobody follows costs a look.
+#[derive(Default)]
+pub struct Moves {
+    followed: RwLock<HashSet<String>>,
+    moved: Mutex<HashMap<String, Instant>>,
+    bell: Notify,
+}
+
+impl Moves {
+    /// From now on the room's moves are noted.
+    pub fn follow(&self, room: &str) {
+        let known = |rooms: &HashSet<String>| rooms.contains(room);
+        if !known(
+            &self
+                .followed
+                .read()
+                .unwrap_or_else(|poisoned| poisoned.into_inner()),
+        ) {
+            let mut followed = self
+                .followed
+                .write()
+                .unwrap_or_else(|poisoned| poisoned.into_inner());
+            followed.insert(room.to_owned());
+        }
+    }
+
+    /// A room has moved on.
+    pub fn note(&self, room: &str) {
+        let followed = self
+            .followed
+            .read()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .contains(room);
+        if followed {
+            self.note_from_elsewhere(room);
+        }
+    }
+
+    /// A room has moved on, on another node, where others may follow it.
+    pub fn note_from_elsewhere(&self, room: &str) {
+        let mut moved = self
+            .moved
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        if !moved.contains_key(room) {
+            moved.insert(room.to_owned(), Instant::now());
+            self.bell.notify_one();
+        }
+    }
+
+    /// The rooms that have moved on since the last time, and when; waits until there is one.
+    pub async fn next(&self) -> HashMap<String, Instant> {
+        loop {
+            let moved = mem::take(
+                &mut *self
+                    .moved
+                    .lock()
+                    .unwrap_or_else(|poisoned| poisoned.into_inner()),
+            );
+            if !moved.is_empty() {
+                return moved;
+            }
+            self.bell.notified().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn only_rooms_that_are_followed_are_noted() {
+        let moves = Moves::default();
+        moves.follow("rm_a");
+        moves.note("rm_b");
+        moves.note("rm_a");
+        moves.note("rm_a");
+        assert_eq!(moves.next().await.into_keys().collect::<Vec<_>>(), ["rm_a"]);
+    }
+}

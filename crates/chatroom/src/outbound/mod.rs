@@ -1,0 +1,291 @@
+//! Calls that the server makes to agents. The address a call connects to is checked here, after
+//! DNS and for every redirect, so that no member can point the server at a network it guards.
+
+mod address;
+
+use crate::config::{Network, PrivateEndpoints};
+use address::Kind;
+use ipnet::IpNet;
+use reqwest::{
+    Client, Url,
+    dns::{Addrs, Name, Resolve, Resolving},
+    redirect::{Attempt, Policy},
+};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const IDLE_CONNECTION: Duration = Duration::from_secs(30);
+const MOST_REDIRECTS: usize = 3;
+
+/// Whose endpoint is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// The operator's: it is in the settings.
+    Operator,
+    /// That of somebody who came with a user token.
+    User,
+    /// That of somebody who came with an invite alone.
+    Stranger,
+}
+
+/// Why a call was not even begun.
+#[derive(Debug, thiserror::Error)]
+pub enum OutboundError {
+    #[error("{0} is no address that can be called")]
+    NoAddress(String),
+    #[error("the address {0} is not one that this server calls for this member")]
+    Forbidden(IpAddr),
+    #[error("cannot make calls: {0}")]
+    Client(String),
+}
+
+/// Makes HTTP clients for calls to agents.
+pub struct Outbound {
+    private_endpoints: PrivateEndpoints,
+    internal: Arc<[IpNet]>,
+    // Made when first used: a server that calls nobody pays nothing. Each has its own
+    // connections, so that none opened for one sort of caller serves another.
+    anywhere: OnceLock<Client>,
+    public_only: OnceLock<Client>,
+}
+
+impl Outbound {
+    pub fn new(private_endpoints: PrivateEndpoints, network: &Network) -> Self {
+        Self {
+            private_endpoints,
+            internal: network.internal.clone().into(),
+            anywhere: OnceLock::new(),
+            public_only: OnceLock::new(),
+        }
+    }
+
+    /// A client for calls to this address. It refuses addresses that are forbidden when it
+    /// connects.
+    pub fn client(&self, url: &Url, trust: Trust) -> Result<&Client, OutboundError> {
+        let private = self.may_be_private(trust);
+        let guard = Guard {
+            private,
+            internal: self.internal.clone(),
+        };
+        // A literal address is never looked up, so the resolver does not see it.
+        guard.check_literal(url)?;
+        let slot = if private {
+            &self.anywhere
+        } else {
+            &self.public_only
+        };
+        if let Some(client) = slot.get() {
+            return Ok(client);
+        }
+        let made = guard
+            .make_client()
+            .map_err(|error| OutboundError::Client(error.to_string()))?;
+        Ok(slot.get_or_init(|| made))
+    }
+
+    fn may_be_private(&self, trust: Trust) -> bool {
+        match (trust, self.private_endpoints) {
+            (Trust::Operator, _) | (_, PrivateEndpoints::All) => true,
+            (Trust::User, PrivateEndpoints::Trusted) => true,
+            (Trust::Stranger, PrivateEndpoints::Trusted) | (_, PrivateEndpoints::None) => false,
+        }
+    }
+}
+
+/// Where an agent takes messages.
+pub fn chat_stream(endpoint: &str) -> Result<Url, OutboundError> {
+    let mut url: Url = endpoint
+        .parse()
+        .map_err(|_| OutboundError::NoAddress(endpoint.to_owned()))?;
+    let path = format!("{}/chat/stream", url.path().trim_end_matches('/'));
+    url.set_path(&path);
+    Ok(url)
+}
+
+/// Decides which addresses may be connected to.
+#[derive(Clone)]
+struct Guard {
+    private: bool,
+    internal: Arc<[IpNet]>,
+}
+
+impl Guard {
+    fn allows(&self, ip: IpAddr) -> bool {
+        match address::kind(ip) {
+            Kind::Never => false,
+            Kind::Private => self.private,
+            Kind::Public => self.private || !self.internal.iter().any(|net| net.contains(&ip)),
+        }
+    }
+
+    fn check_literal(&self, url: &Url) -> Result<(), OutboundError> {
+        let host = url.host_str().unwrap_or_default();
+        match host.trim_matches(['[', ']']).parse::<IpAddr>() {
+            Ok(ip) if !self.allows(ip) => Err(OutboundError::Forbidden(ip)),
+            _ => Ok(()),
+        }
+    }
+
+    fn make_client(self) -> reqwest::Result<Client> {
+        let redirects = self.clone();
+        Client::builder()
+            // A proxy would connect on our behalf, past every check.
+            .no_proxy()
+            .dns_resolver(Arc::new(self))
+            .redirect(Policy::custom(move |attempt| redirects.follow(attempt)))
+            .connect_timeout(CONNECT_TIMEOUT)
+            .pool_idle_timeout(IDLE_CONNECTION)
+            .tcp_nodelay(true)
+            .user_agent(concat!("sc-chatroom/", env!("CARGO_PKG_VERSION")))
+            .build()
+    }
+
+    /// Follows a redirect within the same host, never to another and never out of TLS: the
+    /// bearer goes along.
+    fn follow(&self, attempt: Attempt<'_>) -> reqwest::redirect::Action {
+        let next = attempt.url();
+        let stays = attempt.previous().last().is_some_and(|before| {
+            let same_place = before.scheme() == next.scheme()
+                && before.port_or_known_default() == next.port_or_known_default();
+            let into_tls = before.scheme() == "http" && next.scheme() == "https";
+            before.host_str() == next.host_str() && (same_place || into_tls)
+        });
+        let few = attempt.previous().len() <= MOST_REDIRECTS;
+        if stays && few && self.check_literal(next).is_ok() {
+            attempt.follow()
+        } else {
+            attempt.stop()
+        }
+    }
+}
+
+impl Resolve for Guard {
+    fn resolve(&self, name: Name) -> Resolving {
+        let guard = self.clone();
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let (allowed, forbidden): (Vec<SocketAddr>, Vec<SocketAddr>) =
+                found.partition(|address| guard.allows(address.ip()));
+            match forbidden.first() {
+                Some(address) if allowed.is_empty() => {
+                    Err(Box::new(OutboundError::Forbidden(address.ip())) as _)
+                }
+                _ => Ok(Box::new(allowed.into_iter()) as Addrs),
+            }
+        })
+    }
+}
+
+/// What went wrong with a call, in words that hold no address and no key.
+pub fn in_words(error: &reqwest::Error) -> String {
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        if let Some(refused) = cause.downcast_ref::<OutboundError>() {
+            return refused.to_string();
+        }
+        source = cause.source();
+    }
+    if error.is_connect() {
+        "no connection to the agent's endpoint".to_owned()
+    } else if error.is_timeout() {
+        "the agent's endpoint took too long".to_owned()
+    } else if error.is_body() || error.is_decode() {
+        "the answer broke off".to_owned()
+    } else {
+        "the call failed".to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client_for(url: &str, trust: Trust, setting: PrivateEndpoints) -> Result<(), String> {
+        let outbound = Outbound::new(setting, &Network::default());
+        let url: Url = url.parse().unwrap();
+        outbound
+            .client(&url, trust)
+            .map(drop)
+            .map_err(|e| e.to_string())
+    }
+
+    /// However an address is spelled, it is the address.
+    #[test]
+    fn a_stranger_cannot_name_a_private_address_in_any_spelling() {
+        for url in [
+            "http://127.0.0.1/",
+            "http://127.1/",
+            "http://2130706433/",
+            "http://0x7f000001/",
+            "http://0177.0.0.1/",
+            "http://127.0.0.1./",
+            "http://0.0.0.0/",
+            "http://0/",
+            "http://10.1.2.3/",
+            "http://172.16.0.1/",
+            "http://192.168.1.1/",
+            "http://100.64.0.1/",
+            "http://169.254.169.254/latest/meta-data/",
+            "http://[::1]/",
+            "http://[::]/",
+            "http://[::ffff:127.0.0.1]/",
+            "http://[::ffff:a9fe:a9fe]/",
+            "http://[64:ff9b::7f00:1]/",
+            "http://[2002:7f00:1::]/",
+            "http://[fe80::1]/",
+            "http://[fc00::1]/",
+        ] {
+            let refused = client_for(url, Trust::Stranger, PrivateEndpoints::Trusted);
+            assert!(refused.is_err(), "{url}");
+        }
+        client_for(
+            "http://203.0.114.9/",
+            Trust::Stranger,
+            PrivateEndpoints::Trusted,
+        )
+        .unwrap();
+    }
+
+    #[test]
+    fn who_may_be_private_is_a_setting() {
+        use PrivateEndpoints::{All, None, Trusted};
+        let at = |trust, setting| client_for("http://10.0.0.1/", trust, setting).is_ok();
+        assert!(at(Trust::User, Trusted) && at(Trust::Stranger, All));
+        assert!(!at(Trust::Stranger, Trusted) && !at(Trust::User, None));
+        assert!(at(Trust::Operator, None));
+    }
+
+    #[test]
+    fn nobody_reaches_the_metadata_address() {
+        for trust in [Trust::Operator, Trust::User, Trust::Stranger] {
+            assert!(client_for("http://169.254.169.254/", trust, PrivateEndpoints::All).is_err());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_is_checked_by_what_it_resolves_to() {
+        let outbound = Outbound::new(PrivateEndpoints::Trusted, &Network::default());
+        let url: Url = "http://localhost:9/".parse().unwrap();
+        let client = outbound.client(&url, Trust::Stranger).unwrap();
+        let error = client.post(url).send().await.unwrap_err();
+        assert!(in_words(&error).contains("not one that this server calls"));
+    }
+
+    #[test]
+    fn the_path_is_added_to_the_endpoint() {
+        for (endpoint, called) in [
+            ("http://a.example", "http://a.example/chat/stream"),
+            ("http://a.example/", "http://a.example/chat/stream"),
+            (
+                "https://a.example:8/x/",
+                "https://a.example:8/x/chat/stream",
+            ),
+        ] {
+            assert_eq!(chat_stream(endpoint).unwrap().as_str(), called);
+        }
+    }
+}

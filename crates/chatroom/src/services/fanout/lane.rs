@@ -1,0 +1,311 @@
+//! One agent in one room: its messages in order, one call at a time.
+
+use super::{
+    Bell, Lane,
+    call::{self, Failure, Target},
+    reply::{Answer, Reply},
+    settle::{Outcome, Settled, Settler},
+    typing::Typing,
+};
+use crate::{
+    app::App,
+    clock::Now,
+    error::Result,
+    metrics::Delivered,
+    store::{
+        deliveries::LaneRow,
+        messages::{MessageRow, Page},
+    },
+};
+use protocol::{SYSTEM_USER, Via};
+use std::time::Duration;
+
+/// Messages that are read at once to find the next one that concerns the agent.
+const PAGE: i64 = 50;
+/// A wait that an agent asks for counts up to here.
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
+
+/// What a lane's task needs.
+pub struct Running {
+    pub app: App,
+    pub lane: Lane,
+    pub bell: std::sync::Arc<Bell>,
+    pub settler: Settler,
+    /// The first message that is not dealt with yet, as far as this task knows.
+    next: i64,
+    /// Up to where that is written.
+    written: i64,
+}
+
+/// Why a lane's task stops for now.
+enum Pause {
+    /// There is nothing to do, or not by this node.
+    Idle,
+    /// The next try is due then.
+    Until(i64),
+}
+
+impl Running {
+    pub fn new(app: App, lane: Lane, bell: std::sync::Arc<Bell>, settler: Settler) -> Self {
+        Self {
+            app,
+            lane,
+            bell,
+            settler,
+            next: 0,
+            written: 0,
+        }
+    }
+
+    /// Works until nothing is left to do.
+    pub async fn run(mut self) {
+        while !self.app.fanout.is_stopping() {
+            let pause = match self.work().await {
+                Ok(pause) => pause,
+                Err(error) => {
+                    // Logged where it arose. The message is still there, and tried again.
+                    tracing::warn!(%error, room = %self.lane.room, user = %self.lane.user, "cannot go on with an agent; tried again soon");
+                    Pause::Until(Now::get().millis() + 1000)
+                }
+            };
+            match pause {
+                Pause::Until(due_ms) => {
+                    let wait = u64::try_from(due_ms - Now::get().millis()).unwrap_or(0);
+                    tokio::select! {
+                        () = tokio::time::sleep(Duration::from_millis(wait)) => {}
+                        () = self.bell.rung() => {}
+                    }
+                }
+                // The place is known to this task alone until it is written.
+                Pause::Idle if self.written < self.next => {
+                    let next = self.next;
+                    tokio::select! {
+                        () = self.settler.synced() => self.written = next,
+                        () = self.bell.rung() => {}
+                    }
+                }
+                Pause::Idle if self.app.fanout.leave(&self.lane, &self.bell) => return,
+                Pause::Idle => {}
+            }
+        }
+    }
+
+    async fn work(&mut self) -> Result<Pause> {
+        while !self.app.fanout.is_stopping() {
+            self.bell.hush();
+            let mut conn = self.app.db.read().await?;
+            let (room, user) = (self.lane.room.clone(), self.lane.user.clone());
+            let Some(row) = conn.lane(&room, &user, &self.app.node).await? else {
+                // Another's by now, or gone, or without a key that works.
+                self.written = self.next;
+                return Ok(Pause::Idle);
+            };
+            self.next = self.next.max(row.next_seq);
+            self.written = self.written.max(row.next_seq);
+            if row.attempt > 0 && self.next == row.next_seq && row.due_ms > Now::get().millis() {
+                return Ok(Pause::Until(row.due_ms));
+            }
+            let page = Page {
+                since: self.next - 1,
+                limit: PAGE,
+                ..Page::default()
+            };
+            let messages = conn.messages(&room, &page).await?;
+            let Some(last) = messages.last().map(|message| message.seq) else {
+                return Ok(Pause::Idle);
+            };
+            let Some(message) = messages
+                .into_iter()
+                .find(|message| concerns(message, &user))
+            else {
+                self.pass(last).await;
+                continue;
+            };
+            let body = call::body(&mut conn, &self.lane, &row, &message).await?;
+            drop(conn);
+            self.deliver(&row, &message, &body).await?;
+        }
+        Ok(Pause::Idle)
+    }
+
+    /// Everything up to this message is dealt with.
+    async fn pass(&mut self, seq: i64) {
+        self.next = seq + 1;
+        self.settler.pass(&self.lane, self.next).await;
+    }
+
+    async fn deliver(
+        &mut self,
+        row: &LaneRow,
+        message: &MessageRow,
+        body: &serde_json::Value,
+    ) -> Result<()> {
+        let app = self.app.clone();
+        let permit = app
+            .fanout
+            .permit(&self.lane.user, &row.agent_endpoint)
+            .await;
+        app.metrics
+            .call_begins(self.bell.waited(message.created_at));
+        let called = self.call(row, message, body).await;
+        drop(permit);
+        let tries = i64::try_from(app.config.fanout.retry_seconds.len()).unwrap_or(i64::MAX);
+        let seq = message.seq;
+        let attempt = 1 + if seq == row.next_seq { row.attempt } else { 0 };
+        let (outcome, counted) = match called {
+            Ok(Answer::Silent) => {
+                app.metrics.delivered(Delivered::Silent);
+                self.pass(seq).await;
+                return Ok(());
+            }
+            Ok(Answer::Text(content)) => {
+                let depth = message.reply_chain_depth;
+                (
+                    Outcome::Reply {
+                        seq,
+                        depth,
+                        content,
+                    },
+                    Delivered::Answered,
+                )
+            }
+            Err(Failure::Gone) if self.is_owner().await? => {
+                let why = "the agent is gone (410), and an owner cannot leave".to_owned();
+                (Outcome::Stale { seq, attempt, why }, Delivered::Stale)
+            }
+            Err(Failure::Gone) => (Outcome::Gone { seq }, Delivered::Left),
+            Err(Failure::Refused(why)) => (Outcome::Stale { seq, attempt, why }, Delivered::Stale),
+            Err(Failure::Passing { why, .. }) if attempt >= tries => {
+                let why = format!("{why}, {attempt} times");
+                (Outcome::Stale { seq, attempt, why }, Delivered::Stale)
+            }
+            Err(Failure::Passing { why, after }) => {
+                let wait = wait(&app.config.fanout.retry_seconds, attempt, after);
+                let due_ms = Now::get().millis() + wait;
+                (
+                    Outcome::Failed {
+                        seq,
+                        attempt,
+                        due_ms,
+                        why,
+                    },
+                    Delivered::Failed,
+                )
+            }
+        };
+        if let Outcome::Failed { why, .. } | Outcome::Stale { why, .. } = &outcome {
+            let stale = matches!(outcome, Outcome::Stale { .. });
+            tracing::info!(room = %self.lane.room, user = %self.lane.user, seq, attempt, stale, why, "a call to an agent failed");
+        }
+        let tried_again = matches!(outcome, Outcome::Failed { .. });
+        let settled = self
+            .settler
+            .settle(&self.lane, row.generation, outcome)
+            .await?;
+        app.metrics.delivered(match settled {
+            Settled::Done => counted,
+            Settled::Dropped => Delivered::TooDeep,
+            Settled::Lost => Delivered::Lost,
+        });
+        // After a loss the store knows better where the lane is, if it is still ours.
+        if settled != Settled::Lost && !tried_again {
+            self.next = seq + 1;
+        }
+        Ok(())
+    }
+
+    async fn call(
+        &self,
+        row: &LaneRow,
+        message: &MessageRow,
+        body: &serde_json::Value,
+    ) -> Result<Answer, Failure> {
+        let Some(bearer) = self.app.secrets.unseal(&row.akm_key) else {
+            return Err(Failure::Refused("the stored key cannot be read".to_owned()));
+        };
+        let Lane { room, user } = &self.lane;
+        let target = Target {
+            endpoint: &row.agent_endpoint,
+            bearer: &bearer,
+            container: row.container_id.as_deref(),
+            trust: call::trust(&row.member_kind),
+            delivery_id: format!("{room}.{}.{user}", message.seq),
+        };
+        let mut typing = Typing::new(&self.app, &self.lane, message.seq);
+        let heard = |reply: &Reply| typing.heard(reply);
+        call::call(
+            &self.app.outbound,
+            &self.app.config.fanout,
+            &target,
+            body,
+            heard,
+        )
+        .await
+    }
+
+    async fn is_owner(&self) -> Result<bool> {
+        let mut conn = self.app.db.read().await?;
+        let member = conn.member(&self.lane.room, &self.lane.user).await?;
+        Ok(member.is_some_and(|member| member.is_owner()))
+    }
+}
+
+/// Whether an agent is told of a message: of everything that stands but its own words. What its
+/// person says it is told, though both have one id.
+fn concerns(message: &MessageRow, user: &str) -> bool {
+    let own = message.sender_user_id == user && message.via != Via::Web.as_str();
+    !message.deleted && (!own || message.sender_user_id == SYSTEM_USER)
+}
+
+/// How long to wait after this failure, in milliseconds.
+fn wait(schedule: &[u64], attempt: i64, asked: Option<Duration>) -> i64 {
+    let nth = usize::try_from(attempt - 1).unwrap_or(0);
+    let planned = schedule.get(nth).or(schedule.last()).copied().unwrap_or(0);
+    let asked = asked.unwrap_or_default().min(LONGEST_WAIT);
+    let wait = Duration::from_secs(planned).max(asked);
+    i64::try_from(wait.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(sender: &str, via: &str, deleted: bool) -> MessageRow {
+        MessageRow {
+            seq: 1,
+            sender_user_id: sender.into(),
+            sender_user_name: None,
+            via: via.into(),
+            r#type: "chat".into(),
+            content: "x".into(),
+            reply_to_seq: None,
+            reply_chain_depth: 0,
+            created_at: 1,
+            deleted,
+            edited_at: None,
+        }
+    }
+
+    #[test]
+    fn an_agent_is_told_of_all_but_its_own_words() {
+        assert!(concerns(&message("u_bob", "agent", false), "u_alice"));
+        assert!(!concerns(&message("u_alice", "agent", false), "u_alice"));
+        assert!(concerns(&message("u_alice", "web", false), "u_alice"));
+        assert!(concerns(&message("u_system", "system", false), "u_alice"));
+        assert!(!concerns(&message("u_bob", "web", true), "u_alice"));
+    }
+
+    #[test]
+    fn a_wait_follows_the_schedule_and_what_the_agent_asks_for() {
+        let schedule = [1, 4, 16, 64, 256];
+        let waits: Vec<i64> = (1..=5).map(|n| wait(&schedule, n, None)).collect();
+        assert_eq!(waits, [1000, 4000, 16_000, 64_000, 256_000]);
+        assert_eq!(wait(&schedule, 1, Some(Duration::from_secs(30))), 30_000);
+        assert_eq!(wait(&schedule, 3, Some(Duration::from_secs(2))), 16_000);
+        assert_eq!(
+            wait(&schedule, 1, Some(Duration::from_secs(1 << 40))),
+            300_000
+        );
+        assert_eq!(wait(&[], 1, None), 0);
+    }
+}

@@ -1,0 +1,347 @@
+//! Calling agents: every message of a room goes to its agents, one after the other for each agent
+//! and room, and what they answer is posted in their name.
+//!
+//! The room's log is the queue. An agent in a room is a lane; a lane knows the first message it has
+//! not dealt with. Posting does not know of any of this: a lane is woken when its room moves on,
+//! and whatever was missed is found by looking.
+
+mod call;
+mod lane;
+mod permits;
+mod reply;
+mod settle;
+mod typing;
+
+use crate::{
+    app::App,
+    clock::Now,
+    config::Fanout as Settings,
+    store::{DbError, Tx, rooms::RoomRow},
+};
+use lane::Running;
+use permits::{Permit, Permits};
+use settle::Settler;
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use tokio::{
+    sync::{Notify, watch},
+    task::{JoinHandle, JoinSet},
+    time::MissedTickBehavior,
+};
+
+/// A member who gets a new key goes on at most so many messages back.
+const LONGEST_BACKLOG: i64 = 200;
+/// How long a node's lanes stay its own when nothing is heard of it.
+const LEASE: Duration = Duration::from_secs(10);
+const RENEW_EVERY: Duration = Duration::from_secs(3);
+/// Lanes that are looked at in each round, whether anything was heard of them or not.
+const LOOK: i64 = 1000;
+
+/// An agent in a room.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Lane {
+    pub room: String,
+    pub user: String,
+}
+
+/// Wakes a lane's task.
+#[derive(Default)]
+pub struct Bell {
+    rung: AtomicBool,
+    notify: Notify,
+    since: Mutex<Option<Instant>>,
+}
+
+impl Bell {
+    fn ring(&self, since: Option<Instant>) {
+        let mut first = lock(&self.since);
+        *first = first.or(since);
+        drop(first);
+        self.rung.store(true, Ordering::Release);
+        self.notify.notify_one();
+    }
+
+    /// What rang before this is heeded now.
+    fn hush(&self) {
+        self.rung.store(false, Ordering::Release);
+    }
+
+    async fn rung(&self) {
+        while !self.rung.load(Ordering::Acquire) {
+            self.notify.notified().await;
+        }
+    }
+
+    /// How long a message has waited: since the bell rang, or since it was posted, in whole
+    /// seconds, if the lane was busy then.
+    fn waited(&self, created_at: i64) -> Duration {
+        match lock(&self.since).take() {
+            Some(since) => since.elapsed(),
+            None => {
+                let seconds = Now::get().seconds() - created_at;
+                Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
+            }
+        }
+    }
+}
+
+/// The lanes that this node works on, and how many calls there may be.
+pub struct Fanout {
+    lanes: Mutex<HashMap<Lane, Arc<Bell>>>,
+    permits: Permits,
+    stopping: AtomicBool,
+}
+
+impl Fanout {
+    pub fn new(settings: &Settings) -> Self {
+        Self {
+            lanes: Mutex::default(),
+            permits: Permits::new(settings),
+            stopping: AtomicBool::new(false),
+        }
+    }
+
+    /// How many lanes are being worked on, those that wait for their next try included.
+    pub fn busy(&self) -> usize {
+        lock(&self.lanes).len()
+    }
+
+    /// Lets every task end once the call it has in hand is over.
+    fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+        lock(&self.lanes).values().for_each(|bell| bell.ring(None));
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    async fn permit(&self, user: &str, endpoint: &str) -> Permit {
+        self.permits.take(user, endpoint).await
+    }
+
+    /// Wakes the lane's task; or gives the bell of one to start.
+    fn wake(&self, lane: &Lane, since: Option<Instant>) -> Option<Arc<Bell>> {
+        let mut lanes = lock(&self.lanes);
+        if let Some(bell) = lanes.get(lane) {
+            bell.ring(since);
+            return None;
+        }
+        let bell = Arc::new(Bell::default());
+        bell.ring(since);
+        lanes.insert(lane.clone(), bell.clone());
+        Some(bell)
+    }
+
+    /// Whether the lane's task may end: not if the bell has rung since it last looked.
+    fn leave(&self, lane: &Lane, bell: &Bell) -> bool {
+        let mut lanes = lock(&self.lanes);
+        let ends = !bell.rung.load(Ordering::Acquire);
+        if ends {
+            lanes.remove(lane);
+        }
+        ends
+    }
+}
+
+/// Lets a member be called from the room's newest message on, or go on where it was. `head` is
+/// the room's newest message once the transaction is done.
+pub async fn arm(tx: &mut Tx, room: &RoomRow, user: &str, head: i64) -> Result<(), DbError> {
+    let oldest = head - LONGEST_BACKLOG + 1;
+    tx.arm_delivery(&room.room_id, user, head + 1, oldest).await
+}
+
+/// The running fan-out of this node.
+pub struct Work {
+    stop: watch::Sender<bool>,
+    dispatching: JoinHandle<()>,
+}
+
+impl Work {
+    /// Starts it.
+    pub fn start(app: App) -> Self {
+        let (stop, stopped) = watch::channel(false);
+        Self {
+            stop,
+            dispatching: tokio::spawn(dispatch(app, stopped)),
+        }
+    }
+
+    /// Begins no more calls, lets those in hand end for so long, and writes what they came to.
+    pub async fn finish(self, grace: Duration) {
+        self.stop.send_replace(true);
+        let abort = self.dispatching.abort_handle();
+        if tokio::time::timeout(grace, self.dispatching).await.is_err() {
+            // Nothing is lost: what was not written is called again after the next start.
+            tracing::info!("some agents had not answered yet; they are called again");
+            abort.abort();
+        }
+    }
+}
+
+struct Dispatcher {
+    app: App,
+    settler: Settler,
+    tasks: JoinSet<()>,
+    /// Where the next look at all lanes begins.
+    place: (String, String),
+}
+
+async fn dispatch(app: App, mut stopped: watch::Receiver<bool>) {
+    let (settler, settling) = Settler::start(app.clone());
+    let mut dispatcher = Dispatcher {
+        app: app.clone(),
+        settler,
+        tasks: JoinSet::new(),
+        place: Default::default(),
+    };
+    dispatcher.renew().await;
+    while dispatcher.look().await {}
+    let mut rounds = tokio::time::interval(RENEW_EVERY);
+    rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            moved = app.hub.moves().next() => dispatcher.follow(moved).await,
+            _ = rounds.tick() => {
+                dispatcher.renew().await;
+                dispatcher.look().await;
+            }
+            Some(ended) = dispatcher.tasks.join_next() => {
+                if let Err(error) = ended {
+                    tracing::error!(%error, "a lane's task failed");
+                }
+            }
+            _ = stopped.changed() => break,
+        }
+    }
+    let Dispatcher {
+        settler, mut tasks, ..
+    } = dispatcher;
+    app.fanout.stop();
+    while tasks.join_next().await.is_some() {}
+    drop(settler);
+    let _ = settling.await;
+    if !app.db.is_sqlite() {
+        let forgotten = async {
+            let mut tx = app.db.begin_aside().await?;
+            tx.forget_node(&app.node).await?;
+            tx.commit().await
+        };
+        if let Err(error) = forgotten.await {
+            tracing::warn!(%error, "other nodes take over only when this one's lease ends");
+        }
+    }
+}
+
+impl Dispatcher {
+    /// Says that this node lives. One process alone on its database need not say so.
+    async fn renew(&mut self) {
+        if self.app.db.is_sqlite() {
+            return;
+        }
+        let now = Now::get().millis();
+        let lease = i64::try_from(LEASE.as_millis()).unwrap_or(i64::MAX);
+        let renewed = async {
+            let mut tx = self.app.db.begin_aside().await?;
+            tx.renew_node(&self.app.node, now + lease).await?;
+            tx.forget_dead_nodes(now - 100 * lease).await?;
+            tx.commit().await
+        };
+        if let Err(error) = renewed.await {
+            tracing::warn!(%error, "cannot renew this node's lease on agents");
+        }
+    }
+
+    /// Looks at the next lanes in order, for what nobody told of. Whether there are more.
+    async fn look(&mut self) -> bool {
+        let page = async {
+            let mut conn = self.app.db.read().await?;
+            conn.lanes_after(&self.place.0, &self.place.1, LOOK).await
+        };
+        let page = match page.await {
+            Ok(page) => page,
+            Err(error) => {
+                tracing::warn!(%error, "cannot look for agents to call; tried again soon");
+                return false;
+            }
+        };
+        let rooms: HashSet<&str> = page.iter().map(|(room, _)| room.as_str()).collect();
+        // Followed first: what moves after that is noted, what moved before is found.
+        rooms
+            .iter()
+            .for_each(|room| self.app.hub.moves().follow(room));
+        let rooms: Vec<&str> = rooms.into_iter().collect();
+        self.wake_those_behind(&rooms, &HashMap::new()).await;
+        let more = i64::try_from(page.len()).is_ok_and(|n| n >= LOOK);
+        self.place = page.into_iter().last().filter(|_| more).unwrap_or_default();
+        more
+    }
+
+    async fn follow(&mut self, moved: HashMap<String, Instant>) {
+        let rooms: Vec<&str> = moved.keys().map(String::as_str).collect();
+        self.wake_those_behind(&rooms, &moved).await;
+    }
+
+    async fn wake_those_behind(&mut self, rooms: &[&str], moved: &HashMap<String, Instant>) {
+        if rooms.is_empty() {
+            return;
+        }
+        match self.lanes_to_work_on(rooms).await {
+            Ok(lanes) => {
+                for lane in lanes {
+                    self.app.hub.moves().follow(&lane.room);
+                    let since = moved.get(&lane.room).copied();
+                    if let Some(bell) = self.app.fanout.wake(&lane, since) {
+                        let task = Running::new(self.app.clone(), lane, bell, self.settler.clone());
+                        self.tasks.spawn(task.run());
+                    }
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot look for agents to call; tried again soon");
+            }
+        }
+    }
+
+    /// The lanes of these rooms that are behind and this node's to work on.
+    async fn lanes_to_work_on(&self, rooms: &[&str]) -> Result<Vec<Lane>, DbError> {
+        let now = Now::get().millis();
+        let node = self.app.node.as_str();
+        let behind = self.app.db.read().await?.lanes_behind(rooms, now).await?;
+        let alone = self.app.db.is_sqlite();
+        let (mine, others): (Vec<_>, Vec<_>) = behind
+            .into_iter()
+            .partition(|row| alone || row.holder.as_deref() == Some(node));
+        let mut lanes: Vec<Lane> = mine
+            .into_iter()
+            .map(|row| Lane {
+                room: row.room_id,
+                user: row.user_id,
+            })
+            .collect();
+        let free: Vec<(&str, &str)> = others
+            .iter()
+            .filter(|row| row.holder.is_none())
+            .map(|row| (row.room_id.as_str(), row.user_id.as_str()))
+            .collect();
+        if !free.is_empty() {
+            let mut tx = self.app.db.begin_aside().await?;
+            let claimed = tx.claim_lanes(&free, node, now).await?;
+            tx.commit().await?;
+            lanes.extend(claimed.into_iter().map(|(room, user)| Lane { room, user }));
+        }
+        Ok(lanes)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+}

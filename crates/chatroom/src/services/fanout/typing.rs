@@ -1,0 +1,80 @@
+//! Letting the room see that an agent writes, and what it has written so far.
+
+use super::{Lane, reply::Reply};
+use crate::app::App;
+use protocol::{AgentDelta, AgentTyping, EventKind};
+use serde::Serialize;
+use std::time::{Duration, Instant};
+
+/// An answer that grows is shown at most this often.
+const EVERY: Duration = Duration::from_millis(100);
+
+/// One answer, as those see it who asked to.
+pub struct Typing<'a> {
+    app: &'a App,
+    lane: &'a Lane,
+    seq: i64,
+    told: bool,
+    shown: usize,
+    last: Option<Instant>,
+}
+
+impl<'a> Typing<'a> {
+    pub fn new(app: &'a App, lane: &'a Lane, seq: i64) -> Self {
+        Self {
+            app,
+            lane,
+            seq,
+            told: false,
+            shown: 0,
+            last: None,
+        }
+    }
+
+    /// The answer has grown.
+    pub fn heard(&mut self, reply: &Reply) {
+        if !reply.is_begun() || !self.app.anyone_watches_typing(&self.lane.room) {
+            return;
+        }
+        if !self.told {
+            self.told = true;
+            self.tell(true);
+        }
+        let Some(text) = reply.so_far().filter(|text| text.len() != self.shown) else {
+            return;
+        };
+        if self.last.is_some_and(|last| last.elapsed() < EVERY) {
+            return;
+        }
+        self.last = Some(Instant::now());
+        self.shown = text.len();
+        let delta = AgentDelta {
+            user_id: self.lane.user.clone(),
+            reply_to_seq: self.seq,
+            text: text.to_owned(),
+        };
+        self.send(EventKind::AgentDelta, &delta);
+    }
+
+    fn tell(&self, typing: bool) {
+        let event = AgentTyping {
+            user_id: self.lane.user.clone(),
+            reply_to_seq: self.seq,
+            typing,
+        };
+        self.send(EventKind::AgentTyping, &event);
+    }
+
+    fn send(&self, kind: EventKind, data: &impl Serialize) {
+        self.app.whisper(&self.lane.room, kind, data);
+    }
+}
+
+impl Drop for Typing<'_> {
+    /// However the call ended, nobody is left waiting for more.
+    fn drop(&mut self) {
+        if self.told {
+            self.tell(false);
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! How far each agent that is called has come in its room, and which node calls it.
+
+use super::{
+    Conn, DbResult,
+    db::{Sql, exec, row, rows},
+    posting::json,
+};
+
+/// A lane that has messages before it, and the living node that holds it.
+#[derive(Debug, sqlx::FromRow)]
+pub struct BehindRow {
+    pub room_id: String,
+    pub user_id: String,
+    pub holder: Option<String>,
+}
+
+/// Everything a call depends on but the message.
+#[derive(Debug, sqlx::FromRow)]
+pub struct LaneRow {
+    pub next_seq: i64,
+    pub attempt: i64,
+    pub due_ms: i64,
+    pub generation: i64,
+    pub user_name: Option<String>,
+    pub member_kind: String,
+    pub agent_endpoint: String,
+    pub akm_key: String,
+    pub container_id: Option<String>,
+    pub last_seq: i64,
+    pub rules_version: i64,
+    pub data_content: String,
+}
+
+/// Which delivery is meant, and by which right it is changed.
+#[derive(Debug, Clone, Copy)]
+pub struct Held<'a> {
+    pub room: &'a str,
+    pub user: &'a str,
+    pub generation: i64,
+    pub node: &'a str,
+}
+
+impl Conn {
+    /// Lets a member be called from `start` on; one who was called before goes on where it was,
+    /// but not before `oldest`.
+    pub async fn arm_delivery(
+        &mut self,
+        room: &str,
+        user: &str,
+        start: i64,
+        oldest: i64,
+    ) -> DbResult<()> {
+        exec!(
+            self,
+            "INSERT INTO deliveries (room_id, user_id, next_seq) VALUES ($1, $2, $3) \
+             ON CONFLICT (room_id, user_id) DO UPDATE SET \
+             next_seq = CASE WHEN deliveries.next_seq < $4 THEN $4 ELSE deliveries.next_seq END, \
+             attempt = 0, due_ms = 0, last_error = NULL, generation = deliveries.generation + 1",
+            room,
+            user,
+            start,
+            oldest
+        )?;
+        Ok(())
+    }
+
+    /// The next lanes in the order of their ids.
+    pub async fn lanes_after(
+        &mut self,
+        room: &str,
+        user: &str,
+        limit: i64,
+    ) -> DbResult<Vec<(String, String)>> {
+        rows!(
+            self,
+            (String, String),
+            "SELECT room_id, user_id FROM deliveries WHERE (room_id, user_id) > ($1, $2) \
+             ORDER BY room_id, user_id LIMIT $3",
+            room,
+            user,
+            limit
+        )
+    }
+
+    /// The lanes of these rooms that have messages before them and may be called.
+    pub async fn lanes_behind(&mut self, rooms: &[&str], now_ms: i64) -> DbResult<Vec<BehindRow>> {
+        macro_rules! behind {
+            ($rooms:literal) => {
+                concat!(
+                    "SELECT d.room_id, d.user_id, n.node AS holder FROM ",
+                    $rooms,
+                    " JOIN deliveries d ON d.room_id = j.room \
+                     JOIN rooms r ON r.room_id = d.room_id \
+                     JOIN room_members m ON m.room_id = d.room_id AND m.user_id = d.user_id \
+                     LEFT JOIN fanout_nodes n ON n.node = d.claimed_by AND n.lease_until_ms > $2 \
+                     WHERE d.next_seq <= r.last_seq AND m.key_stale = FALSE \
+                     AND m.agent_endpoint IS NOT NULL AND m.akm_key IS NOT NULL"
+                )
+            };
+        }
+        const BEHIND: Sql = Sql {
+            sqlite: behind!("(SELECT value AS room FROM json_each($1)) AS j "),
+            postgres: behind!("jsonb_array_elements_text($1::jsonb) AS j(room) "),
+        };
+        rows!(self, BehindRow, BEHIND, json(rooms), now_ms)
+    }
+
+    /// Takes these lanes (room and user) for a node, but for those that a living node holds.
+    pub async fn claim_lanes(
+        &mut self,
+        lanes: &[(&str, &str)],
+        node: &str,
+        now_ms: i64,
+    ) -> DbResult<Vec<(String, String)>> {
+        const CLAIM: Sql = Sql {
+            sqlite: "UPDATE deliveries SET claimed_by = $2 FROM json_each($1) AS j \
+                 WHERE deliveries.room_id = j.value ->> 0 AND deliveries.user_id = j.value ->> 1 \
+                 AND NOT EXISTS (SELECT 1 FROM fanout_nodes n WHERE n.node = deliveries.claimed_by \
+                 AND n.node <> $2 AND n.lease_until_ms > $3) \
+                 RETURNING deliveries.room_id, deliveries.user_id",
+            postgres: "UPDATE deliveries SET claimed_by = $2 FROM jsonb_array_elements($1::jsonb) AS j(v) \
+                 WHERE deliveries.room_id = j.v ->> 0 AND deliveries.user_id = j.v ->> 1 \
+                 AND NOT EXISTS (SELECT 1 FROM fanout_nodes n WHERE n.node = deliveries.claimed_by \
+                 AND n.node <> $2 AND n.lease_until_ms > $3) \
+                 RETURNING deliveries.room_id, deliveries.user_id",
+        };
+        rows!(self, (String, String), CLAIM, json(lanes), node, now_ms)
+    }
+
+    /// Says that a node lives, until its lease ends.
+    pub async fn renew_node(&mut self, node: &str, until_ms: i64) -> DbResult<()> {
+        exec!(
+            self,
+            "INSERT INTO fanout_nodes (node, lease_until_ms) VALUES ($1, $2) \
+             ON CONFLICT (node) DO UPDATE SET lease_until_ms = excluded.lease_until_ms",
+            node,
+            until_ms
+        )?;
+        Ok(())
+    }
+
+    /// Gives up what a node holds.
+    pub async fn forget_node(&mut self, node: &str) -> DbResult<()> {
+        exec!(self, "DELETE FROM fanout_nodes WHERE node = $1", node)?;
+        Ok(())
+    }
+
+    /// Forgets nodes whose lease ended before this.
+    pub async fn forget_dead_nodes(&mut self, before_ms: i64) -> DbResult<()> {
+        exec!(
+            self,
+            "DELETE FROM fanout_nodes WHERE lease_until_ms < $1",
+            before_ms
+        )?;
+        Ok(())
+    }
+
+    /// A lane that may be called by this node.
+    pub async fn lane(&mut self, room: &str, user: &str, node: &str) -> DbResult<Option<LaneRow>> {
+        row!(
+            self,
+            LaneRow,
+            "SELECT d.next_seq, d.attempt, d.due_ms, d.generation, m.user_name, m.member_kind, \
+             m.agent_endpoint, m.akm_key, m.container_id, r.last_seq, r.rules_version, r.data_content \
+             FROM deliveries d JOIN rooms r ON r.room_id = d.room_id \
+             JOIN room_members m ON m.room_id = d.room_id AND m.user_id = d.user_id \
+             WHERE d.room_id = $1 AND d.user_id = $2 AND COALESCE(d.claimed_by, $3) = $3 \
+             AND m.key_stale = FALSE AND m.agent_endpoint IS NOT NULL AND m.akm_key IS NOT NULL",
+            room,
+            user,
+            node
+        )
+    }
+
+    /// Moves these lanes (room, user and place) on, but for those that another node holds.
+    pub async fn save_places(&mut self, places: &[(&str, &str, i64)], node: &str) -> DbResult<()> {
+        const SAVE: Sql = Sql {
+            sqlite: "UPDATE deliveries SET next_seq = j.value ->> 2, attempt = 0, due_ms = 0, last_error = NULL \
+                 FROM json_each($1) AS j \
+                 WHERE deliveries.room_id = j.value ->> 0 AND deliveries.user_id = j.value ->> 1 \
+                 AND deliveries.next_seq < j.value ->> 2 AND COALESCE(deliveries.claimed_by, $2) = $2",
+            postgres: "UPDATE deliveries SET next_seq = (j.v ->> 2)::bigint, attempt = 0, due_ms = 0, last_error = NULL \
+                 FROM jsonb_array_elements($1::jsonb) AS j(v) \
+                 WHERE deliveries.room_id = j.v ->> 0 AND deliveries.user_id = j.v ->> 1 \
+                 AND deliveries.next_seq < (j.v ->> 2)::bigint AND COALESCE(deliveries.claimed_by, $2) = $2",
+        };
+        exec!(self, SAVE, json(places), node)?;
+        Ok(())
+    }
+
+    /// Moves a lane past a message; whether it was still before it and still ours.
+    pub async fn pass_message(&mut self, held: Held<'_>, seq: i64) -> DbResult<bool> {
+        let moved = exec!(
+            self,
+            "UPDATE deliveries SET next_seq = $5 + 1, attempt = 0, due_ms = 0, last_error = NULL \
+             WHERE room_id = $1 AND user_id = $2 AND generation >= $3 AND next_seq <= $5 \
+             AND COALESCE(claimed_by, $4) = $4",
+            held.room,
+            held.user,
+            held.generation,
+            held.node,
+            seq
+        )?;
+        Ok(moved == 1)
+    }
+
+    /// Notes that the call for a message failed; whether the lane was still ours and its key is
+    /// the one that was called with.
+    pub async fn fail_message(
+        &mut self,
+        held: Held<'_>,
+        seq: i64,
+        attempt: i64,
+        due_ms: i64,
+        error: &str,
+    ) -> DbResult<bool> {
+        let noted = exec!(
+            self,
+            "UPDATE deliveries SET next_seq = $5, attempt = $6, due_ms = $7, last_error = $8 \
+             WHERE room_id = $1 AND user_id = $2 AND generation = $3 AND next_seq <= $5 \
+             AND COALESCE(claimed_by, $4) = $4",
+            held.room,
+            held.user,
+            held.generation,
+            held.node,
+            seq,
+            attempt,
+            due_ms,
+            error
+        )?;
+        Ok(noted == 1)
+    }
+
+    /// From now on the member is not called, until it has a new key.
+    pub async fn set_stale(&mut self, room: &str, user: &str) -> DbResult<()> {
+        exec!(
+            self,
+            "UPDATE room_members SET key_stale = TRUE WHERE room_id = $1 AND user_id = $2",
+            room,
+            user
+        )?;
+        Ok(())
+    }
+
+    /// Which members' last call failed, and why.
+    pub async fn delivery_errors(&mut self, room: &str) -> DbResult<Vec<(String, String)>> {
+        rows!(
+            self,
+            (String, String),
+            "SELECT user_id, last_error FROM deliveries WHERE room_id = $1 AND last_error IS NOT NULL",
+            room
+        )
+    }
+
+    /// The newest message before this one that mentions the user.
+    pub async fn mention_before(
+        &mut self,
+        room: &str,
+        user: &str,
+        seq: i64,
+    ) -> DbResult<Option<i64>> {
+        let found = row!(
+            self,
+            (Option<i64>,),
+            "SELECT MAX(seq) FROM mentions WHERE room_id = $1 AND user_id = $2 AND seq < $3",
+            room,
+            user,
+            seq
+        )?;
+        Ok(found.and_then(|(seq,)| seq))
+    }
+}
