@@ -3,6 +3,7 @@
 //! Everything runs on this machine and ends with this program. What each measurement means and how
 //! to read it is in `docs/benchmarks.md`.
 
+mod agents;
 mod audience;
 mod content;
 mod http;

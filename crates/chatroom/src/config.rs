@@ -160,7 +160,7 @@ settings! {
         /// Who may name a private or loopback endpoint.
         private_endpoints: PrivateEndpoints = PrivateEndpoints::Trusted,
         /// The header that carries a member's container id.
-        routing_header: String = "fly-force-instance-id".to_owned(),
+        routing_header: RoutingHeader = RoutingHeader("fly-force-instance-id".to_owned()),
         /// Seconds an answer may take from the call to its end.
         reply_seconds: u64 = 120,
         /// Seconds an answer may pause.
@@ -202,6 +202,28 @@ pub enum PrivateEndpoints {
     All,
     /// Nobody.
     None,
+}
+
+/// A header's name that was checked.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "String")]
+pub struct RoutingHeader(String);
+
+impl RoutingHeader {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for RoutingHeader {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        match axum::http::HeaderName::from_bytes(name.as_bytes()) {
+            Ok(_) => Ok(Self(name)),
+            Err(_) => Err(format!("{name:?} is no header's name")),
+        }
+    }
 }
 
 /// How log lines look.
@@ -381,6 +403,13 @@ mod tests {
             "{error}"
         );
         assert!(error.contains("agent_cooldown_seconds"), "{error}");
+    }
+
+    #[test]
+    fn a_routing_header_is_a_headers_name() {
+        let config = from_env(&[("SC_CHATROOM__FANOUT__ROUTING_HEADER", "x-route")]).unwrap();
+        assert_eq!(config.fanout.routing_header.as_str(), "x-route");
+        assert!(from_env(&[("SC_CHATROOM__FANOUT__ROUTING_HEADER", "no header")]).is_err());
     }
 
     #[test]

@@ -144,7 +144,7 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
         tokio::spawn(keep_jwks(app.clone(), url));
     }
     let sweeping = tokio::spawn(sweep(app.clone()));
-    let calling = fanout::Work::start(app.clone());
+    let calling = fanout::Calling::start(app.clone());
     let mut stop = Stop::new().map_err(ServeError::Signals)?;
     let router = api::router(app);
     tracing::info!(%address, engine = if db.is_sqlite() { "sqlite" } else { "postgres" }, "serving");

@@ -1,6 +1,7 @@
 //! The measurements, a file for each.
 
 pub mod backfill;
+pub mod fanout;
 pub mod idle;
 pub mod latency;
 pub mod posts;
@@ -31,6 +32,8 @@ pub enum Measurement {
     Backfill,
     /// From start to health.
     Start,
+    /// From post to the calls of agents, some of which are bad.
+    Fanout,
 }
 
 /// How a measurement is to be taken.
@@ -65,6 +68,7 @@ impl Measurement {
             Self::Idle => idle::measure(plan).await,
             Self::Backfill => backfill::measure(plan).await,
             Self::Start => start::measure(plan).await,
+            Self::Fanout => fanout::measure(plan).await,
         }
     }
 }

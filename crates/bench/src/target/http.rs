@@ -80,6 +80,24 @@ impl Http {
         })
     }
 
+    /// Starts the room server on an empty folder with these settings too; gives a user token.
+    pub async fn bare(settings: &[(&str, &str)]) -> Result<(Self, String)> {
+        let data = tempfile::tempdir_in(build_folder()?)?;
+        let address = free_address()?;
+        let mut command = server(address, data.path())?;
+        command.envs(settings.iter().copied());
+        let process = start(&mut command, address, data.path()).await?;
+        let owner = user_token(data.path())?;
+        let bare = Self {
+            process,
+            address,
+            room: String::new(),
+            keys: Vec::new(),
+            data,
+        };
+        Ok((bare, owner))
+    }
+
     /// Starts the room server on a room that has so many messages.
     pub async fn server_with(messages: u64) -> Result<Self> {
         let server = Self::server(1).await?;
@@ -286,7 +304,8 @@ async fn furnish(
     Ok((path, keys))
 }
 
-fn text(answer: &Value, key: &str) -> Result<String> {
+/// A text in an answer.
+pub fn text(answer: &Value, key: &str) -> Result<String> {
     let value = answer[key].as_str();
     Ok(value
         .ok_or_else(|| format!("no {key} in {answer}"))?

@@ -53,7 +53,7 @@ pub async fn pass_on(
         .map_err(|error| unreachable(&error.to_string()))?
         .post(url)
         .bearer_auth(&target.bearer)
-        .header(&app.config.fanout.routing_header, &target.container)
+        .header(app.config.fanout.routing_header.as_str(), &target.container)
         .header(header::CONTENT_TYPE, "application/json")
         .header(header::ACCEPT, "text/event-stream")
         .body(body)

@@ -167,7 +167,8 @@ pub async fn set_endpoint(
     let mut log = Appender::new(entry.room);
     let has_endpoint = endpoint.is_some() || target.agent_endpoint.is_some();
     let has_key = key.is_some() || target.has_akm_key;
-    if has_endpoint && has_key {
+    // A stale member is not called, and why stays known, until it has a new key.
+    if has_endpoint && has_key && (key.is_some() || !target.key_stale) {
         let head = log.room().last_seq;
         fanout::arm(&mut tx, log.room(), user.as_str(), head).await?;
         app.hub.moves().follow(room.as_str());

@@ -18,7 +18,10 @@ both_engines![
     an_agent_that_hangs_delays_nobody_else,
     a_retry_survives_kill_9,
     sigkill_between_call_and_answer_loses_nothing_and_doubles_nothing,
+    sigterm_in_the_middle_of_a_call_ends_in_time_and_calls_again,
     ten_agents_that_always_answer_fall_silent,
+    those_who_come_and_go_start_no_loop,
+    a_member_who_left_is_not_called,
     a_stranger_cannot_point_the_server_at_its_own_network,
     a_redirect_to_another_host_is_not_followed,
     those_who_ask_see_an_answer_grow,
@@ -355,6 +358,59 @@ async fn sigkill_between_call_and_answer_loses_nothing_and_doubles_nothing(setup
     answered.sort_unstable();
     answered.dedup();
     assert_eq!((answered.len(), answers), (5, 5), "one answer each");
+}
+
+async fn sigterm_in_the_middle_of_a_call_ends_in_time_and_calls_again(setup: Setup) {
+    let mut server = setup.env("SHUTDOWN_SECONDS", "1").start().await;
+    let (alice, room, agent) = world(&server, "hang").await;
+    let seq = alice.says(&room, "Hello").await;
+    agent.seqs(1).await;
+    assert!(server.terminate().await.success());
+    agent.replies("always").await;
+    server.restart().await;
+    answer(&alice.at(&server), &room, seq).await;
+}
+
+/// Notices of joining and leaving go to agents like any message and stand at depth 0. Answering
+/// them makes no new notice, so each is answered as deep as the room allows, and no further.
+async fn those_who_come_and_go_start_no_loop(setup: Setup) {
+    let server = setup.start().await;
+    let (alice, room, _agent) = world(&server, "always").await;
+    let depth = json!({"max_reply_chain_depth": 1});
+    alice.patch(format!("/rooms/{room}"), depth).await.ok();
+    let before = alice.latest_seq(&room).await;
+    let visitor = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let joined = answer(&alice, &room, before + 1).await;
+    assert_eq!(joined["reply_chain_depth"], 1);
+    let leave = format!("/rooms/{room}/members/{}", visitor.id());
+    visitor.delete(leave).await.ok();
+    let left = joined["seq"].as_i64().unwrap() + 1;
+    answer(&alice, &room, left).await;
+    metric(&server, "sc_chatroom_fanout_lanes_busy 0").await;
+    assert_eq!(
+        alice.latest_seq(&room).await,
+        left + 1,
+        "two notices, two answers"
+    );
+}
+
+async fn a_member_who_left_is_not_called(setup: Setup) {
+    let server = setup.start().await;
+    let (alice, room, agent) = world(&server, "silent").await;
+    alice.says(&room, "Hello").await;
+    agent.seqs(1).await;
+    alice
+        .delete(format!("/rooms/{room}/members/u_bob"))
+        .await
+        .ok();
+    alice.says(&room, "Is he gone?").await;
+    let watcher = PushAgent::start("silent");
+    watcher
+        .joins_as(&alice, &room, &server.user("u_carol"))
+        .await;
+    alice.says(&room, "He is").await;
+    watcher.seqs(1).await;
+    assert_eq!(agent.calls().await.len(), 1);
 }
 
 /// Alice's message stands at depth 0 and each of ten agents answers it: 10 messages at depth 1.

@@ -1,6 +1,6 @@
 //! Several nodes on one PostgreSQL, kept in step over NATS: to callers they are one server.
 
-use crate::harness::{Engine, Setup, TestServer, eventually};
+use crate::harness::{Engine, PushAgent, Setup, TestServer, eventually};
 use std::collections::BTreeSet;
 
 fn setup() -> Setup {
@@ -114,4 +114,65 @@ async fn a_limit_holds_over_both_nodes() {
         )
         .await;
     again.refused(429, "agent_cooldown");
+}
+
+#[tokio::test]
+async fn one_node_calls_an_agent_and_another_takes_over_when_it_dies() {
+    let mut one = setup().start().await;
+    let alice = one.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let agent = PushAgent::start("silent");
+    agent.joins_as(&alice, &room, &one.user("u_bob")).await;
+    let mut said = vec![alice.says(&room, "on the only node").await];
+    agent.seqs(1).await;
+    let two = one.another_node().await;
+    for n in 0..10 {
+        let caller = alice.at(if n % 2 == 0 { &two } else { &one });
+        said.push(caller.says(&room, "and on the other").await);
+    }
+    assert_eq!(agent.seqs(said.len()).await, said, "each once, in order");
+    agent.replies("hang").await;
+    said.push(alice.says(&room, "the node dies in this call").await);
+    agent.seqs(said.len()).await;
+    one.kill9();
+    agent.replies("always").await;
+    let last = *said.last().unwrap();
+    let alice = alice.at(&two);
+    eventually("the second node calls", async || {
+        (alice.latest_seq(&room).await > last).then_some(())
+    })
+    .await;
+    assert_eq!(alice.reads(&room, last + 1).await["reply_to_seq"], last);
+}
+
+#[tokio::test]
+async fn an_answer_grows_before_readers_on_the_other_node() {
+    let (one, two) = two_nodes().await;
+    let alice = one.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let agent = PushAgent::start("slow");
+    agent.joins_as(&alice, &room, &one.user("u_bob")).await;
+    let mut watching = alice.at(&two).listens_with(&room, "?deltas=1").await;
+    // Which rooms are read elsewhere is told every other second.
+    loop {
+        let seq = alice.says(&room, "Hello").await;
+        let mut grew = false;
+        loop {
+            let frame = watching.next().await;
+            grew |= frame.event.as_deref() == Some("agent_delta");
+            let Some(data) = frame
+                .data
+                .filter(|_| frame.event.as_deref() == Some("message"))
+            else {
+                continue;
+            };
+            let message: serde_json::Value = serde_json::from_str(&data).unwrap();
+            if message["reply_to_seq"] == seq {
+                break;
+            }
+        }
+        if grew {
+            return;
+        }
+    }
 }

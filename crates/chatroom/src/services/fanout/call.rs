@@ -167,7 +167,7 @@ async fn exchange(
         .header(header::ACCEPT, "text/event-stream")
         .header("x-delivery-id", &target.delivery_id);
     if let Some(container) = target.container {
-        request = request.header(&settings.routing_header, container);
+        request = request.header(settings.routing_header.as_str(), container);
     }
     let mut response = tokio::time::timeout(idle, request.json(body).send())
         .await

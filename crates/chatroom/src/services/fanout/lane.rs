@@ -26,7 +26,7 @@ const PAGE: i64 = 50;
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
 /// What a lane's task needs.
-pub struct Running {
+pub struct Task {
     pub app: App,
     pub lane: Lane,
     pub bell: std::sync::Arc<Bell>,
@@ -45,7 +45,7 @@ enum Pause {
     Until(i64),
 }
 
-impl Running {
+impl Task {
     pub fn new(app: App, lane: Lane, bell: std::sync::Arc<Bell>, settler: Settler) -> Self {
         Self {
             app,

@@ -18,7 +18,7 @@ use crate::{
     config::Fanout as Settings,
     store::{DbError, Tx, rooms::RoomRow},
 };
-use lane::Running;
+use lane::Task;
 use permits::{Permit, Permits};
 use settle::Settler;
 use std::{
@@ -158,12 +158,12 @@ pub async fn arm(tx: &mut Tx, room: &RoomRow, user: &str, head: i64) -> Result<(
 }
 
 /// The running fan-out of this node.
-pub struct Work {
+pub struct Calling {
     stop: watch::Sender<bool>,
     dispatching: JoinHandle<()>,
 }
 
-impl Work {
+impl Calling {
     /// Starts it.
     pub fn start(app: App) -> Self {
         let (stop, stopped) = watch::channel(false);
@@ -298,7 +298,7 @@ impl Dispatcher {
                     self.app.hub.moves().follow(&lane.room);
                     let since = moved.get(&lane.room).copied();
                     if let Some(bell) = self.app.fanout.wake(&lane, since) {
-                        let task = Running::new(self.app.clone(), lane, bell, self.settler.clone());
+                        let task = Task::new(self.app.clone(), lane, bell, self.settler.clone());
                         self.tasks.spawn(task.run());
                     }
                 }
