@@ -16,6 +16,8 @@ use crate::{
     metrics::Metrics,
     services::{
         posting::{Traffic, Writer},
+        reputation::{score, scorer},
+        reserved,
         visitors::Visitors,
     },
     store::{Db, DbError, migrate},
@@ -66,6 +68,8 @@ pub enum ServeError {
         "the database was written with another master key; point auth.keys_dir to the keys it was written with"
     )]
     OtherKeys,
+    #[error("cannot make the reserved rooms: {0}")]
+    ReservedRooms(#[from] crate::error::Error),
     #[error("cannot listen on {0}: {1}")]
     Listen(SocketAddr, io::Error),
     #[error("cannot read the JWKS from {0}: {1}")]
@@ -139,6 +143,7 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
         read_jwks(&app, &url).await?;
         tokio::spawn(keep_jwks(app.clone(), url));
     }
+    reserved::make(&app).await?;
     let sweeping = tokio::spawn(sweep(app.clone()));
     let mut stop = Stop::new().map_err(ServeError::Signals)?;
     let router = api::router(app);
@@ -272,7 +277,8 @@ async fn finish(writing: JoinHandle<()>, grace: Duration) {
     }
 }
 
-/// Forgets what is over: windows that have ended, old counts, events beyond those kept.
+/// Forgets what is over: windows that have ended, old counts, events beyond those kept. Scores what
+/// was said meanwhile.
 async fn sweep(app: App) {
     let mut ticks = tokio::time::interval(SWEEP_EVERY);
     loop {
@@ -291,6 +297,8 @@ async fn sweep_once(app: &App) -> Result<(), DbError> {
     let mut tx = app.db.begin().await?;
     tx.forget_windows(now.millis()).await?;
     tx.forget_traffic(now.minutes() - 120).await?;
+    tx.forget_days(score::day_of(now.seconds()) - score::DECAY_DAYS)
+        .await?;
     tx.commit().await?;
     for (room,) in rooms {
         let mut tx = app.db.begin().await?;
@@ -298,7 +306,7 @@ async fn sweep_once(app: &App) -> Result<(), DbError> {
         tx.prune_events(&room, keep).await?;
         tx.commit().await?;
     }
-    Ok(())
+    scorer::settle_all(&app.db).await
 }
 
 async fn read_jwks(app: &App, url: &str) -> Result<(), ServeError> {

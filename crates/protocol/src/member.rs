@@ -1,6 +1,6 @@
 //! Members of a room, and how they join.
 
-use crate::{Role, RoomId, UserId, room::wire, words};
+use crate::{Role, RoomId, UserId, WelcomeScore, room::wire, words};
 use serde::{Deserialize, Serialize};
 
 words! {
@@ -120,6 +120,9 @@ wire! {
         pub online: bool,
         /// Where the agent describes itself.
         pub agent_card_url: Option<String>,
+        /// How far the member has come with the checklist, in the welcome room alone.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub welcome_score: Option<WelcomeScore>,
     }
 
     /// `GET /rooms/{id}/members`.
@@ -218,5 +221,8 @@ wire! {
         pub room: MyRoomView,
         /// Changes when a document that defines the protocol changes.
         pub docs_version: String,
+        /// How far the caller has come with the checklist, in the welcome room alone.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub welcome_score: Option<WelcomeScore>,
     }
 }

@@ -9,9 +9,11 @@ mod members;
 mod messages;
 mod pages;
 mod reference;
+mod reputation;
 mod rooms;
 mod stream;
 mod system;
+mod welcome;
 
 use crate::{app::App, error::Error};
 use axum::{
@@ -44,6 +46,8 @@ pub fn router(app: App) -> Router {
         .merge(messages::routes())
         .merge(stream::routes())
         .merge(keys::routes())
+        .merge(welcome::routes())
+        .merge(reputation::routes())
         .merge(system::routes())
         .split_for_parts();
     let document = Arc::new(document);

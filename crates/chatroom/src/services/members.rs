@@ -3,6 +3,8 @@
 use super::{
     access::{self, Hold},
     audit, checks,
+    reputation::scorer,
+    welcome,
     wire::{self, stored},
 };
 use crate::{
@@ -14,7 +16,8 @@ use crate::{
     store::members::SealedKey,
 };
 use protocol::{
-    AgentCardUpdated, EndpointUpdated, MemberKind, Members, Renamed, RoomId, UpdateEndpoint, UserId,
+    AgentCardUpdated, EndpointUpdated, MemberKind, Members, Renamed, RoomId, UpdateEndpoint,
+    UserId, WELCOME_ROOM,
 };
 use serde_json::json;
 
@@ -26,9 +29,13 @@ pub async fn list(app: &App, caller: &Caller, room: &RoomId) -> Result<Members> 
     let members = rows
         .iter()
         .map(|row| wire::member(row, online.contains(&row.user_id)));
-    Ok(Members {
+    let mut members = Members {
         members: members.collect::<Result<_>>()?,
-    })
+    };
+    if room.as_str() == WELCOME_ROOM {
+        welcome::add_scores(&mut conn, &mut members.members).await?;
+    }
+    Ok(members)
 }
 
 /// Takes a member out: oneself, or anyone but oneself as owner.
@@ -73,6 +80,18 @@ pub async fn remove(app: &App, caller: &Caller, room: &RoomId, user: &UserId) ->
         now,
     )
     .await?;
+    if !leaving {
+        let told_at = entry.room.last_seq + 1;
+        scorer::kicked(
+            &mut tx,
+            room.as_str(),
+            user.as_str(),
+            &actor.user_id,
+            told_at,
+            now.seconds(),
+        )
+        .await?;
+    }
     let mut log = Appender::new(entry.room);
     log.system_message(&mut tx, words, now).await?;
     let commit = log.finish(&mut tx).await?;

@@ -72,5 +72,6 @@ pub fn member(row: &MemberRow, online: bool) -> Result<MemberView> {
         key_stale: row.key_stale,
         online,
         agent_card_url: row.agent_card_url.clone(),
+        welcome_score: None,
     })
 }

@@ -9,6 +9,7 @@ pub mod db;
 pub mod identities;
 pub mod invites;
 pub mod keys;
+pub mod leaderboard;
 pub mod limits;
 pub mod log;
 pub mod members;
@@ -17,8 +18,10 @@ pub mod migrate;
 #[cfg(test)]
 mod plans;
 pub mod posting;
+pub mod reputation;
 pub mod rooms;
 pub mod stats;
+pub mod welcome;
 
 pub use db::{Conn, Db, DbError, Tx};
 

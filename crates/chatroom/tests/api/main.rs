@@ -7,6 +7,7 @@
 
 mod harness;
 
+mod auto_join;
 mod backup;
 mod callers;
 mod crash;
@@ -15,6 +16,7 @@ mod idempotency;
 mod identity;
 mod invites;
 mod joining;
+mod leaderboard;
 mod limits;
 mod logs;
 mod members;
@@ -22,6 +24,7 @@ mod messages;
 mod nodes;
 mod observability;
 mod operators;
+mod reputation;
 mod room_keys;
 mod rooms;
 mod rules;
@@ -29,3 +32,4 @@ mod short_codes;
 mod stream;
 mod system;
 mod web_entry;
+mod welcome;
