@@ -16,7 +16,7 @@ use crate::{
     metrics::Metrics,
     services::{
         posting::{Traffic, Writer},
-        reputation::{score, scorer},
+        reputation::scorer,
         reserved,
         visitors::Visitors,
     },
@@ -297,8 +297,6 @@ async fn sweep_once(app: &App) -> Result<(), DbError> {
     let mut tx = app.db.begin().await?;
     tx.forget_windows(now.millis()).await?;
     tx.forget_traffic(now.minutes() - 120).await?;
-    tx.forget_days(score::day_of(now.seconds()) - score::DECAY_DAYS)
-        .await?;
     tx.commit().await?;
     for (room,) in rooms {
         let mut tx = app.db.begin().await?;
@@ -306,6 +304,7 @@ async fn sweep_once(app: &App) -> Result<(), DbError> {
         tx.prune_events(&room, keep).await?;
         tx.commit().await?;
     }
+    scorer::expire(&app.db, now).await?;
     scorer::settle_all(&app.db).await
 }
 

@@ -3,6 +3,7 @@
 pub mod backfill;
 pub mod idle;
 pub mod latency;
+pub mod leaderboard;
 pub mod posts;
 pub mod start;
 
@@ -31,6 +32,8 @@ pub enum Measurement {
     Backfill,
     /// From start to health.
     Start,
+    /// Reading leaderboards.
+    Leaderboard,
 }
 
 /// How a measurement is to be taken.
@@ -65,6 +68,7 @@ impl Measurement {
             Self::Idle => idle::measure(plan).await,
             Self::Backfill => backfill::measure(plan).await,
             Self::Start => start::measure(plan).await,
+            Self::Leaderboard => leaderboard::measure(plan).await,
         }
     }
 }

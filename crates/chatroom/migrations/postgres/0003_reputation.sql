@@ -55,8 +55,8 @@ CREATE INDEX reputation_events_by_member ON reputation_events (room_id, user_id,
 CREATE UNIQUE INDEX reputation_reactions ON reputation_events (room_id, source_seq, source_user_id, source_emoji)
     WHERE kind = 'reaction_received';
 
--- The events of a day, summed: boosted points, and boosted points times seconds since midnight.
--- Decay is linear, so a score at any moment follows from the two. Scope is a room, or '*' for all.
+-- The events of a day, summed: boosted points, and boosted points times unix seconds. Decay is
+-- linear, so a score at any moment follows from the two. Scope is a room, or '*' for all.
 CREATE TABLE reputation_days (
     scope   TEXT NOT NULL,
     user_id TEXT NOT NULL,
@@ -67,3 +67,13 @@ CREATE TABLE reputation_days (
     PRIMARY KEY (scope, user_id, day)
 );
 CREATE INDEX reputation_days_by_day ON reputation_days (day);
+
+-- The days above, summed.
+CREATE TABLE reputation_totals (
+    scope   TEXT NOT NULL,
+    user_id TEXT NOT NULL,
+    events  BIGINT NOT NULL,
+    points  DOUBLE PRECISION NOT NULL,
+    moment  DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (scope, user_id)
+);

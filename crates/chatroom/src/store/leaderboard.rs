@@ -6,7 +6,7 @@ use super::{
     posting::json,
 };
 
-/// A user's sums over the days of a window, the moment from its beginning on.
+/// A user's sums over the days of a window.
 #[derive(Debug, sqlx::FromRow)]
 pub struct RankedRow {
     pub user_id: String,
@@ -40,65 +40,88 @@ pub struct EventRow {
 /// Which days count, how, and for how many users.
 #[derive(Debug, Clone, Copy)]
 pub struct Ranking {
-    pub first_day: i64,
+    /// The first day that counts; all that are kept where there is none.
+    pub since: Option<i64>,
     pub of_points: f64,
     pub of_moment: f64,
     pub limit: i64,
 }
 
-macro_rules! sums_of {
+/// The sums of each user in a scope.
+macro_rules! totals {
     ($scope:literal) => {
         concat!(
-            "(SELECT user_id, CAST(SUM(events) AS BIGINT) AS events, SUM(points) AS points, \
-             SUM(moment + points * ((day - $1) * 86400)) AS moment \
-             FROM reputation_days WHERE scope = ",
+            "(SELECT user_id, events, points, moment FROM reputation_totals WHERE scope = ",
             $scope,
-            " AND day >= $1 GROUP BY user_id) sums"
+            " AND events > 0) sums"
         )
     };
 }
 
-macro_rules! highest_first {
-    () => {
-        " ORDER BY sums.points * $2 + sums.moment * $3 DESC, sums.events DESC, sums.user_id LIMIT $4"
+/// The same, from a day on.
+macro_rules! totals_since {
+    ($scope:literal, $day:literal) => {
+        concat!(
+            "(SELECT user_id, CAST(SUM(events) AS BIGINT) AS events, SUM(points) AS points, \
+             SUM(moment) AS moment FROM reputation_days WHERE scope = ",
+            $scope,
+            " AND day >= ",
+            $day,
+            " GROUP BY user_id) sums"
+        )
+    };
+}
+
+macro_rules! ranked {
+    ($name:literal, $sums:expr, $join:literal) => {
+        concat!(
+            "SELECT sums.user_id, ",
+            $name,
+            " AS user_name, sums.events, sums.points, sums.moment FROM ",
+            $sums,
+            $join,
+            " ORDER BY sums.points * $1 + sums.moment * $2 DESC, sums.events DESC, sums.user_id LIMIT $3"
+        )
+    };
+}
+
+macro_rules! ranked_everywhere {
+    ($sums:expr) => {
+        ranked!("CAST(NULL AS TEXT)", $sums, "")
+    };
+}
+
+macro_rules! ranked_in_room {
+    ($sums:expr) => {
+        ranked!(
+            "m.user_name",
+            $sums,
+            " JOIN room_members m ON m.room_id = $4 AND m.user_id = sums.user_id"
+        )
     };
 }
 
 impl Conn {
     /// The users with the highest scores over all rooms.
     pub async fn ranked_everywhere(&mut self, ranking: Ranking) -> DbResult<Vec<RankedRow>> {
-        rows!(
-            self,
-            RankedRow,
-            concat!(
-                "SELECT sums.user_id, CAST(NULL AS TEXT) AS user_name, sums.events, sums.points, sums.moment FROM ",
-                sums_of!("'*'"),
-                highest_first!()
-            ),
-            ranking.first_day,
-            ranking.of_points,
-            ranking.of_moment,
-            ranking.limit
-        )
+        const ALL: &str = ranked_everywhere!(totals!("'*'"));
+        const SINCE: &str = ranked_everywhere!(totals_since!("'*'", "$4"));
+        let (points, moment, limit) = (ranking.of_points, ranking.of_moment, ranking.limit);
+        match ranking.since {
+            None => rows!(self, RankedRow, ALL, points, moment, limit),
+            Some(day) => rows!(self, RankedRow, SINCE, points, moment, limit, day),
+        }
     }
 
     /// The members of a room with the highest scores in it.
     pub async fn ranked_in(&mut self, room: &str, ranking: Ranking) -> DbResult<Vec<RankedRow>> {
-        rows!(
-            self,
-            RankedRow,
-            concat!(
-                "SELECT sums.user_id, m.user_name, sums.events, sums.points, sums.moment FROM ",
-                sums_of!("$5"),
-                " JOIN room_members m ON m.room_id = $5 AND m.user_id = sums.user_id",
-                highest_first!()
-            ),
-            ranking.first_day,
-            ranking.of_points,
-            ranking.of_moment,
-            ranking.limit,
-            room
-        )
+        const ALL: &str = ranked_in_room!(totals!("$4"));
+        const SINCE: &str = ranked_in_room!(totals_since!("$4", "$5"));
+        let (points, moment, limit) = (ranking.of_points, ranking.of_moment, ranking.limit);
+        match ranking.since {
+            None => rows!(self, RankedRow, ALL, points, moment, limit, room),
+            Some(day) => rows!(self, RankedRow, SINCE, points, moment, limit, room, day),
+        }
     }
 
     /// The names that these users have in public rooms. Who is in none is not among them.
@@ -131,7 +154,7 @@ impl Conn {
             self,
             KindRow,
             "SELECT kind, COUNT(*) AS events, SUM(points * boost) AS points, \
-             SUM(points * boost * (created_at - $3)) AS moment FROM reputation_events \
+             SUM(points * boost * created_at) AS moment FROM reputation_events \
              WHERE room_id = $1 AND user_id = $2 AND created_at >= $3 GROUP BY kind",
             room,
             user,

@@ -79,9 +79,13 @@ async fn every_query_has_an_index_behind_it() {
             }
             assert!(
                 !step.contains("TEMP B-TREE FOR ORDER BY")
-                    || ["room_members", "FROM reputation_days"]
-                        .iter()
-                        .any(|sorted| sql.contains(sorted)),
+                    || [
+                        "room_members",
+                        "FROM reputation_days",
+                        "FROM reputation_totals"
+                    ]
+                    .iter()
+                    .any(|sorted| sql.contains(sorted)),
                 "{step}: {sql}"
             );
         }
@@ -313,18 +317,23 @@ async fn ask_reputation(tx: &mut Tx) -> DbResult<()> {
     );
     tx.insert_score_events(&[event]).await?;
     tx.add_to_days(&[("rm_a", "u_a", 0, 1, 0.75, 0.0)]).await?;
-    let ranking = Ranking {
-        first_day: 0,
-        of_points: 1.0,
-        of_moment: 0.0,
-        limit: 5,
-    };
-    tx.ranked_everywhere(ranking).await?;
-    tx.ranked_in("rm_a", ranking).await?;
+    tx.add_to_totals(&[("rm_a", "u_a", 1, 0.75, 0.0)]).await?;
+    for since in [None, Some(0)] {
+        let ranking = Ranking {
+            since,
+            of_points: 1.0,
+            of_moment: 0.0,
+            limit: 5,
+        };
+        tx.ranked_everywhere(ranking).await?;
+        tx.ranked_in("rm_a", ranking).await?;
+    }
     tx.public_names(&["u_a"]).await?;
     tx.score_by_kind("rm_a", "u_a", 0).await?;
     tx.recent_score_events("rm_a", "u_a", 5).await?;
-    tx.forget_days(0).await
+    tx.has_days_before(0).await?;
+    tx.take_days_before(0).await?;
+    Ok(())
 }
 
 fn message(seq: i64) -> NewMessage {

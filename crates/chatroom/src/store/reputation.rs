@@ -37,6 +37,19 @@ pub type NewEvent<'a> = (
 /// What to add to a day's sums: scope, user, day, events, points and moment.
 pub type DaySums<'a> = (&'a str, &'a str, i64, i64, f64, f64);
 
+/// What to add to the totals: scope, user, events, points and moment.
+pub type TotalSums<'a> = (&'a str, &'a str, i64, f64, f64);
+
+/// A day's sums that count no more.
+#[derive(Debug, sqlx::FromRow)]
+pub struct DayRow {
+    pub scope: String,
+    pub user_id: String,
+    pub events: i64,
+    pub points: f64,
+    pub moment: f64,
+}
+
 impl Conn {
     /// Up to which message the room is scored.
     pub async fn scored_seq(&mut self, room: &str) -> DbResult<i64> {
@@ -309,9 +322,40 @@ impl Conn {
         Ok(())
     }
 
-    /// Forgets the sums of days that count no more.
-    pub async fn forget_days(&mut self, before: i64) -> DbResult<()> {
-        exec!(self, "DELETE FROM reputation_days WHERE day < $1", before)?;
+    pub async fn add_to_totals(&mut self, sums: &[TotalSums<'_>]) -> DbResult<()> {
+        const ADD: Sql = Sql {
+            sqlite: "INSERT INTO reputation_totals (scope, user_id, events, points, moment) \
+                 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 \
+                 FROM json_each($1) WHERE TRUE ON CONFLICT (scope, user_id) DO UPDATE SET \
+                 events = reputation_totals.events + excluded.events, \
+                 points = reputation_totals.points + excluded.points, \
+                 moment = reputation_totals.moment + excluded.moment",
+            postgres: "INSERT INTO reputation_totals (scope, user_id, events, points, moment) \
+                 SELECT v ->> 0, v ->> 1, (v ->> 2)::bigint, (v ->> 3)::double precision, \
+                 (v ->> 4)::double precision FROM jsonb_array_elements($1::jsonb) AS v \
+                 ON CONFLICT (scope, user_id) DO UPDATE SET \
+                 events = reputation_totals.events + excluded.events, \
+                 points = reputation_totals.points + excluded.points, \
+                 moment = reputation_totals.moment + excluded.moment",
+        };
+        exec!(self, ADD, json(sums))?;
         Ok(())
+    }
+
+    /// Whether there are sums of days before this one.
+    pub async fn has_days_before(&mut self, day: i64) -> DbResult<bool> {
+        const OLD: &str = "SELECT day FROM reputation_days WHERE day < $1 LIMIT 1";
+        Ok(row!(self, (i64,), OLD, day)?.is_some())
+    }
+
+    /// Removes the sums of days before this one, and gives them to whoever removed them.
+    pub async fn take_days_before(&mut self, day: i64) -> DbResult<Vec<DayRow>> {
+        rows!(
+            self,
+            DayRow,
+            "DELETE FROM reputation_days WHERE day < $1 \
+             RETURNING scope, user_id, events, points, moment",
+            day
+        )
     }
 }

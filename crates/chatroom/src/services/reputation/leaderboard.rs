@@ -2,7 +2,7 @@
 //! counts at once.
 
 use super::{
-    score::{self, Sums, VERSION, Window},
+    score::{self, DECAY_DAYS, Sums, VERSION, Window},
     scorer,
 };
 use crate::{
@@ -47,13 +47,9 @@ impl Query {
         })
     }
 
-    fn window(&self) -> Window {
-        Window::new(self.days, Now::get().seconds())
-    }
-
     fn ranking(&self, window: Window) -> Ranking {
         Ranking {
-            first_day: window.first_day,
+            since: (self.days < DECAY_DAYS).then_some(window.first_day),
             of_points: window.of_points,
             of_moment: window.of_moment,
             limit: self.limit,
@@ -64,8 +60,10 @@ impl Query {
 /// The ranking over all rooms. Anybody may read it, so it names only those who are in a public
 /// room, and by their name there; of the rest it shows the score and a made-up name.
 pub async fn everywhere(app: &App, query: &Query) -> Result<Leaderboard> {
+    let now = Now::get();
     scorer::settle_all(&app.db).await?;
-    let window = query.window();
+    scorer::expire(&app.db, now).await?;
+    let window = Window::new(query.days, now.seconds());
     let mut conn = app.db.read().await?;
     let rows = conn.ranked_everywhere(query.ranking(window)).await?;
     let users: Vec<&str> = rows.iter().map(|row| row.user_id.as_str()).collect();
@@ -111,8 +109,10 @@ pub async fn of_room(
         access::member(&mut conn, caller, room, Hold::No).await?;
     }
     drop(conn);
+    let now = Now::get();
     scorer::settle(&app.db, room.as_str()).await?;
-    let window = query.window();
+    scorer::expire(&app.db, now).await?;
+    let window = Window::new(query.days, now.seconds());
     let mut conn = app.db.read().await?;
     let rows = conn.ranked_in(room.as_str(), query.ranking(window)).await?;
     let ranked = rows.into_iter().zip(1..).map(|(mut row, rank)| {
@@ -193,9 +193,7 @@ pub async fn of_caller(app: &App, caller: &Caller, room: &RoomId) -> Result<MySc
             points: row.points,
             moment: row.moment,
         };
-        total.events += sums.events;
-        total.points += sums.points;
-        total.moment += sums.moment;
+        total += sums;
         by_kind.insert(stored(&row.kind)?, window.score(sums));
     }
     let recent_events = recent.into_iter().map(|row| {

@@ -53,6 +53,11 @@ pub const fn day_of(at: i64) -> i64 {
     at.div_euclid(DAY)
 }
 
+/// The oldest day whose events count.
+pub const fn first_day_that_counts(now: i64) -> i64 {
+    day_of(now) - (DECAY_DAYS - 1)
+}
+
 /// What is left of an event's points after so many seconds.
 pub fn decay(age: i64) -> f64 {
     (1.0 - age as f64 / (DECAY_DAYS * DAY) as f64).clamp(0.0, 1.0)
@@ -216,17 +221,28 @@ pub struct Sums {
     pub events: i64,
     /// Boosted points.
     pub points: f64,
-    /// Boosted points times the seconds from the beginning of the window to the event.
+    /// Boosted points times the event's time in unix seconds. Points are quarters, so this is
+    /// exact up to some millions of them.
     pub moment: f64,
 }
 
 impl Sums {
-    /// Adds an event that happened `offset` seconds after the beginning.
-    pub fn add(&mut self, scored: &Scored, offset: i64) {
+    /// Adds an event.
+    pub fn add(&mut self, scored: &Scored) {
         let points = scored.points * scored.boost;
-        self.events += 1;
-        self.points += points;
-        self.moment += points * offset as f64;
+        *self += Self {
+            events: 1,
+            points,
+            moment: points * scored.event.at as f64,
+        };
+    }
+}
+
+impl std::ops::AddAssign for Sums {
+    fn add_assign(&mut self, more: Self) {
+        self.events += more.events;
+        self.points += more.points;
+        self.moment += more.moment;
     }
 }
 
@@ -244,11 +260,11 @@ pub struct Window {
 impl Window {
     /// So many days, today included. Days beyond decay are worth nothing.
     pub fn new(days: i64, now: i64) -> Self {
-        let first_day = day_of(now) - (days.clamp(1, DECAY_DAYS) - 1);
+        let first_day = day_of(now) - (days.min(DECAY_DAYS) - 1);
         let whole = (DECAY_DAYS * DAY) as f64;
         Self {
             first_day,
-            of_points: 1.0 - (now - first_day * DAY) as f64 / whole,
+            of_points: 1.0 - now as f64 / whole,
             of_moment: 1.0 / whole,
         }
     }

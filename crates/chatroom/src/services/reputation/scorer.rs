@@ -3,11 +3,14 @@
 //! A room's log is read from where it was scored last, in batches. What counts and the new place
 //! are written in one transaction, so that a crash neither loses nor doubles anything.
 
-use super::score::{self, DAY, Event, Ledger, Post, Scored, Sums};
-use crate::store::{
-    Db, DbError, Tx,
-    messages::MessageRow,
-    reputation::{EVERYWHERE, PostRow},
+use super::score::{self, Event, Ledger, Post, Scored, Sums};
+use crate::{
+    clock::Now,
+    store::{
+        Db, DbError, Tx,
+        messages::MessageRow,
+        reputation::{EVERYWHERE, PostRow},
+    },
 };
 use protocol::{MessageType, ScoreKind};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -192,18 +195,18 @@ async fn count(tx: &mut Tx, events: Vec<Event>) -> Result<(), DbError> {
 
 async fn write(tx: &mut Tx, scored: &[Scored]) -> Result<(), DbError> {
     let mut days: BTreeMap<(&str, &str, i64), Sums> = BTreeMap::new();
+    let mut totals: BTreeMap<(&str, &str), Sums> = BTreeMap::new();
     let mut rows = Vec::with_capacity(scored.len());
     for one in scored {
         let event = &one.event;
-        let day = score::day_of(event.at);
+        let (user, day) = (event.user_id.as_str(), score::day_of(event.at));
         for scope in [event.room_id.as_str(), EVERYWHERE] {
-            days.entry((scope, event.user_id.as_str(), day))
-                .or_default()
-                .add(one, event.at - day * DAY);
+            days.entry((scope, user, day)).or_default().add(one);
+            totals.entry((scope, user)).or_default().add(one);
         }
         rows.push((
             event.room_id.as_str(),
-            event.user_id.as_str(),
+            user,
             event.kind.as_str(),
             one.points,
             one.boost,
@@ -219,5 +222,38 @@ async fn write(tx: &mut Tx, scored: &[Scored]) -> Result<(), DbError> {
         .into_iter()
         .map(|((scope, user, day), sums)| (scope, user, day, sums.events, sums.points, sums.moment))
         .collect();
-    tx.add_to_days(&days).await
+    tx.add_to_days(&days).await?;
+    add_to_totals(tx, totals).await
 }
+
+async fn add_to_totals(tx: &mut Tx, totals: BTreeMap<(&str, &str), Sums>) -> Result<(), DbError> {
+    let totals: Vec<_> = totals
+        .into_iter()
+        .map(|((scope, user), sums)| (scope, user, sums.events, sums.points, sums.moment))
+        .collect();
+    tx.add_to_totals(&totals).await
+}
+
+/// Takes days that count no more out of the totals.
+pub async fn expire(db: &Db, now: Now) -> Result<(), DbError> {
+    let first_day = score::first_day_that_counts(now.seconds());
+    if !db.read().await?.has_days_before(first_day).await? {
+        return Ok(());
+    }
+    let mut tx = db.begin().await?;
+    let gone = tx.take_days_before(first_day).await?;
+    let mut totals: BTreeMap<(&str, &str), Sums> = BTreeMap::new();
+    for row in &gone {
+        *totals.entry((&row.scope, &row.user_id)).or_default() += Sums {
+            events: -row.events,
+            points: -row.points,
+            moment: -row.moment,
+        };
+    }
+    add_to_totals(&mut tx, totals).await?;
+    tx.commit().await
+}
+
+#[cfg(test)]
+#[path = "scorer_tests.rs"]
+mod tests;
