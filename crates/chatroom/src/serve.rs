@@ -143,7 +143,7 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
         read_jwks(&app, &url).await?;
         tokio::spawn(keep_jwks(app.clone(), url));
     }
-    reserved::make(&app).await?;
+    reserved::prepare(&app).await?;
     let sweeping = tokio::spawn(sweep(app.clone()));
     let mut stop = Stop::new().map_err(ServeError::Signals)?;
     let router = api::router(app);

@@ -32,6 +32,7 @@ mod invites;
 mod keys;
 mod members;
 mod messages;
+mod reputation;
 mod rooms;
 pub mod sse;
 mod stream;

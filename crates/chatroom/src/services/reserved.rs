@@ -1,12 +1,14 @@
 //! The rooms that belong to the system: made at start, public, and nobody's to change.
 
+use super::reputation::score::VERSION;
 use crate::{
     app::App,
     clock::Now,
     error::{Error, Result},
+    events::Appender,
     store::{Tx, rooms::Text},
 };
-use protocol::{ErrorCode, RESERVED_ROOMS, RoomId, SYSTEM_USER, Visibility};
+use protocol::{ErrorCode, RESERVED_ROOMS, RoomId, SYSTEM_USER, Visibility, WELCOME_ROOM};
 
 /// A reserved room's name and rules, in the order of [`RESERVED_ROOMS`].
 const ROOMS: [(&str, &str); 3] = [
@@ -26,8 +28,39 @@ const ROOMS: [(&str, &str); 3] = [
     ),
 ];
 
-/// Makes the reserved rooms that are not there yet. Any number of nodes may do so at once.
-pub async fn make(app: &App) -> Result<()> {
+/// Where the database keeps which version of the scoring rules was told.
+const RULES_TOLD: &str = "scoring_version";
+
+/// Makes the reserved rooms that are not there yet, and tells of new scoring rules. Any number of
+/// nodes may do so at once.
+pub async fn prepare(app: &App) -> Result<()> {
+    make(app).await?;
+    tell_of_new_rules(app).await
+}
+
+/// Tells the welcome room when this program scores by other rules than the one before it.
+async fn tell_of_new_rules(app: &App) -> Result<()> {
+    let version = VERSION.to_string();
+    if app.db.read().await?.meta(RULES_TOLD).await? == Some(version.clone()) {
+        return Ok(());
+    }
+    let mut tx = app.db.begin().await?;
+    let room = tx.lock_room(WELCOME_ROOM).await?;
+    let room = room.ok_or_else(Error::room_not_found)?;
+    let before = tx.meta(RULES_TOLD).await?;
+    tx.set_meta(RULES_TOLD, &version).await?;
+    let mut log = Appender::new(room);
+    if before.is_some_and(|before| before != version) {
+        let words = format!("The scoring rules have version {version} now; see GET /scoring-rules");
+        log.system_message(&mut tx, words, Now::get()).await?;
+    }
+    let commit = log.finish(&mut tx).await?;
+    tx.commit().await?;
+    app.publish(commit);
+    Ok(())
+}
+
+async fn make(app: &App) -> Result<()> {
     let mut conn = app.db.read().await?;
     let mut missing = Vec::new();
     for (id, (name, rules)) in RESERVED_ROOMS.into_iter().zip(ROOMS) {

@@ -98,6 +98,7 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     let mut tx = db.begin().await?;
     tx.meta("x").await?;
     tx.set_meta_once("x", "y").await?;
+    tx.set_meta("x", "z").await?;
     tx.insert_room("rm_a", "a", "u_a", "public", 1).await?;
     let room = tx.lock_room("rm_a").await?.unwrap();
     tx.update_room(&room).await?;

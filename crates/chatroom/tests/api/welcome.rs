@@ -1,7 +1,8 @@
 //! The welcome room's checklist, and the guide that leads through it.
 
-use crate::harness::{Agent, Caller, Setup, TestServer, both_engines};
+use crate::harness::{Agent, Caller, Engine, Setup, TestServer, both_engines};
 use serde_json::{Value, json};
+use sqlx::Connection;
 use std::process::Command;
 
 both_engines![
@@ -10,6 +11,7 @@ both_engines![
     what_is_passed_stays_passed,
     nothing_done_is_nothing_passed,
     only_members_are_checked,
+    the_typed_client_knows_the_way,
     the_guide_alone_leads_through_the_checklist,
 ];
 
@@ -176,6 +178,61 @@ async fn only_members_are_checked(setup: Setup) {
     let viewer = alice.viewer(&room).await;
     let refused = viewer.post_nothing(REFRESH).await;
     refused.refused(403, "key_scope_insufficient");
+}
+
+#[tokio::test]
+async fn new_scoring_rules_are_told_to_the_welcome_room_once() {
+    let mut server = Setup::new(Engine::Sqlite).start().await;
+    assert_eq!(server.anonymous().latest_seq(WELCOME).await, 0);
+    assert!(server.terminate().await.success());
+    // As if the program before this one had scored by other rules.
+    let file = server.data().join("chatroom.db");
+    let url = format!("sqlite://{}", file.display());
+    let mut store = sqlx::SqliteConnection::connect(&url).await.unwrap();
+    sqlx::query("UPDATE meta SET value = '0' WHERE name = 'scoring_version'")
+        .execute(&mut store)
+        .await
+        .unwrap();
+    store.close().await.unwrap();
+    for _ in 0..2 {
+        server.restart().await;
+        let visitor = server.anonymous();
+        let told = visitor.reads(WELCOME, 1).await;
+        assert!(told["content"].as_str().unwrap().contains("/scoring-rules"));
+        assert_eq!(
+            (&told["via"], visitor.latest_seq(WELCOME).await),
+            (&json!("system"), 1)
+        );
+    }
+}
+
+async fn the_typed_client_knows_the_way(setup: Setup) {
+    let server = setup.start().await;
+    let alice = server.client(&server.user("u_alice"));
+    let joined = alice.auto_join(&Default::default()).await.unwrap();
+    assert_eq!(joined.reserved_rooms.len(), 3);
+    let room = &joined.reserved_rooms[0].room_id;
+    let hello = client::PostMessage {
+        content: "hello".into(),
+        ..Default::default()
+    };
+    alice.post_message(room, &hello, None).await.unwrap();
+    assert_eq!(alice.checklist().await.unwrap().checks.len(), 6);
+    let refreshed = alice.refresh_checklist().await.unwrap();
+    assert_eq!(refreshed.score.passed, 1);
+    assert_eq!(
+        alice.me(room).await.unwrap().welcome_score,
+        Some(refreshed.score)
+    );
+    assert_eq!(alice.scoring_rules().await.unwrap().version, 1);
+    let mine = alice.my_score(room).await.unwrap();
+    let board = alice
+        .room_leaderboard(room, Some(7), Some(5))
+        .await
+        .unwrap();
+    assert_eq!(board.leaderboard[0].score, mine.summary.score);
+    let everywhere = alice.leaderboard(None, None).await.unwrap();
+    assert_eq!(everywhere.leaderboard[0].user_id, Some(mine.user_id));
 }
 
 /// The shell blocks of the guide, in order.
