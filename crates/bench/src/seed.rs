@@ -53,6 +53,50 @@ pub fn fill(data: &Path, messages: u64) -> Result<()> {
     Ok(())
 }
 
+/// As if so many members of the welcome room had come by so many points in the last 29 days.
+const SCORE: &str = "
+    INSERT INTO room_members (room_id, user_id, user_name, member_kind, role, adapter_type, joined_at)
+        WITH RECURSIVE members (n) AS (
+            SELECT 0 UNION ALL SELECT n + 1 FROM members WHERE n + 1 < (SELECT users FROM temp.target))
+        SELECT 'rm_welcome', printf('ext_bench_member-%08x', n), printf('member-%d', n),
+            'external_agent', 'member', 'pull', unixepoch() FROM members;
+    INSERT INTO reputation_events (room_id, user_id, kind, points, boost, source_user_id, source_seq,
+            source_emoji, day, created_at)
+        WITH RECURSIVE events (n, at) AS (
+            SELECT 0, unixepoch() UNION ALL
+            SELECT n + 1, unixepoch() - ((n + 1) * 7368787) % (29 * 86400) FROM events
+            WHERE n + 1 < (SELECT events FROM temp.target))
+        SELECT 'rm_welcome', printf('ext_bench_member-%08x', n % (SELECT users FROM temp.target)),
+            'reaction_received', 3.0, 1.0, printf('ext_bench_member-%08x', n / 7919),
+            n, 'x', at / 86400, at FROM events;
+    INSERT INTO reputation_users (user_id, first_event_at)
+        SELECT user_id, MIN(created_at) FROM reputation_events GROUP BY user_id;
+    INSERT INTO reputation_days (scope, user_id, day, events, points, moment)
+        SELECT scope, user_id, day, COUNT(*), SUM(points), SUM(points * created_at)
+        FROM reputation_events, (SELECT 'rm_welcome' AS scope UNION ALL SELECT '*')
+        GROUP BY scope, user_id, day;
+    INSERT INTO reputation_totals (scope, user_id, events, points, moment)
+        SELECT scope, user_id, SUM(events), SUM(points), SUM(moment)
+        FROM reputation_days GROUP BY scope, user_id;";
+
+/// Gives so many members of the welcome room so many events.
+pub fn score(data: &Path, events: u64, users: u64) -> Result<()> {
+    let connection = Connection::open(database(data)?)?;
+    connection.execute_batch(
+        "PRAGMA synchronous = OFF;
+         CREATE TEMP TABLE target (events INTEGER, users INTEGER);
+         BEGIN",
+    )?;
+    connection.execute(
+        "INSERT INTO temp.target VALUES (?1, ?2)",
+        (i64::try_from(events)?, i64::try_from(users)?),
+    )?;
+    connection.execute_batch(SCORE)?;
+    connection.execute_batch("COMMIT; PRAGMA wal_checkpoint(TRUNCATE);")?;
+    File::open(database(data)?)?.sync_all()?;
+    Ok(())
+}
+
 /// The SQLite file in a data folder.
 fn database(data: &Path) -> Result<PathBuf> {
     for entry in std::fs::read_dir(data)? {

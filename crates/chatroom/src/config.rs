@@ -126,6 +126,10 @@ settings! {
         bridge_per_minute: i64 = 30,
         /// Members of a room.
         members_per_room: i64 = 20,
+        /// Members of a reserved room.
+        reserved_members_per_room: i64 = 10_000,
+        /// Agents an hour that join the reserved rooms without a token, for each address.
+        auto_joins_per_hour: i64 = 60,
         /// Active room keys of a user in a room.
         room_keys_per_user: i64 = 3,
         /// How long a message may be edited or deleted.

@@ -18,6 +18,8 @@ use crate::{
     services::{
         fanout::{self, Fanout},
         posting::{Traffic, Writer},
+        reputation::scorer,
+        reserved,
         visitors::Visitors,
     },
     store::{Db, DbError, migrate},
@@ -68,6 +70,8 @@ pub enum ServeError {
         "the database was written with another master key; point auth.keys_dir to the keys it was written with"
     )]
     OtherKeys,
+    #[error("cannot make the reserved rooms: {0}")]
+    ReservedRooms(#[from] crate::error::Error),
     #[error("cannot listen on {0}: {1}")]
     Listen(SocketAddr, io::Error),
     #[error("cannot read the JWKS from {0}: {1}")]
@@ -143,6 +147,7 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
         read_jwks(&app, &url).await?;
         tokio::spawn(keep_jwks(app.clone(), url));
     }
+    reserved::prepare(&app).await?;
     let sweeping = tokio::spawn(sweep(app.clone()));
     let calling = fanout::Calling::start(app.clone());
     let mut stop = Stop::new().map_err(ServeError::Signals)?;
@@ -278,7 +283,8 @@ async fn finish(writing: JoinHandle<()>, grace: Duration) {
     }
 }
 
-/// Forgets what is over: windows that have ended, old counts, events beyond those kept.
+/// Forgets what is over: windows that have ended, old counts, events beyond those kept. Scores what
+/// was said meanwhile.
 async fn sweep(app: App) {
     let mut ticks = tokio::time::interval(SWEEP_EVERY);
     loop {
@@ -304,7 +310,8 @@ async fn sweep_once(app: &App) -> Result<(), DbError> {
         tx.prune_events(&room, keep).await?;
         tx.commit().await?;
     }
-    Ok(())
+    scorer::expire(&app.db, now).await?;
+    scorer::settle_all(&app.db).await
 }
 
 async fn read_jwks(app: &App, url: &str) -> Result<(), ServeError> {

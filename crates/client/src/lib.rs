@@ -32,6 +32,7 @@ mod invites;
 mod keys;
 mod members;
 mod messages;
+mod reputation;
 mod rooms;
 mod stream;
 mod system;

@@ -96,6 +96,18 @@ id!(
     }
 );
 
+impl RoomId {
+    /// The room where newcomers begin.
+    pub fn welcome() -> Self {
+        Self(crate::WELCOME_ROOM.to_owned())
+    }
+
+    /// Whether the room belongs to the system.
+    pub fn is_reserved(&self) -> bool {
+        crate::RESERVED_ROOMS.contains(&self.as_str())
+    }
+}
+
 impl UserId {
     /// The same id in the namespace of members who came with an invite alone.
     pub fn external(&self) -> Self {

@@ -21,9 +21,11 @@ mod invite;
 mod key;
 mod member;
 mod message;
+mod reputation;
 mod room;
 pub mod sse;
 mod system;
+mod welcome;
 
 pub use cli_key::*;
 pub use error::{ErrorBody, ErrorCode};
@@ -36,8 +38,10 @@ pub use invite::*;
 pub use key::*;
 pub use member::*;
 pub use message::*;
+pub use reputation::*;
 pub use room::*;
 pub use system::*;
+pub use welcome::*;
 
 /// The most bytes of UTF-8 that a message may hold.
 pub const MAX_CONTENT_BYTES: usize = 4096;
@@ -49,6 +53,10 @@ pub const MAX_NAME_CHARS: usize = 64;
 pub const MAX_ROOM_NAME_CHARS: usize = 200;
 /// The user that system messages come from.
 pub const SYSTEM_USER: &str = "u_system";
+/// The room where newcomers begin.
+pub const WELCOME_ROOM: &str = "rm_welcome";
+/// The rooms that belong to the system: made at start, public, for everybody.
+pub const RESERVED_ROOMS: [&str; 3] = [WELCOME_ROOM, "rm_feedback", "rm_bugs"];
 /// What the id of every member who came with an invite alone begins with.
 pub const EXTERNAL_PREFIX: &str = "ext_";
 

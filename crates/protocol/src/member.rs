@@ -1,6 +1,6 @@
 //! Members of a room, and how they join.
 
-use crate::{Role, RoomId, UserId, room::wire, words};
+use crate::{Role, RoomId, UserId, WelcomeScore, room::wire, words};
 use serde::{Deserialize, Serialize};
 
 words! {
@@ -123,6 +123,9 @@ wire! {
         /// Why the last call to the agent failed, until one succeeds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub last_error: Option<String>,
+        /// How far the member has come with the checklist, in the welcome room alone.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub welcome_score: Option<WelcomeScore>,
     }
 
     /// `GET /rooms/{id}/members`.
@@ -221,5 +224,8 @@ wire! {
         pub room: MyRoomView,
         /// Changes when a document that defines the protocol changes.
         pub docs_version: String,
+        /// How far the caller has come with the checklist, in the welcome room alone.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub welcome_score: Option<WelcomeScore>,
     }
 }

@@ -4,6 +4,7 @@ pub mod backfill;
 pub mod fanout;
 pub mod idle;
 pub mod latency;
+pub mod leaderboard;
 pub mod posts;
 pub mod start;
 
@@ -34,6 +35,8 @@ pub enum Measurement {
     Start,
     /// From post to the calls of agents, some of which are bad.
     Fanout,
+    /// Reading leaderboards.
+    Leaderboard,
 }
 
 /// How a measurement is to be taken.
@@ -69,6 +72,7 @@ impl Measurement {
             Self::Backfill => backfill::measure(plan).await,
             Self::Start => start::measure(plan).await,
             Self::Fanout => fanout::measure(plan).await,
+            Self::Leaderboard => leaderboard::measure(plan).await,
         }
     }
 }

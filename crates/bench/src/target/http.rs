@@ -22,7 +22,7 @@ const USES_OF_AN_INVITE: usize = 20;
 
 /// The settings that lift the room server's limits out of reach. They are still counted; only the
 /// pause between two messages has to be off.
-const NO_LIMITS: [(&str, &str); 5] = [
+const NO_LIMITS: [(&str, &str); 6] = [
     (
         "SC_CHATROOM__LIMITS__AGENT_MESSAGES_PER_MINUTE",
         "1000000000",
@@ -34,6 +34,10 @@ const NO_LIMITS: [(&str, &str); 5] = [
     ),
     (
         "SC_CHATROOM__LIMITS__WEB_MESSAGES_PER_HOUR_PER_IP",
+        "1000000000",
+    ),
+    (
+        "SC_CHATROOM__LIMITS__VISITOR_READS_PER_MINUTE",
         "1000000000",
     ),
     ("SC_CHATROOM__LIMITS__MEMBERS_PER_ROOM", "200"),

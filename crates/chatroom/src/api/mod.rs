@@ -10,9 +10,11 @@ mod members;
 mod messages;
 mod pages;
 mod reference;
+mod reputation;
 mod rooms;
 mod stream;
 mod system;
+mod welcome;
 
 use crate::{app::App, error::Error};
 use axum::{
@@ -46,6 +48,8 @@ pub fn router(app: App) -> Router {
         .merge(stream::routes())
         .merge(keys::routes())
         .merge(bridge::routes())
+        .merge(welcome::routes())
+        .merge(reputation::routes())
         .merge(system::routes())
         .split_for_parts();
     let document = Arc::new(document);

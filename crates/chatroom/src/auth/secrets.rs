@@ -33,6 +33,7 @@ pub struct Secrets {
     master: hkdf::Prk,
     seal: LessSafeKey,
     code: hmac::Key,
+    pseudonym: hmac::Key,
     random: SystemRandom,
 }
 
@@ -68,10 +69,12 @@ impl Secrets {
             .map(LessSafeKey::new)
             .unwrap_or_else(|_| unreachable!("AES-256 takes 32 bytes"));
         let code = hmac::Key::new(hmac::HMAC_SHA256, &derive(&master, "code"));
+        let pseudonym = hmac::Key::new(hmac::HMAC_SHA256, &derive(&master, "pseudonym"));
         Self {
             master,
             seal,
             code,
+            pseudonym,
             random: SystemRandom::new(),
         }
     }
@@ -117,6 +120,24 @@ impl Secrets {
     /// What a short code is looked up by. The code cannot be had back from it.
     pub fn hash_code(&self, code: &str) -> String {
         URL_SAFE_NO_PAD.encode(hmac::sign(&self.code, code.as_bytes()))
+    }
+
+    /// A random number.
+    pub fn random_number(&self) -> Result<u32, SecretsError> {
+        let mut bytes = [0u8; 4];
+        self.random
+            .fill(&mut bytes)
+            .map_err(|_| SecretsError::Random)?;
+        Ok(u32::from_be_bytes(bytes))
+    }
+
+    /// What stands for a user where its id must not show: 16 hexadecimal digits, always the same.
+    pub fn pseudonym(&self, user: &str) -> String {
+        let tag = hmac::sign(&self.pseudonym, user.as_bytes());
+        tag.as_ref()[..8]
+            .iter()
+            .map(|b| format!("{b:02x}"))
+            .collect()
     }
 
     /// A new random word of `length` characters, none of which look like another.
@@ -256,6 +277,18 @@ mod tests {
             std::fs::read_to_string(dir.path().join(MASTER_FILE)).unwrap(),
             "short"
         );
+    }
+
+    #[test]
+    fn a_pseudonym_is_the_same_for_the_same_user_and_key_alone() {
+        let (one, other) = (
+            Secrets::from_master(&[1; 32]),
+            Secrets::from_master(&[2; 32]),
+        );
+        assert_eq!(one.pseudonym("u_alice"), one.pseudonym("u_alice"));
+        assert_ne!(one.pseudonym("u_alice"), one.pseudonym("u_bob"));
+        assert_ne!(one.pseudonym("u_alice"), other.pseudonym("u_alice"));
+        assert_eq!(one.pseudonym("u_alice").len(), 16);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Who may enter a room, and as what.
 
+use super::reserved;
 use crate::{
     auth::{self, Caller, User},
     error::{Error, Result},
@@ -133,6 +134,9 @@ impl Entry {
     /// The owner, with a user token: a key that was shared to let somebody post must not let them
     /// change the room.
     pub fn as_owner(self) -> Result<Self> {
+        if self.room.is_reserved() {
+            return Err(reserved::system_room());
+        }
         if self.key.is_some() {
             return Err(Error::new(
                 ErrorCode::KeyScopeInsufficient,

@@ -37,9 +37,9 @@ impl Lineage {
     }
 }
 
-/// The lineage a joiner belongs to: the one its bearer proves, or a new one.
-pub async fn claim(app: &App, tx: &mut Tx, caller: &Caller, user: &UserId) -> Result<Lineage> {
-    let proven = match caller {
+/// The lineage of this id that the bearer proves, if it proves one.
+pub fn proven(caller: &Caller, user: &UserId) -> Result<Option<Lineage>> {
+    let lineage = match caller {
         Caller::RoomKey(key) if key.user_id == user.as_str() => key.lineage.clone(),
         Caller::Identity(identity) if identity.user_id == user.as_str() => identity.lineage.clone(),
         Caller::RoomKey(_) | Caller::Identity(_) => {
@@ -47,8 +47,13 @@ pub async fn claim(app: &App, tx: &mut Tx, caller: &Caller, user: &UserId) -> Re
         }
         Caller::Anonymous | Caller::User(_) => None,
     };
-    match proven {
-        Some(lineage) => Ok(Lineage(lineage)),
+    Ok(lineage.map(Lineage))
+}
+
+/// The lineage a joiner belongs to: the one its bearer proves, or a new one.
+pub async fn claim(app: &App, tx: &mut Tx, caller: &Caller, user: &UserId) -> Result<Lineage> {
+    match proven(caller, user)? {
+        Some(lineage) => Ok(lineage),
         None => {
             if tx.user_is_known(user.as_str()).await? {
                 tracing::info!(user = %user, "an id is claimed once more without proof; it gets a lineage of its own");
@@ -170,11 +175,15 @@ pub async fn reissue(
         Some(of_member) => {
             *of_member == lineage || tx.was_invited_by(&lineage, &row.owner_user_id).await?
         }
-        None => {
-            tx.bind_lineage(room.as_str(), user.as_str(), &lineage)
-                .await?;
-            true
-        }
+        // A place that nobody has proven yet is for whoever had the id first.
+        None => match tx.first_lineage(user.as_str()).await? {
+            Some(first) if first != lineage => false,
+            _ => {
+                tx.bind_lineage(room.as_str(), user.as_str(), &lineage)
+                    .await?;
+                true
+            }
+        },
     };
     if !same {
         return Err(Error::forbidden(

@@ -179,7 +179,10 @@ pub async fn by_short_code(app: &App, code: &str) -> Result<String> {
 
 /// A room that has no place left takes nobody.
 pub async fn refuse_full(app: &App, tx: &mut Tx, room: &RoomId) -> Result<()> {
-    let most = app.config.limits.members_per_room;
+    let most = match room.is_reserved() {
+        true => app.config.limits.reserved_members_per_room,
+        false => app.config.limits.members_per_room,
+    };
     if most > 0 && tx.member_count(room.as_str()).await? >= most {
         return Err(Error::new(
             ErrorCode::RoomFull,

@@ -2,18 +2,19 @@
 
 use super::{
     access::refuse_archived,
-    checks, fanout,
+    audit, checks, fanout,
     identity::{self, Lineage},
     invites::refuse_full,
     keys,
     members::seal_key,
+    petnames,
 };
 use crate::{
     app::App,
     auth::{Caller, User},
     clock::Now,
     error::{Error, Result},
-    events::Appender,
+    events::{Appender, Commit},
     store::{Tx, invites::InviteRow, members::NewMember, rooms::RoomRow},
 };
 use protocol::{
@@ -29,12 +30,35 @@ struct Joiner {
 }
 
 /// How messages will reach the joiner.
-struct Reach {
+pub struct Reach {
     adapter: AdapterType,
     endpoint: Option<String>,
     akm_key: Option<String>,
     container: Option<String>,
     card: Option<String>,
+}
+
+impl Reach {
+    /// The joiner reads for itself.
+    pub fn pull() -> Self {
+        Self {
+            adapter: AdapterType::Pull,
+            endpoint: None,
+            akm_key: None,
+            container: None,
+            card: None,
+        }
+    }
+}
+
+/// Who takes a place in a room.
+pub struct Seat<'a> {
+    pub user: &'a UserId,
+    pub name: Option<&'a str>,
+    pub kind: MemberKind,
+    /// Nothing where nobody has proven the id: [`identity::reissue`] finds out whose it is.
+    pub lineage: Option<&'a Lineage>,
+    pub reach: &'a Reach,
 }
 
 pub async fn join(app: &App, caller: &Caller, room: &RoomId, request: Join) -> Result<Joined> {
@@ -173,6 +197,12 @@ async fn external(
     let name = match (&invite.display_name, &request.display_name) {
         (Some(name), _) => Some(name.clone()),
         (None, Some(name)) => Some(checks::member_name("display_name", name)?),
+        // Nobody is there to name whoever invited themselves.
+        (None, None)
+            if kind == MemberKind::ExternalAgent && invite.created_by == audit::VISITOR =>
+        {
+            Some(petnames::free_name(app, tx, &[&row.room_id]).await?)
+        }
         (None, None) => None,
     };
     let lineage = identity::claim(app, tx, caller, &user).await?;
@@ -234,25 +264,14 @@ async fn add(
     now: Now,
 ) -> Result<Joined> {
     let room: RoomId = super::wire::stored(&row.room_id)?;
-    tx.insert_member(NewMember {
-        room_id: room.as_str(),
-        user_id: joiner.user.as_str(),
-        user_name: joiner.name.as_deref(),
-        member_kind: joiner.kind.as_str(),
-        role: Role::Member.as_str(),
-        adapter_type: reach.adapter.as_str(),
-        joined_at: now.seconds(),
-        agent_endpoint: reach.endpoint.as_deref(),
-        akm: reach
-            .akm_key
-            .as_deref()
-            .map(|key| seal_key(app, key))
-            .transpose()?,
-        container_id: reach.container.as_deref(),
-        agent_card_url: reach.card.as_deref(),
-        lineage: Some(joiner.lineage.as_str()),
-    })
-    .await?;
+    let seat = Seat {
+        user: &joiner.user,
+        name: joiner.name.as_deref(),
+        kind: joiner.kind,
+        lineage: Some(&joiner.lineage),
+        reach: &reach,
+    };
+    let commit = take_seat(app, &mut tx, row, seat, now).await?;
     let member_key = match reach.adapter {
         AdapterType::Clawd => None,
         AdapterType::Pull => {
@@ -276,16 +295,6 @@ async fn add(
         }
         _ => None,
     };
-    if reach.akm_key.is_some() {
-        // From the message after the one that tells of the joining.
-        fanout::arm(&mut tx, &row, joiner.user.as_str(), row.last_seq + 1).await?;
-        app.hub.moves().follow(room.as_str());
-    }
-    let mut log = Appender::new(row);
-    let shown = joiner.name.as_deref().unwrap_or(joiner.user.as_str());
-    log.system_message(&mut tx, format!("{shown} joined the room"), now)
-        .await?;
-    let commit = log.finish(&mut tx).await?;
     tx.commit().await?;
     app.publish(commit);
     Ok(Joined {
@@ -301,6 +310,46 @@ async fn add(
         identity_token: identity.as_ref().map(|row| app.tokens.identity(row)),
         identity_expires_at: identity.map(|row| row.expires_at),
     })
+}
+
+/// Makes somebody a member and tells the room, which must be locked in the transaction.
+pub async fn take_seat(
+    app: &App,
+    tx: &mut Tx,
+    row: RoomRow,
+    seat: Seat<'_>,
+    now: Now,
+) -> Result<Commit> {
+    let reach = seat.reach;
+    tx.insert_member(NewMember {
+        room_id: &row.room_id,
+        user_id: seat.user.as_str(),
+        user_name: seat.name,
+        member_kind: seat.kind.as_str(),
+        role: Role::Member.as_str(),
+        adapter_type: reach.adapter.as_str(),
+        joined_at: now.seconds(),
+        agent_endpoint: reach.endpoint.as_deref(),
+        akm: reach
+            .akm_key
+            .as_deref()
+            .map(|key| seal_key(app, key))
+            .transpose()?,
+        container_id: reach.container.as_deref(),
+        agent_card_url: reach.card.as_deref(),
+        lineage: seat.lineage.map(Lineage::as_str),
+    })
+    .await?;
+    if reach.akm_key.is_some() {
+        // From the message after the one that tells of the joining.
+        fanout::arm(tx, &row, seat.user.as_str(), row.last_seq + 1).await?;
+        app.hub.moves().follow(&row.room_id);
+    }
+    let mut log = Appender::new(row);
+    let shown = seat.name.unwrap_or(seat.user.as_str());
+    log.system_message(tx, format!("{shown} joined the room"), now)
+        .await?;
+    log.finish(tx).await
 }
 
 fn invite_invalid() -> Error {

@@ -3,6 +3,8 @@
 use super::{
     access::{self, Hold},
     audit, checks, fanout,
+    reputation::scorer,
+    welcome,
     wire::{self, stored},
 };
 use crate::{
@@ -18,7 +20,7 @@ use crate::{
 };
 use protocol::{
     AgentCardUpdated, EndpointUpdated, EventKind, MemberKind, MemberUpdated, Members, Renamed,
-    RoomId, UpdateEndpoint, UserId,
+    RoomId, UpdateEndpoint, UserId, WELCOME_ROOM,
 };
 use serde_json::json;
 use std::collections::HashMap;
@@ -38,9 +40,13 @@ pub async fn list(app: &App, caller: &Caller, room: &RoomId) -> Result<Members> 
         member.last_error = errors.get(&row.user_id).cloned();
         Ok(member)
     });
-    Ok(Members {
+    let mut members = Members {
         members: members.collect::<Result<_>>()?,
-    })
+    };
+    if room.as_str() == WELCOME_ROOM {
+        welcome::add_scores(&mut conn, &mut members.members).await?;
+    }
+    Ok(members)
 }
 
 /// Takes a member out: oneself, or anyone but oneself as owner.
@@ -73,6 +79,7 @@ pub async fn remove(app: &App, caller: &Caller, room: &RoomId, user: &UserId) ->
     } else {
         "member_removed"
     };
+    let told_at = entry.room.last_seq + 1;
     let mut log = Appender::new(entry.room);
     take_out(
         &mut tx,
@@ -84,6 +91,17 @@ pub async fn remove(app: &App, caller: &Caller, room: &RoomId, user: &UserId) ->
         now,
     )
     .await?;
+    if !leaving {
+        scorer::kicked(
+            &mut tx,
+            room.as_str(),
+            user.as_str(),
+            &actor.user_id,
+            told_at,
+            now.seconds(),
+        )
+        .await?;
+    }
     let commit = log.finish(&mut tx).await?;
     tx.commit().await?;
     app.recheck_readers(room.as_str());

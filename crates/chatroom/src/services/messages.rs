@@ -4,6 +4,7 @@ use super::{
     access::{self, Entry, Hold, Reading},
     checks::{self, Content},
     posting::mentions::mentioned,
+    reputation::scorer,
     wire,
 };
 use crate::{
@@ -246,15 +247,15 @@ pub async fn react(
     if message.deleted {
         return Err(Error::bad_request("This message was deleted"));
     }
-    let added = tx
-        .add_reaction(room.as_str(), seq, emoji, &me, Now::get().seconds())
-        .await?;
+    let now = Now::get().seconds();
+    let added = tx.add_reaction(room.as_str(), seq, emoji, &me, now).await?;
     if added {
         if tx.reaction_count(room.as_str(), seq, &me).await? > REACTIONS_PER_MEMBER {
             return Err(Error::bad_request(format!(
                 "You gave this message {REACTIONS_PER_MEMBER} emoji already; take one back first"
             )));
         }
+        scorer::reacted(&mut tx, room.as_str(), &message, &me, emoji, now).await?;
         let reaction = Reaction {
             seq,
             user_id: me,

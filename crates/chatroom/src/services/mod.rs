@@ -3,6 +3,7 @@
 
 pub mod access;
 pub mod audit;
+pub mod auto_join;
 pub mod bridge;
 pub mod checks;
 pub mod cli_keys;
@@ -14,9 +15,13 @@ pub mod keys;
 pub mod limits;
 pub mod members;
 pub mod messages;
+pub mod petnames;
 pub mod posting;
+pub mod reputation;
+pub mod reserved;
 pub mod rooms;
 pub mod state;
 pub mod texts;
 pub mod visitors;
+pub mod welcome;
 pub mod wire;

@@ -3,6 +3,7 @@
 use super::{
     access::{self, Hold},
     audit, checks,
+    reserved::refuse_change,
     wire::{self, stored},
 };
 use crate::{
@@ -150,6 +151,7 @@ pub async fn get(app: &App, caller: &Caller, room: &RoomId) -> Result<Room> {
 }
 
 pub async fn update(app: &App, caller: &Caller, room: &RoomId, request: UpdateRoom) -> Result<()> {
+    refuse_change(room)?;
     let name = request.name.as_deref().map(checks::room_name).transpose()?;
     let depth = request
         .max_reply_chain_depth

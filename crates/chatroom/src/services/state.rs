@@ -3,12 +3,13 @@
 use super::{
     access::{self, Hold},
     messages::dress,
+    welcome,
     wire::{self, stored},
 };
 use crate::{app::App, auth::Caller, error::Result, store::messages::Page};
 use protocol::{
     Me, MemberCounts, MemberKind, MyRoomView, RoleClass, RoomId, RoomState, StateMember,
-    StateMessage, Via,
+    StateMessage, Via, WELCOME_ROOM,
 };
 
 pub async fn me(app: &App, caller: &Caller, room: &RoomId) -> Result<Me> {
@@ -20,6 +21,10 @@ pub async fn me(app: &App, caller: &Caller, room: &RoomId) -> Result<Me> {
     let mentions_pending = conn
         .mentions_after(room.as_str(), &member.user_id, last)
         .await?;
+    let welcome_score = match room.as_str() {
+        WELCOME_ROOM => Some(welcome::score_of(&mut conn, &member.user_id).await?),
+        _ => None,
+    };
     Ok(Me {
         user_id: stored(&member.user_id)?,
         mention_key: format!("@{}", member.shown_name()),
@@ -40,6 +45,7 @@ pub async fn me(app: &App, caller: &Caller, room: &RoomId) -> Result<Me> {
             max_reply_chain_depth: row.max_reply_chain_depth,
         },
         docs_version: app.docs.version().to_owned(),
+        welcome_score,
     })
 }
 

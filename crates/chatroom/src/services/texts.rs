@@ -3,6 +3,7 @@
 use super::{
     access::{self, Hold},
     audit, checks,
+    reserved::refuse_change,
 };
 use crate::{
     app::App,
@@ -39,6 +40,7 @@ pub async fn write(
     text: Text,
     content: String,
 ) -> Result<RoomText> {
+    refuse_change(room)?;
     checks::room_text(&content)?;
     let now = Now::get();
     let mut tx = app.db.begin().await?;

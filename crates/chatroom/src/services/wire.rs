@@ -73,5 +73,6 @@ pub fn member(row: &MemberRow, online: bool) -> Result<MemberView> {
         online,
         agent_card_url: row.agent_card_url.clone(),
         last_error: None,
+        welcome_score: None,
     })
 }

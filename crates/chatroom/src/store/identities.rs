@@ -50,6 +50,18 @@ impl Conn {
         Ok(())
     }
 
+    /// The lineage that had this id first.
+    pub async fn first_lineage(&mut self, user: &str) -> DbResult<Option<String>> {
+        let found = row!(
+            self,
+            (Option<String>,),
+            "SELECT MIN(lineage) FROM identities WHERE user_id = $1 AND issued_at = \
+             (SELECT MIN(issued_at) FROM identities WHERE user_id = $1)",
+            user
+        )?;
+        Ok(found.and_then(|(lineage,)| lineage))
+    }
+
     pub async fn remember_invited(&mut self, lineage: &str, owner: &str) -> DbResult<()> {
         exec!(
             self,

@@ -2,7 +2,7 @@
 
 use super::{
     Conn, DbResult,
-    db::{exec, row, rows},
+    db::{Sql, exec, row, rows},
 };
 
 /// A member as it is stored, without the push bearer.
@@ -187,6 +187,18 @@ impl Conn {
             container
         )?;
         Ok(())
+    }
+
+    /// Whether a member of any of these rooms has this name.
+    pub async fn name_is_taken(&mut self, rooms: &[&str], name: &str) -> DbResult<bool> {
+        const TAKEN: Sql = Sql {
+            sqlite: "SELECT EXISTS (SELECT 1 FROM room_members \
+                 WHERE room_id IN (SELECT value FROM json_each($1)) AND user_name = $2)",
+            postgres: "SELECT EXISTS (SELECT 1 FROM room_members \
+                 WHERE room_id IN (SELECT jsonb_array_elements_text($1::jsonb)) AND user_name = $2)",
+        };
+        let taken = row!(self, (bool,), TAKEN, super::posting::json(rooms), name)?;
+        Ok(taken.is_some_and(|(taken,)| taken))
     }
 
     pub async fn bind_lineage(&mut self, room: &str, user: &str, lineage: &str) -> DbResult<()> {

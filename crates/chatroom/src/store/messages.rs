@@ -269,6 +269,7 @@ impl Conn {
         content: &str,
         now: i64,
     ) -> DbResult<()> {
+        self.keep_first_mentions(room, seq).await?;
         exec!(
             self,
             "UPDATE messages SET original_content = COALESCE(original_content, content), content = $3, \
@@ -283,6 +284,7 @@ impl Conn {
 
     /// Takes the text away and leaves the place.
     pub async fn redact_message(&mut self, room: &str, seq: i64) -> DbResult<()> {
+        self.keep_first_mentions(room, seq).await?;
         exec!(
             self,
             "UPDATE messages SET content = '', original_content = NULL, deleted = TRUE \

@@ -60,6 +60,17 @@ impl super::Conn {
         Ok(found.map(|(value,)| value))
     }
 
+    pub async fn set_meta(&mut self, name: &str, value: &str) -> Result<(), DbError> {
+        exec!(
+            self,
+            "INSERT INTO meta (name, value) VALUES ($1, $2) \
+             ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            name,
+            value
+        )?;
+        Ok(())
+    }
+
     /// Sets such a setting, unless it is set already.
     pub async fn set_meta_once(&mut self, name: &str, value: &str) -> Result<(), DbError> {
         exec!(

@@ -12,6 +12,7 @@ pub mod group;
 pub mod identities;
 pub mod invites;
 pub mod keys;
+pub mod leaderboard;
 pub mod limits;
 pub mod log;
 pub mod members;
@@ -20,8 +21,10 @@ pub mod migrate;
 #[cfg(test)]
 mod plans;
 pub mod posting;
+pub mod reputation;
 pub mod rooms;
 pub mod stats;
+pub mod welcome;
 
 pub use db::{Conn, Db, DbError, Tx};
 

@@ -28,6 +28,11 @@ impl RoomRow {
         self.visibility == protocol::Visibility::Public.as_str()
     }
 
+    /// Whether the room belongs to the system.
+    pub fn is_reserved(&self) -> bool {
+        protocol::RESERVED_ROOMS.contains(&self.room_id.as_str())
+    }
+
     /// The newest place in the room's order of events.
     pub fn head(&self) -> Cursor {
         Cursor {

@@ -88,6 +88,16 @@ fn endpoints() -> Vec<(&'static str, Method, &'static str, Value)> {
         ),
         ("reader", M::GET, "/rooms/{id}/members", none.clone()),
         ("reader", M::GET, "/rooms/{id}/me", none.clone()),
+        ("reader", M::GET, "/rooms/{id}/me/score", none.clone()),
+        ("reader", M::GET, "/rooms/{id}/leaderboard", none.clone()),
+        ("anyone", M::GET, "/leaderboard", none.clone()),
+        ("anyone", M::GET, "/scoring-rules", none.clone()),
+        (
+            "anyone",
+            M::GET,
+            "/rooms/rm_welcome/checklist",
+            none.clone(),
+        ),
         (
             "owner",
             M::PATCH,
@@ -157,18 +167,20 @@ fn endpoints() -> Vec<(&'static str, Method, &'static str, Value)> {
 }
 
 /// Endpoints whose answer depends on more than the kind of caller; their own sections test them.
-const ELSEWHERE: [(&str, &str); 11] = [
+const ELSEWHERE: [(&str, &str); 13] = [
+    ("post", "/rooms/public/auto-join"), // changes what the others see
+    ("post", "/rooms/rm_welcome/checklist/refresh"), // members of that room
     ("get", "/rooms/{id}/public-summary"), // public rooms only
-    ("post", "/rooms/{id}/auto-invite"),   // public rooms only
+    ("post", "/rooms/{id}/auto-invite"), // public rooms only
     ("delete", "/rooms/{id}/members/{user_id}"), // oneself or the owner
     ("put", "/rooms/{id}/members/{user_id}/endpoint"), // oneself or the owner
     ("patch", "/rooms/{id}/members/{user_id}/agent-card"), // oneself, or the owner to clear
     ("patch", "/rooms/{id}/messages/{seq}"), // the sender
     ("delete", "/rooms/{id}/messages/{seq}"), // the sender
-    ("delete", "/rooms/{id}/room-keys"),   // would revoke the viewer's key
-    ("post", "/agent/chat/stream"),        // by short code
-    ("get", "/metrics"),                   // by network
-    ("get", "/openapi.json"),              // describes the others
+    ("delete", "/rooms/{id}/room-keys"), // would revoke the viewer's key
+    ("post", "/agent/chat/stream"),      // by short code
+    ("get", "/metrics"),                 // by network
+    ("get", "/openapi.json"),            // describes the others
 ];
 
 struct World {

@@ -7,6 +7,7 @@
 
 mod harness;
 
+mod auto_join;
 mod backup;
 mod bridge;
 mod callers;
@@ -17,6 +18,7 @@ mod idempotency;
 mod identity;
 mod invites;
 mod joining;
+mod leaderboard;
 mod limits;
 mod logs;
 mod members;
@@ -24,6 +26,7 @@ mod messages;
 mod nodes;
 mod observability;
 mod operators;
+mod reputation;
 mod room_keys;
 mod rooms;
 mod rules;
@@ -31,3 +34,4 @@ mod short_codes;
 mod stream;
 mod system;
 mod web_entry;
+mod welcome;

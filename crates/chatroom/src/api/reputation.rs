@@ -1,0 +1,82 @@
+//! Reputation and leaderboards.
+
+use super::extract::{Path, Query, room};
+use crate::{
+    app::App,
+    auth::{Caller, network::Origin},
+    clock::Now,
+    error::Result,
+    services::reputation::{leaderboard, score},
+};
+use axum::{Json as Reply, extract::State};
+use protocol::{ErrorBody, Leaderboard, MyScore, ScoringRules};
+use serde::Deserialize;
+use utoipa::IntoParams;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+pub fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(rules))
+        .routes(routes!(everywhere))
+        .routes(routes!(of_room))
+        .routes(routes!(mine))
+}
+
+/// What of a leaderboard is asked for.
+#[derive(Deserialize, IntoParams)]
+struct Asked {
+    /// UTC days that count, today included: 30 where absent, 1 to 90.
+    window: Option<i64>,
+    /// How many users, 20 where absent, 1 to 100.
+    limit: Option<i64>,
+}
+
+/// How scores come about. Anonymous.
+#[utoipa::path(get, path = "/scoring-rules", tag = "Reputation", responses((status = 200, body = ScoringRules)))]
+async fn rules() -> Reply<ScoringRules> {
+    Reply(score::rules())
+}
+
+/// The highest scores over all rooms. Anonymous.
+#[utoipa::path(get, path = "/leaderboard", tag = "Reputation", params(Asked),
+    responses((status = 200, body = Leaderboard), (status = "4XX", body = ErrorBody)))]
+async fn everywhere(
+    State(app): State<App>,
+    origin: Origin,
+    Query(asked): Query<Asked>,
+) -> Result<Reply<Leaderboard>> {
+    let query = leaderboard::Query::new(asked.window, asked.limit)?;
+    let most = app.config.limits.visitor_reads_per_minute;
+    app.visitors
+        .take(origin.ip, "/leaderboard", most, Now::get())?;
+    leaderboard::everywhere(&app, &query).await.map(Reply)
+}
+
+/// The highest scores of a room's members. Visitors of public rooms see no ids.
+#[utoipa::path(get, path = "/rooms/{id}/leaderboard", tag = "Reputation", params(("id" = String, Path), Asked),
+    responses((status = 200, body = Leaderboard), (status = "4XX", body = ErrorBody)))]
+async fn of_room(
+    State(app): State<App>,
+    caller: Caller,
+    origin: Origin,
+    Path(id): Path<String>,
+    Query(asked): Query<Asked>,
+) -> Result<Reply<Leaderboard>> {
+    let query = leaderboard::Query::new(asked.window, asked.limit)?;
+    leaderboard::of_room(&app, &caller, origin.ip, &room(&id)?, &query)
+        .await
+        .map(Reply)
+}
+
+/// The caller's own score in a room, and where it comes from.
+#[utoipa::path(get, path = "/rooms/{id}/me/score", tag = "Reputation", params(("id" = String, Path)),
+    responses((status = 200, body = MyScore), (status = "4XX", body = ErrorBody)))]
+async fn mine(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Reply<MyScore>> {
+    leaderboard::of_caller(&app, &caller, &room(&id)?)
+        .await
+        .map(Reply)
+}

@@ -1,0 +1,224 @@
+//! Reading scores. Whatever is read is brought up to date first, so that what was just posted
+//! counts at once.
+
+use super::{
+    score::{self, DECAY_DAYS, Sums, VERSION, Window},
+    scorer,
+};
+use crate::{
+    app::App,
+    auth::Caller,
+    clock::Now,
+    error::{Error, Result},
+    services::{
+        access::{self, Hold},
+        checks::in_range,
+        petnames::petname,
+        wire::stored,
+    },
+    store::{
+        leaderboard::{RankedRow, Ranking},
+        rooms::RoomRow,
+    },
+};
+use protocol::{Leaderboard, MyScore, Ranked, RoomId, ScoreEvent, ScoreSummary};
+use std::{
+    collections::{BTreeMap, HashMap},
+    net::IpAddr,
+};
+
+const DEFAULT_DAYS: i64 = 30;
+const MOST_DAYS: i64 = 90;
+const DEFAULT_USERS: i64 = 20;
+const MOST_USERS: i64 = 100;
+const RECENT_EVENTS: i64 = 50;
+
+/// What of a leaderboard is asked for.
+pub struct Query {
+    days: i64,
+    limit: i64,
+}
+
+impl Query {
+    pub fn new(window: Option<i64>, limit: Option<i64>) -> Result<Self> {
+        Ok(Self {
+            days: in_range("window", window.unwrap_or(DEFAULT_DAYS), 1..=MOST_DAYS)?,
+            limit: in_range("limit", limit.unwrap_or(DEFAULT_USERS), 1..=MOST_USERS)?,
+        })
+    }
+
+    fn ranking(&self, window: Window) -> Ranking {
+        Ranking {
+            since: (self.days < DECAY_DAYS).then_some(window.first_day),
+            of_points: window.of_points,
+            of_moment: window.of_moment,
+            limit: self.limit,
+        }
+    }
+}
+
+/// The ranking over all rooms. Anybody may read it, so it names only those who are in a public
+/// room, and by their name there; of the rest it shows the score and a made-up name.
+pub async fn everywhere(app: &App, query: &Query) -> Result<Leaderboard> {
+    let now = Now::get();
+    scorer::settle_all(&app.db).await?;
+    scorer::expire(&app.db, now).await?;
+    let window = Window::new(query.days, now.seconds());
+    let mut conn = app.db.read().await?;
+    let rows = conn.ranked_everywhere(query.ranking(window)).await?;
+    let users: Vec<&str> = rows.iter().map(|row| row.user_id.as_str()).collect();
+    let mut names: HashMap<String, Option<String>> = HashMap::new();
+    for (user, name) in conn.public_names(&users).await? {
+        let known = names.entry(user).or_default();
+        *known = known.take().or(name);
+    }
+    let ranked = rows.into_iter().zip(1..).map(|(row, rank)| {
+        let shown = match names.remove(&row.user_id) {
+            Some(name) => Shown::Known(name),
+            None => Shown::Hidden,
+        };
+        place(app, row, rank, window, shown)
+    });
+    Ok(Leaderboard {
+        scope: "global".to_owned(),
+        room_id: None,
+        window_days: query.days,
+        leaderboard: ranked.collect::<Result<_>>()?,
+        scoring_version: VERSION,
+    })
+}
+
+/// The ranking of a room's members. Visitors of a public room see names and no ids.
+pub async fn of_room(
+    app: &App,
+    caller: &Caller,
+    ip: IpAddr,
+    room: &RoomId,
+    query: &Query,
+) -> Result<Leaderboard> {
+    let mut conn = app.db.read().await?;
+    let visitor = matches!(caller, Caller::Anonymous);
+    if visitor {
+        let row = conn.room(room.as_str()).await?;
+        // Whether a private room is there is nothing that a stranger learns.
+        row.filter(RoomRow::is_public)
+            .ok_or_else(Error::missing_bearer)?;
+        let most = app.config.limits.visitor_reads_per_minute;
+        app.visitors.take(ip, room.as_str(), most, Now::get())?;
+    } else {
+        access::member(&mut conn, caller, room, Hold::No).await?;
+    }
+    drop(conn);
+    let now = Now::get();
+    scorer::settle(&app.db, room.as_str()).await?;
+    scorer::expire(&app.db, now).await?;
+    let window = Window::new(query.days, now.seconds());
+    let mut conn = app.db.read().await?;
+    let rows = conn.ranked_in(room.as_str(), query.ranking(window)).await?;
+    let ranked = rows.into_iter().zip(1..).map(|(mut row, rank)| {
+        let shown = match (visitor, row.user_name.take()) {
+            (false, name) => Shown::Known(name),
+            (true, Some(name)) => Shown::ByName(name),
+            (true, None) => Shown::Hidden,
+        };
+        place(app, row, rank, window, shown)
+    });
+    Ok(Leaderboard {
+        scope: "room".to_owned(),
+        room_id: Some(room.clone()),
+        window_days: query.days,
+        leaderboard: ranked.collect::<Result<_>>()?,
+        scoring_version: VERSION,
+    })
+}
+
+/// How much of a user the reader may see.
+enum Shown {
+    /// Id and name.
+    Known(Option<String>),
+    ByName(String),
+    /// A made-up name, always the same for the same user.
+    Hidden,
+}
+
+fn place(app: &App, row: RankedRow, rank: i64, window: Window, shown: Shown) -> Result<Ranked> {
+    let avatar_seed = app.secrets.pseudonym(&row.user_id);
+    let score = window.score(Sums {
+        events: row.events,
+        points: row.points,
+        moment: row.moment,
+    });
+    let (user_id, display_name) = match shown {
+        Shown::Known(name) => {
+            let name = name.unwrap_or_else(|| row.user_id.clone());
+            (Some(stored(&row.user_id)?), name)
+        }
+        Shown::ByName(name) => (None, name),
+        Shown::Hidden => {
+            let number = u32::from_str_radix(&avatar_seed[..8], 16).map_err(Error::internal)?;
+            (None, petname(number))
+        }
+    };
+    Ok(Ranked {
+        rank,
+        score,
+        event_count: row.events,
+        user_id,
+        display_name,
+        avatar_seed,
+    })
+}
+
+/// The caller's own score in a room, and where it comes from.
+pub async fn of_caller(app: &App, caller: &Caller, room: &RoomId) -> Result<MyScore> {
+    let mut conn = app.db.read().await?;
+    let entry = access::member(&mut conn, caller, room, Hold::No).await?;
+    drop(conn);
+    scorer::settle(&app.db, room.as_str()).await?;
+    let (room_id, user) = (room.as_str(), entry.member.user_id.as_str());
+    let now = Now::get().seconds();
+    let window = Window::new(DEFAULT_DAYS, now);
+    let mut conn = app.db.read().await?;
+    let kinds = conn.score_by_kind(room_id, user, window.begin()).await?;
+    let recent = conn
+        .recent_score_events(room_id, user, RECENT_EVENTS)
+        .await?;
+    let first = conn.first_event_at(user).await?;
+
+    let mut total = Sums::default();
+    let mut by_kind = BTreeMap::new();
+    for row in kinds {
+        let sums = Sums {
+            events: row.events,
+            points: row.points,
+            moment: row.moment,
+        };
+        total += sums;
+        by_kind.insert(stored(&row.kind)?, window.score(sums));
+    }
+    let recent_events = recent.into_iter().map(|row| {
+        Ok(ScoreEvent {
+            id: row.id,
+            kind: stored(&row.kind)?,
+            points: row.points,
+            source_user_id: row.source_user_id,
+            source_seq: row.source_seq,
+            source_emoji: row.source_emoji,
+            created_at: row.created_at,
+        })
+    });
+    Ok(MyScore {
+        user_id: stored(user)?,
+        room_id: room.clone(),
+        summary: ScoreSummary {
+            score: window.score(total),
+            event_count: total.events,
+            by_kind,
+            window_days: DEFAULT_DAYS,
+            newcomer_boost_active: first
+                .is_none_or(|first| now < first + score::NEWCOMER_DAYS * score::DAY),
+        },
+        recent_events: recent_events.collect::<Result<_>>()?,
+        scoring_version: VERSION,
+    })
+}

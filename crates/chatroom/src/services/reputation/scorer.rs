@@ -1,0 +1,259 @@
+//! Bringing scores up to date with what happened.
+//!
+//! A room's log is read from where it was scored last, in batches. What counts and the new place
+//! are written in one transaction, so that a crash neither loses nor doubles anything.
+
+use super::score::{self, Event, Ledger, Post, Scored, Sums};
+use crate::{
+    clock::Now,
+    store::{
+        Db, DbError, Tx,
+        messages::MessageRow,
+        reputation::{EVERYWHERE, PostRow},
+    },
+};
+use protocol::{MessageType, ScoreKind};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Messages that are scored in one transaction.
+const BATCH: i64 = 4000;
+
+/// Brings every room up to date.
+pub async fn settle_all(db: &Db) -> Result<(), DbError> {
+    let rooms = db.read().await?.rooms_to_score().await?;
+    for (room,) in rooms {
+        settle(db, &room).await?;
+    }
+    Ok(())
+}
+
+/// Brings a room up to date.
+pub async fn settle(db: &Db, room: &str) -> Result<(), DbError> {
+    while settle_batch(db, room).await? {}
+    Ok(())
+}
+
+/// Scores the next messages, if there are any. They are read before the transaction, which is
+/// then short: on SQLite nobody posts meanwhile.
+async fn settle_batch(db: &Db, room: &str) -> Result<bool, DbError> {
+    let mut conn = db.read().await?;
+    let after = conn.scored_seq(room).await?;
+    let rows = conn.posts_after(room, after, BATCH).await?;
+    let Some(upto) = rows.last().map(|row| row.seq) else {
+        return Ok(false);
+    };
+    let mentions = conn.first_mentions(room, after, upto).await?;
+    let roots = roots_of(conn.posts(room, &answered(&rows)).await?);
+    drop(conn);
+    let posts = chat(rows, mentions);
+
+    let mut tx = db.begin().await?;
+    if tx.lock_scored_seq(room).await? != after {
+        // Another was faster.
+        return Ok(true);
+    }
+    let threads: Vec<i64> = roots.keys().copied().collect();
+    let mut replies: BTreeMap<i64, i64> = tx
+        .thread_replies(room, &threads)
+        .await?
+        .into_iter()
+        .collect();
+    let events = score::candidates(room, &posts, &roots, &mut replies);
+    count(&mut tx, events).await?;
+    let replies: Vec<(i64, i64)> = replies.into_iter().collect();
+    tx.save_thread_replies(room, &replies).await?;
+    tx.set_scored_seq(room, upto).await?;
+    tx.commit().await?;
+    Ok(true)
+}
+
+/// The messages that these answer.
+fn answered(rows: &[PostRow]) -> Vec<i64> {
+    let seqs: BTreeSet<i64> = rows.iter().filter_map(|row| row.reply_to_seq).collect();
+    seqs.into_iter().collect()
+}
+
+/// Those that begin a thread, with their authors.
+fn roots_of(rows: Vec<PostRow>) -> HashMap<i64, String> {
+    rows.into_iter()
+        .filter(|row| is_chat(row) && row.reply_to_seq.is_none())
+        .map(|row| (row.seq, row.sender_user_id))
+        .collect()
+}
+
+/// What people and agents wrote; the server's own messages score nothing.
+fn chat(rows: Vec<PostRow>, mentions: Vec<(i64, String)>) -> Vec<Post> {
+    let mut mentioned: HashMap<i64, Vec<String>> = HashMap::new();
+    for (seq, user) in mentions {
+        mentioned.entry(seq).or_default().push(user);
+    }
+    rows.into_iter()
+        .filter(is_chat)
+        .map(|row| Post {
+            seq: row.seq,
+            author: row.sender_user_id,
+            reply_to_seq: row.reply_to_seq,
+            at: row.created_at,
+            mentions: mentioned.remove(&row.seq).unwrap_or_default(),
+        })
+        .collect()
+}
+
+fn is_chat(row: &PostRow) -> bool {
+    row.r#type == MessageType::Chat.as_str()
+}
+
+/// Counts a new reaction to a message, in the reaction's own transaction.
+pub async fn reacted(
+    tx: &mut Tx,
+    room: &str,
+    message: &MessageRow,
+    reactor: &str,
+    emoji: &str,
+    at: i64,
+) -> Result<(), DbError> {
+    if message.r#type != MessageType::Chat.as_str()
+        || tx
+            .reaction_was_counted(room, message.seq, reactor, emoji)
+            .await?
+    {
+        return Ok(());
+    }
+    let event = Event {
+        room_id: room.to_owned(),
+        user_id: message.sender_user_id.clone(),
+        kind: ScoreKind::ReactionReceived,
+        source_user_id: reactor.to_owned(),
+        source_seq: message.seq,
+        source_emoji: Some(emoji.to_owned()),
+        at,
+    };
+    count(tx, vec![event]).await
+}
+
+/// Counts the removal of a member, in the removal's own transaction. `seq` is the message that
+/// tells of it.
+pub async fn kicked(
+    tx: &mut Tx,
+    room: &str,
+    user: &str,
+    owner: &str,
+    seq: i64,
+    at: i64,
+) -> Result<(), DbError> {
+    let event = Event {
+        room_id: room.to_owned(),
+        user_id: user.to_owned(),
+        kind: ScoreKind::PenaltyKick,
+        source_user_id: owner.to_owned(),
+        source_seq: seq,
+        source_emoji: None,
+        at,
+    };
+    count(tx, vec![event]).await
+}
+
+/// Writes those of the events that count.
+async fn count(tx: &mut Tx, events: Vec<Event>) -> Result<(), DbError> {
+    if events.is_empty() {
+        return Ok(());
+    }
+    let mut ledger = Ledger::default();
+    let users: BTreeSet<&str> = events.iter().map(|event| event.user_id.as_str()).collect();
+    let users: Vec<&str> = users.into_iter().collect();
+    for (user, first) in tx.lock_scored_users(&users).await? {
+        ledger.first.extend(first.map(|first| (user, first)));
+    }
+    let before = ledger.first.clone();
+    let capped: BTreeSet<_> = events
+        .iter()
+        .filter(|event| score::daily_cap(event.kind).is_some())
+        .map(|event| {
+            let (user, source) = (event.user_id.as_str(), event.source_user_id.as_str());
+            (user, event.kind.as_str(), source, score::day_of(event.at))
+        })
+        .collect();
+    let capped: Vec<_> = capped.into_iter().collect();
+    for (user, kind, source, day, count) in tx.event_counts(&capped).await? {
+        if let Ok(kind) = kind.parse() {
+            ledger.counts.insert((user, kind, source, day), count);
+        }
+    }
+    let scored = ledger.admit(events);
+    if scored.is_empty() {
+        return Ok(());
+    }
+    write(tx, &scored).await?;
+    let moved: Vec<(&str, i64)> = ledger
+        .first
+        .iter()
+        .filter(|(user, first)| before.get(*user) != Some(first))
+        .map(|(user, first)| (user.as_str(), *first))
+        .collect();
+    tx.save_first_events(&moved).await
+}
+
+async fn write(tx: &mut Tx, scored: &[Scored]) -> Result<(), DbError> {
+    let mut days: BTreeMap<(&str, &str, i64), Sums> = BTreeMap::new();
+    let mut totals: BTreeMap<(&str, &str), Sums> = BTreeMap::new();
+    let mut rows = Vec::with_capacity(scored.len());
+    for one in scored {
+        let event = &one.event;
+        let (user, day) = (event.user_id.as_str(), score::day_of(event.at));
+        for scope in [event.room_id.as_str(), EVERYWHERE] {
+            days.entry((scope, user, day)).or_default().add(one);
+            totals.entry((scope, user)).or_default().add(one);
+        }
+        rows.push((
+            event.room_id.as_str(),
+            user,
+            event.kind.as_str(),
+            one.points,
+            one.boost,
+            event.source_user_id.as_str(),
+            event.source_seq,
+            event.source_emoji.as_deref(),
+            day,
+            event.at,
+        ));
+    }
+    tx.insert_score_events(&rows).await?;
+    let days: Vec<_> = days
+        .into_iter()
+        .map(|((scope, user, day), sums)| (scope, user, day, sums.events, sums.points, sums.moment))
+        .collect();
+    tx.add_to_days(&days).await?;
+    add_to_totals(tx, totals).await
+}
+
+async fn add_to_totals(tx: &mut Tx, totals: BTreeMap<(&str, &str), Sums>) -> Result<(), DbError> {
+    let totals: Vec<_> = totals
+        .into_iter()
+        .map(|((scope, user), sums)| (scope, user, sums.events, sums.points, sums.moment))
+        .collect();
+    tx.add_to_totals(&totals).await
+}
+
+/// Takes days that count no more out of the totals.
+pub async fn expire(db: &Db, now: Now) -> Result<(), DbError> {
+    let first_day = score::first_day_that_counts(now.seconds());
+    if !db.read().await?.has_days_before(first_day).await? {
+        return Ok(());
+    }
+    let mut tx = db.begin().await?;
+    let gone = tx.take_days_before(first_day).await?;
+    let mut totals: BTreeMap<(&str, &str), Sums> = BTreeMap::new();
+    for row in &gone {
+        *totals.entry((&row.scope, &row.user_id)).or_default() += Sums {
+            events: -row.events,
+            points: -row.points,
+            moment: -row.moment,
+        };
+    }
+    add_to_totals(&mut tx, totals).await?;
+    tx.commit().await
+}
+
+#[cfg(test)]
+#[path = "scorer_tests.rs"]
+mod tests;

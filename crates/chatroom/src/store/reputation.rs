@@ -1,0 +1,361 @@
+//! Reputation: how far each room's log is scored, what was counted, and the sums by day.
+
+use super::{
+    Conn, DbResult,
+    db::{Sql, exec, row, rows},
+    posting::json,
+};
+
+/// The scope of sums over all rooms.
+pub const EVERYWHERE: &str = "*";
+
+/// A message, as scoring sees it.
+#[derive(Debug, sqlx::FromRow)]
+pub struct PostRow {
+    pub seq: i64,
+    pub sender_user_id: String,
+    pub r#type: String,
+    pub reply_to_seq: Option<i64>,
+    pub created_at: i64,
+}
+
+/// An event about to be stored: room, user, kind, points, boost, source user, seq and emoji, day
+/// and time.
+pub type NewEvent<'a> = (
+    &'a str,
+    &'a str,
+    &'a str,
+    f64,
+    f64,
+    &'a str,
+    i64,
+    Option<&'a str>,
+    i64,
+    i64,
+);
+
+/// What to add to a day's sums: scope, user, day, events, points and moment.
+pub type DaySums<'a> = (&'a str, &'a str, i64, i64, f64, f64);
+
+/// What to add to the totals: scope, user, events, points and moment.
+pub type TotalSums<'a> = (&'a str, &'a str, i64, f64, f64);
+
+/// A day's sums that count no more.
+#[derive(Debug, sqlx::FromRow)]
+pub struct DayRow {
+    pub scope: String,
+    pub user_id: String,
+    pub events: i64,
+    pub points: f64,
+    pub moment: f64,
+}
+
+impl Conn {
+    /// Up to which message the room is scored.
+    pub async fn scored_seq(&mut self, room: &str) -> DbResult<i64> {
+        const SCORED: &str = "SELECT scored_seq FROM reputation_rooms WHERE room_id = $1";
+        Ok(row!(self, (i64,), SCORED, room)?.map_or(0, |(seq,)| seq))
+    }
+
+    /// The same, held until the transaction ends.
+    pub async fn lock_scored_seq(&mut self, room: &str) -> DbResult<i64> {
+        const LOCK: Sql = Sql {
+            sqlite: "SELECT scored_seq FROM reputation_rooms WHERE room_id = $1",
+            postgres: "SELECT scored_seq FROM reputation_rooms WHERE room_id = $1 FOR UPDATE",
+        };
+        exec!(
+            self,
+            "INSERT INTO reputation_rooms (room_id) VALUES ($1) ON CONFLICT DO NOTHING",
+            room
+        )?;
+        Ok(row!(self, (i64,), LOCK, room)?.map_or(0, |(seq,)| seq))
+    }
+
+    /// The room is scored up to this message; what was kept for that is let go.
+    pub async fn set_scored_seq(&mut self, room: &str, seq: i64) -> DbResult<()> {
+        exec!(
+            self,
+            "UPDATE reputation_rooms SET scored_seq = $2 WHERE room_id = $1",
+            room,
+            seq
+        )?;
+        exec!(
+            self,
+            "DELETE FROM first_mentions WHERE room_id = $1 AND seq <= $2",
+            room,
+            seq
+        )?;
+        Ok(())
+    }
+
+    /// Rooms with messages that are not scored.
+    pub async fn rooms_to_score(&mut self) -> DbResult<Vec<(String,)>> {
+        rows!(
+            self,
+            (String,),
+            "SELECT r.room_id FROM rooms r LEFT JOIN reputation_rooms s ON s.room_id = r.room_id \
+             WHERE r.last_seq > COALESCE(s.scored_seq, 0)"
+        )
+    }
+
+    /// The messages after `seq`, oldest first.
+    pub async fn posts_after(
+        &mut self,
+        room: &str,
+        seq: i64,
+        limit: i64,
+    ) -> DbResult<Vec<PostRow>> {
+        rows!(
+            self,
+            PostRow,
+            "SELECT seq, sender_user_id, type, reply_to_seq, created_at FROM messages \
+             WHERE room_id = $1 AND seq > $2 ORDER BY seq LIMIT $3",
+            room,
+            seq,
+            limit
+        )
+    }
+
+    /// These messages.
+    pub async fn posts(&mut self, room: &str, seqs: &[i64]) -> DbResult<Vec<PostRow>> {
+        const POSTS: Sql = Sql {
+            sqlite: "SELECT seq, sender_user_id, type, reply_to_seq, created_at FROM messages \
+                 WHERE room_id = $1 AND seq IN (SELECT value FROM json_each($2))",
+            postgres: "SELECT seq, sender_user_id, type, reply_to_seq, created_at FROM messages \
+                 WHERE room_id = $1 AND seq IN (SELECT jsonb_array_elements_text($2::jsonb)::bigint)",
+        };
+        if seqs.is_empty() {
+            return Ok(Vec::new());
+        }
+        rows!(self, PostRow, POSTS, room, json(seqs))
+    }
+
+    /// Whom the messages after `after` and up to `upto` mentioned when they were posted.
+    pub async fn first_mentions(
+        &mut self,
+        room: &str,
+        after: i64,
+        upto: i64,
+    ) -> DbResult<Vec<(i64, String)>> {
+        rows!(
+            self,
+            (i64, String),
+            "SELECT n.seq, n.user_id FROM mentions n \
+             JOIN messages m ON m.room_id = n.room_id AND m.seq = n.seq \
+             WHERE n.room_id = $1 AND n.seq > $2 AND n.seq <= $3 \
+             AND m.edited_at IS NULL AND m.deleted = FALSE \
+             UNION ALL SELECT f.seq, f.user_id FROM first_mentions f \
+             WHERE f.room_id = $1 AND f.seq > $2 AND f.seq <= $3",
+            room,
+            after,
+            upto
+        )
+    }
+
+    /// Keeps whom a message mentions before it is changed for the first time.
+    pub async fn keep_first_mentions(&mut self, room: &str, seq: i64) -> DbResult<()> {
+        exec!(
+            self,
+            "INSERT INTO first_mentions (room_id, seq, user_id) \
+             SELECT n.room_id, n.seq, n.user_id FROM mentions n \
+             JOIN messages m ON m.room_id = n.room_id AND m.seq = n.seq \
+             WHERE n.room_id = $1 AND n.seq = $2 AND m.edited_at IS NULL AND m.deleted = FALSE \
+             ON CONFLICT DO NOTHING",
+            room,
+            seq
+        )?;
+        Ok(())
+    }
+
+    /// How many replies of others these threads have, as far as the room is scored.
+    pub async fn thread_replies(&mut self, room: &str, roots: &[i64]) -> DbResult<Vec<(i64, i64)>> {
+        const REPLIES: Sql = Sql {
+            sqlite: "SELECT root_seq, replies FROM reputation_threads \
+                 WHERE room_id = $1 AND root_seq IN (SELECT value FROM json_each($2))",
+            postgres: "SELECT root_seq, replies FROM reputation_threads \
+                 WHERE room_id = $1 AND root_seq IN (SELECT jsonb_array_elements_text($2::jsonb)::bigint)",
+        };
+        if roots.is_empty() {
+            return Ok(Vec::new());
+        }
+        rows!(self, (i64, i64), REPLIES, room, json(roots))
+    }
+
+    pub async fn save_thread_replies(
+        &mut self,
+        room: &str,
+        replies: &[(i64, i64)],
+    ) -> DbResult<()> {
+        const SAVE: Sql = Sql {
+            sqlite: "INSERT INTO reputation_threads (room_id, root_seq, replies) \
+                 SELECT $1, value ->> 0, value ->> 1 FROM json_each($2) WHERE TRUE \
+                 ON CONFLICT (room_id, root_seq) DO UPDATE SET replies = excluded.replies",
+            postgres: "INSERT INTO reputation_threads (room_id, root_seq, replies) \
+                 SELECT $1, (v ->> 0)::bigint, (v ->> 1)::bigint FROM jsonb_array_elements($2::jsonb) AS v \
+                 ON CONFLICT (room_id, root_seq) DO UPDATE SET replies = excluded.replies",
+        };
+        if !replies.is_empty() {
+            exec!(self, SAVE, room, json(replies))?;
+        }
+        Ok(())
+    }
+
+    /// These users' first events, held until the transaction ends: their points are counted one
+    /// transaction at a time, over all rooms.
+    pub async fn lock_scored_users(
+        &mut self,
+        users: &[&str],
+    ) -> DbResult<Vec<(String, Option<i64>)>> {
+        const OPEN: Sql = Sql {
+            sqlite: "INSERT INTO reputation_users (user_id) SELECT value FROM json_each($1) \
+                 WHERE TRUE ON CONFLICT DO NOTHING",
+            postgres: "INSERT INTO reputation_users (user_id) \
+                 SELECT u FROM jsonb_array_elements_text($1::jsonb) AS u ORDER BY u ON CONFLICT DO NOTHING",
+        };
+        const LOCK: Sql = Sql {
+            sqlite: "SELECT user_id, first_event_at FROM reputation_users \
+                 WHERE user_id IN (SELECT value FROM json_each($1))",
+            postgres: "SELECT user_id, first_event_at FROM reputation_users \
+                 WHERE user_id IN (SELECT jsonb_array_elements_text($1::jsonb)) ORDER BY user_id FOR UPDATE",
+        };
+        let users = json(users);
+        exec!(self, OPEN, &users)?;
+        rows!(self, (String, Option<i64>), LOCK, users)
+    }
+
+    /// User and first event of each.
+    pub async fn save_first_events(&mut self, first: &[(&str, i64)]) -> DbResult<()> {
+        const SAVE: Sql = Sql {
+            sqlite: "UPDATE reputation_users SET first_event_at = j.value ->> 1 FROM json_each($1) AS j \
+                 WHERE reputation_users.user_id = j.value ->> 0",
+            postgres: "UPDATE reputation_users SET first_event_at = (j.v ->> 1)::bigint \
+                 FROM jsonb_array_elements($1::jsonb) AS j(v) WHERE reputation_users.user_id = j.v ->> 0",
+        };
+        if !first.is_empty() {
+            exec!(self, SAVE, json(first))?;
+        }
+        Ok(())
+    }
+
+    pub async fn first_event_at(&mut self, user: &str) -> DbResult<Option<i64>> {
+        const FIRST: &str = "SELECT first_event_at FROM reputation_users WHERE user_id = $1";
+        Ok(row!(self, (Option<i64>,), FIRST, user)?.and_then(|(at,)| at))
+    }
+
+    /// How many events were counted, for each user, kind, source and day.
+    pub async fn event_counts(
+        &mut self,
+        pairs: &[(&str, &str, &str, i64)],
+    ) -> DbResult<Vec<(String, String, String, i64, i64)>> {
+        const COUNTS: Sql = Sql {
+            sqlite: "SELECT j.value ->> 0, j.value ->> 1, j.value ->> 2, j.value ->> 3, \
+                 (SELECT COUNT(*) FROM reputation_events e WHERE e.user_id = j.value ->> 0 \
+                 AND e.kind = j.value ->> 1 AND e.source_user_id = j.value ->> 2 AND e.day = j.value ->> 3) \
+                 FROM json_each($1) AS j",
+            postgres: "SELECT j.v ->> 0, j.v ->> 1, j.v ->> 2, (j.v ->> 3)::bigint, \
+                 (SELECT COUNT(*) FROM reputation_events e WHERE e.user_id = j.v ->> 0 \
+                 AND e.kind = j.v ->> 1 AND e.source_user_id = j.v ->> 2 AND e.day = (j.v ->> 3)::bigint) \
+                 FROM jsonb_array_elements($1::jsonb) AS j(v)",
+        };
+        rows!(
+            self,
+            (String, String, String, i64, i64),
+            COUNTS,
+            json(pairs)
+        )
+    }
+
+    /// Whether this reaction was counted before, be it there now or not.
+    pub async fn reaction_was_counted(
+        &mut self,
+        room: &str,
+        seq: i64,
+        reactor: &str,
+        emoji: &str,
+    ) -> DbResult<bool> {
+        let found = row!(
+            self,
+            (i64,),
+            "SELECT id FROM reputation_events WHERE kind = 'reaction_received' \
+             AND room_id = $1 AND source_seq = $2 AND source_user_id = $3 AND source_emoji = $4",
+            room,
+            seq,
+            reactor,
+            emoji
+        )?;
+        Ok(found.is_some())
+    }
+
+    pub async fn insert_score_events(&mut self, events: &[NewEvent<'_>]) -> DbResult<()> {
+        const INSERT: Sql = Sql {
+            sqlite: "INSERT INTO reputation_events (room_id, user_id, kind, points, boost, \
+                 source_user_id, source_seq, source_emoji, day, created_at) \
+                 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, \
+                 value ->> 5, value ->> 6, value ->> 7, value ->> 8, value ->> 9 FROM json_each($1)",
+            postgres: "INSERT INTO reputation_events (room_id, user_id, kind, points, boost, \
+                 source_user_id, source_seq, source_emoji, day, created_at) \
+                 SELECT v ->> 0, v ->> 1, v ->> 2, (v ->> 3)::double precision, (v ->> 4)::double precision, \
+                 v ->> 5, (v ->> 6)::bigint, v ->> 7, (v ->> 8)::bigint, (v ->> 9)::bigint \
+                 FROM jsonb_array_elements($1::jsonb) AS v",
+        };
+        exec!(self, INSERT, json(events))?;
+        Ok(())
+    }
+
+    pub async fn add_to_days(&mut self, sums: &[DaySums<'_>]) -> DbResult<()> {
+        const ADD: Sql = Sql {
+            sqlite: "INSERT INTO reputation_days (scope, user_id, day, events, points, moment) \
+                 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 \
+                 FROM json_each($1) WHERE TRUE ON CONFLICT (scope, user_id, day) DO UPDATE SET \
+                 events = reputation_days.events + excluded.events, \
+                 points = reputation_days.points + excluded.points, \
+                 moment = reputation_days.moment + excluded.moment",
+            postgres: "INSERT INTO reputation_days (scope, user_id, day, events, points, moment) \
+                 SELECT v ->> 0, v ->> 1, (v ->> 2)::bigint, (v ->> 3)::bigint, \
+                 (v ->> 4)::double precision, (v ->> 5)::double precision \
+                 FROM jsonb_array_elements($1::jsonb) AS v ON CONFLICT (scope, user_id, day) DO UPDATE SET \
+                 events = reputation_days.events + excluded.events, \
+                 points = reputation_days.points + excluded.points, \
+                 moment = reputation_days.moment + excluded.moment",
+        };
+        exec!(self, ADD, json(sums))?;
+        Ok(())
+    }
+
+    pub async fn add_to_totals(&mut self, sums: &[TotalSums<'_>]) -> DbResult<()> {
+        const ADD: Sql = Sql {
+            sqlite: "INSERT INTO reputation_totals (scope, user_id, events, points, moment) \
+                 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 \
+                 FROM json_each($1) WHERE TRUE ON CONFLICT (scope, user_id) DO UPDATE SET \
+                 events = reputation_totals.events + excluded.events, \
+                 points = reputation_totals.points + excluded.points, \
+                 moment = reputation_totals.moment + excluded.moment",
+            postgres: "INSERT INTO reputation_totals (scope, user_id, events, points, moment) \
+                 SELECT v ->> 0, v ->> 1, (v ->> 2)::bigint, (v ->> 3)::double precision, \
+                 (v ->> 4)::double precision FROM jsonb_array_elements($1::jsonb) AS v \
+                 ON CONFLICT (scope, user_id) DO UPDATE SET \
+                 events = reputation_totals.events + excluded.events, \
+                 points = reputation_totals.points + excluded.points, \
+                 moment = reputation_totals.moment + excluded.moment",
+        };
+        exec!(self, ADD, json(sums))?;
+        Ok(())
+    }
+
+    /// Whether there are sums of days before this one.
+    pub async fn has_days_before(&mut self, day: i64) -> DbResult<bool> {
+        const OLD: &str = "SELECT day FROM reputation_days WHERE day < $1 LIMIT 1";
+        Ok(row!(self, (i64,), OLD, day)?.is_some())
+    }
+
+    /// Removes the sums of days before this one, and gives them to whoever removed them.
+    pub async fn take_days_before(&mut self, day: i64) -> DbResult<Vec<DayRow>> {
+        rows!(
+            self,
+            DayRow,
+            "DELETE FROM reputation_days WHERE day < $1 \
+             RETURNING scope, user_id, events, points, moment",
+            day
+        )
+    }
+}

@@ -1,0 +1,94 @@
+//! The welcome checklist: what members have done in the room, and what is noted of it.
+
+use super::{
+    Conn, DbResult,
+    db::{Sql, exec, row, rows},
+    posting::json,
+};
+
+/// A check that was passed.
+#[derive(Debug, sqlx::FromRow)]
+pub struct ProgressRow {
+    pub check_id: String,
+    pub passed_at: i64,
+}
+
+/// What a member has done in a room.
+#[derive(Debug, Default, sqlx::FromRow)]
+pub struct Probe {
+    pub posted: bool,
+    pub edited: bool,
+    pub deleted: bool,
+    pub replied: bool,
+    pub reacted: bool,
+}
+
+impl Conn {
+    /// What the member has done in the room. On SQLite the index by sender is in blocks.
+    pub async fn welcome_probe(&mut self, room: &str, user: &str) -> DbResult<Probe> {
+        const PROBE: Sql = Sql {
+            sqlite: "WITH RECURSIVE block (b) AS (SELECT 0 UNION ALL SELECT b + 1 FROM block \
+                 WHERE b < (SELECT last_seq / 512 FROM rooms WHERE room_id = $1)) \
+                 SELECT COUNT(*) > 0 AS posted, COALESCE(MAX(m.edited_at IS NOT NULL), FALSE) AS edited, \
+                 COALESCE(MAX(m.deleted), FALSE) AS deleted, \
+                 COALESCE(MAX(m.reply_to_seq IS NOT NULL), FALSE) AS replied, \
+                 EXISTS (SELECT 1 FROM reactions WHERE room_id = $1 AND user_id = $2) AS reacted \
+                 FROM block CROSS JOIN messages m \
+                 ON m.room_id = $1 AND m.seq / 512 = block.b AND m.sender_user_id = $2",
+            postgres: "SELECT COUNT(*) > 0 AS posted, COALESCE(BOOL_OR(edited_at IS NOT NULL), FALSE) AS edited, \
+                 COALESCE(BOOL_OR(deleted), FALSE) AS deleted, \
+                 COALESCE(BOOL_OR(reply_to_seq IS NOT NULL), FALSE) AS replied, \
+                 EXISTS (SELECT 1 FROM reactions WHERE room_id = $1 AND user_id = $2) AS reacted \
+                 FROM messages WHERE room_id = $1 AND sender_user_id = $2",
+        };
+        Ok(row!(self, Probe, PROBE, room, user)?.unwrap_or_default())
+    }
+
+    /// Notes these checks as passed; those noted before keep their time.
+    pub async fn stamp_checks(&mut self, user: &str, checks: &[&str], now: i64) -> DbResult<()> {
+        const STAMP: Sql = Sql {
+            sqlite: "INSERT INTO welcome_checklist_progress (user_id, check_id, passed_at) \
+                 SELECT $1, value, $3 FROM json_each($2) WHERE TRUE ON CONFLICT DO NOTHING",
+            postgres: "INSERT INTO welcome_checklist_progress (user_id, check_id, passed_at) \
+                 SELECT $1, check_id, $3 FROM jsonb_array_elements_text($2::jsonb) AS check_id \
+                 ON CONFLICT DO NOTHING",
+        };
+        exec!(self, STAMP, user, json(checks), now)?;
+        Ok(())
+    }
+
+    pub async fn welcome_progress(&mut self, user: &str) -> DbResult<Vec<ProgressRow>> {
+        rows!(
+            self,
+            ProgressRow,
+            "SELECT check_id, passed_at FROM welcome_checklist_progress WHERE user_id = $1",
+            user
+        )
+    }
+
+    /// What the members of a room have passed.
+    pub async fn welcome_progress_in(
+        &mut self,
+        room: &str,
+    ) -> DbResult<Vec<(String, ProgressRow)>> {
+        let found = rows!(
+            self,
+            (String, String, i64),
+            "SELECT p.user_id, p.check_id, p.passed_at FROM room_members m \
+             JOIN welcome_checklist_progress p ON p.user_id = m.user_id WHERE m.room_id = $1",
+            room
+        )?;
+        Ok(found
+            .into_iter()
+            .map(|(user, check_id, passed_at)| {
+                (
+                    user,
+                    ProgressRow {
+                        check_id,
+                        passed_at,
+                    },
+                )
+            })
+            .collect())
+    }
+}
