@@ -3,6 +3,7 @@
 use crate::{
     auth::{secrets::Secrets, tokens::Tokens, user::UserKeys},
     config::Config,
+    discovery::programs::Programs,
     docs::Docs,
     events::{Bus, Commit, Hub},
     metrics::Metrics,
@@ -36,6 +37,7 @@ pub struct Parts {
     pub visitors: Visitors,
     pub metrics: Arc<Metrics>,
     pub docs: Docs,
+    pub programs: Programs,
 }
 
 impl App {

@@ -72,6 +72,8 @@ settings! {
         stream: Stream = Stream::default(),
         /// Calling agents that run elsewhere. Read and checked; this version calls none yet.
         fanout: Fanout = Fanout::default(),
+        /// What is served to those who run agents.
+        assets: Assets = Assets::default(),
         /// The log.
         log: Log = Log::default(),
     }
@@ -156,6 +158,13 @@ settings! {
         retry_seconds: Vec<u64> = vec![1, 4, 16, 64, 256],
         /// Who may name a private or loopback endpoint.
         private_endpoints: PrivateEndpoints = PrivateEndpoints::Trusted,
+    }
+
+    /// What is served to those who run agents.
+    Assets {
+        /// The folder with the `starchild` programs; the one of the server's own program where
+        /// absent.
+        folder: Option<PathBuf> = None,
     }
 
     /// The log.

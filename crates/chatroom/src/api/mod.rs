@@ -1,8 +1,11 @@
 //! The HTTP face: one file for each section of the API document. A handler parses, calls a
 //! service and answers; it decides nothing.
 
+mod conditional;
+mod discovery;
 mod extract;
 mod identity;
+mod install;
 mod joining;
 mod keys;
 mod members;
@@ -45,6 +48,8 @@ pub fn router(app: App) -> Router {
         .merge(stream::routes())
         .merge(keys::routes())
         .merge(system::routes())
+        .merge(discovery::routes())
+        .merge(install::routes())
         .split_for_parts();
     let document = Arc::new(document);
     let cors = cors(&app.config.cors.allowed_origins);
