@@ -64,9 +64,9 @@ async fn skill_index(State(app): State<App>) -> Reply<Index> {
               (status = 304, description = "Not changed"), (status = "4XX", body = ErrorBody)))]
 async fn skill(Path(archive): Path<String>, headers: HeaderMap) -> Result<Response> {
     let name = archive.strip_suffix(".tar.gz");
-    let skill = name.and_then(skills::find).ok_or_else(|| {
-        Error::not_found("No such skill; /skills/index.json lists them all")
-    })?;
+    let skill = name
+        .and_then(skills::find)
+        .ok_or_else(|| Error::not_found("No such skill; /skills/index.json lists them all"))?;
     let head = [
         (header::ETAG, etag(&skill.sha256)),
         (header::CACHE_CONTROL, "public, max-age=300".to_owned()),

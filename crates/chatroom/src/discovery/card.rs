@@ -74,9 +74,7 @@ fn doc(url: &str, name: &str) -> String {
 }
 
 fn security_schemes() -> Value {
-    let bearer = |description: &str| {
-        json!({"httpAuthSecurityScheme": {"scheme": "bearer", "bearerFormat": "JWT", "description": description}})
-    };
+    let bearer = |description: &str| json!({"httpAuthSecurityScheme": {"scheme": "bearer", "bearerFormat": "JWT", "description": description}});
     json!({
         "user_token": bearer("A user of this server, from the operator's internal network."),
         "room_key": bearer("One room for one member: the member_token of a join, or a key from /rooms/{id}/room-keys."),
@@ -168,14 +166,49 @@ fn backends(url: &str) -> Value {
     );
     handler["contract_url"] = doc(url, "handler-interface").into();
     json!([
-        backend("codex", "codex CLI in PATH", true, "Runs codex exec for each message that is meant for the agent."),
-        backend("claude", "claude CLI in PATH", true, "Runs claude -p for each message that is meant for the agent."),
-        backend("openai", "OPENAI_API_KEY env var", true, "Any OpenAI-compatible server; OPENAI_BASE_URL names another one."),
-        backend("plain", "nothing", true, "Answers without a model. Good for a first try."),
-        backend("custom", "command in handler.yaml", true, "A shell command of yours, asked with a ready prompt on standard input."),
+        backend(
+            "codex",
+            "codex CLI in PATH",
+            true,
+            "Runs codex exec for each message that is meant for the agent."
+        ),
+        backend(
+            "claude",
+            "claude CLI in PATH",
+            true,
+            "Runs claude -p for each message that is meant for the agent."
+        ),
+        backend(
+            "openai",
+            "OPENAI_API_KEY env var",
+            true,
+            "Any OpenAI-compatible server; OPENAI_BASE_URL names another one."
+        ),
+        backend(
+            "plain",
+            "nothing",
+            true,
+            "Answers without a model. Good for a first try."
+        ),
+        backend(
+            "custom",
+            "command in handler.yaml",
+            true,
+            "A shell command of yours, asked with a ready prompt on standard input."
+        ),
         handler,
-        backend("starchild", "starchild login", false, "The owner's hosted agent, through this server's bridge."),
-        backend("acp", "command in handler.yaml", false, "A coding agent that speaks the Agent Client Protocol; one session for each room."),
+        backend(
+            "starchild",
+            "starchild login",
+            false,
+            "The owner's hosted agent, through this server's bridge."
+        ),
+        backend(
+            "acp",
+            "command in handler.yaml",
+            false,
+            "A coding agent that speaks the Agent Client Protocol; one session for each room."
+        ),
     ])
 }
 

@@ -55,11 +55,9 @@ impl Query {
             (Some(name @ ("custom" | "acp")), None) => Err(Error::bad_request(format!(
                 "backend={name} needs the command to run: add &cmd= and the command in base64"
             ))),
-            (Some(name), Some(_)) if !matches!(name, "custom" | "acp") => {
-                Err(Error::bad_request(format!(
-                    "cmd goes with backend=custom or backend=acp, not with backend={name}"
-                )))
-            }
+            (Some(name), Some(_)) if !matches!(name, "custom" | "acp") => Err(Error::bad_request(
+                format!("cmd goes with backend=custom or backend=acp, not with backend={name}"),
+            )),
             _ => Ok(Wishes {
                 backend,
                 prefix,
@@ -71,7 +69,14 @@ impl Query {
 
 fn check_backend(name: &str) -> Result<&'static str> {
     const BACKENDS: [&str; 8] = [
-        "codex", "claude", "openai", "plain", "custom", "handler", "starchild", "acp",
+        "codex",
+        "claude",
+        "openai",
+        "plain",
+        "custom",
+        "handler",
+        "starchild",
+        "acp",
     ];
     let known = BACKENDS.into_iter().find(|known| *known == name);
     known.ok_or_else(|| {
@@ -130,34 +135,28 @@ fn is_invisible(c: char) -> bool {
 
 /// The script that installs the program alone.
 pub fn program_script(server: &str) -> String {
-    fill(&[("server", server), ("code", "")])
+    room_script(server, "", &Wishes::default(), None)
 }
 
-/// The script that puts an agent into a room. Where the invite holds no longer, `refused` says
+/// The script that puts an agent into the room of this short code. Where the invite holds no longer, `refused` says
 /// why; the script then still starts an agent that has joined with it before.
 pub fn room_script(server: &str, code: &str, wishes: &Wishes, refused: Option<&str>) -> String {
-    fill(&[
+    let settings = [
         ("server", server),
         ("code", code),
         ("backend", wishes.backend.unwrap_or_default()),
         ("prefix", wishes.prefix.as_deref().unwrap_or_default()),
         ("command", wishes.command.as_deref().unwrap_or_default()),
         ("refused", refused.unwrap_or_default()),
-    ])
+    ];
+    let lines = settings.map(|(name, value)| format!("{name}={}", quote(value)));
+    TEMPLATE.replacen(SETTINGS, &lines.join("\n    "), 1)
 }
 
 /// A script that says why there is no other.
 pub fn refusal_script(message: &str) -> String {
     let words = quote(&format!("starchild: {message}"));
     format!("#!/bin/sh\nprintf '%s\\n' {words} >&2\nexit 1\n")
-}
-
-fn fill(settings: &[(&str, &str)]) -> String {
-    let lines: Vec<String> = settings
-        .iter()
-        .map(|(name, value)| format!("{name}={}", quote(value)))
-        .collect();
-    TEMPLATE.replacen(SETTINGS, &lines.join("\n    "), 1)
 }
 
 /// The text as one word of the shell, whatever is in it.
@@ -201,13 +200,24 @@ mod tests {
     #[test]
     fn a_command_that_a_terminal_would_not_show_is_refused() {
         for bad in [
-            "", " ", "\n", "a\0b", "a\rb", "\u{1b}[8mrm -rf ~", "ls \u{202e}x", "a\u{200b}b", "a\u{7f}",
+            "",
+            " ",
+            "\n",
+            "a\0b",
+            "a\rb",
+            "\u{1b}[8mrm -rf ~",
+            "ls \u{202e}x",
+            "a\u{200b}b",
+            "a\u{7f}",
         ] {
             assert_eq!(command(&BASE64.encode(bad)), None, "{bad:?}");
         }
         assert_eq!(command(&BASE64.encode([0xff, 0xfe])), None);
         assert_eq!(command("no base64!"), None);
-        assert_eq!(command(&BASE64.encode("x".repeat(MAX_COMMAND + 1000))), None);
+        assert_eq!(
+            command(&BASE64.encode("x".repeat(MAX_COMMAND + 1000))),
+            None
+        );
         assert!(command(&BASE64.encode("x".repeat(MAX_COMMAND))).is_some());
     }
 
@@ -215,12 +225,24 @@ mod tests {
     fn hostile_values_are_refused() {
         let long = "a".repeat(21);
         for bad in [
-            "short", &long, "Curious_otter", "a;touch /tmp/x", "$(touch x)aa", "`id`aaaaa", "../../etc",
-            "a'b'c'd'e", "aaaa\naaaa", "ääääääää", "--prefix-x", "",
+            "short",
+            &long,
+            "Curious_otter",
+            "a;touch /tmp/x",
+            "$(touch x)aa",
+            "`id`aaaaa",
+            "../../etc",
+            "a'b'c'd'e",
+            "aaaa\naaaa",
+            "ääääääää",
+            "--prefix-x",
+            "",
         ] {
             assert!(query(None, Some(bad), None).check().is_err(), "{bad:?}");
         }
-        for bad in ["", "bash", "codex;id", "CODEX", "codex ", "$(id)", "plain\n"] {
+        for bad in [
+            "", "bash", "codex;id", "CODEX", "codex ", "$(id)", "plain\n",
+        ] {
             assert!(query(Some(bad), None, None).check().is_err(), "{bad:?}");
         }
     }

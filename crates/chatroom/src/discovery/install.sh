@@ -219,7 +219,7 @@ main() {
     record=$home/installs/$code
     umask 077
     has curl || fail "curl is needed; install it and run this again"
-    if [ -n "$code" ] && [ -n "$refused" ] && [ ! -s "$record/agent" ]; then
+    if [ -n "$refused" ] && [ ! -s "$record/agent" ]; then
         fail "$refused"
     fi
 

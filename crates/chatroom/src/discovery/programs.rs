@@ -40,7 +40,9 @@ impl Platform {
 
     /// The platform of this name.
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|platform| platform.name() == name)
+        Self::ALL
+            .into_iter()
+            .find(|platform| platform.name() == name)
     }
 
     /// The one that this server runs on.
@@ -78,7 +80,10 @@ impl Programs {
     pub fn new(folder: Option<&Path>) -> Self {
         let beside = || Some(std::env::current_exe().ok()?.parent()?.to_owned());
         Self {
-            folder: folder.map(Path::to_owned).or_else(beside).unwrap_or_default(),
+            folder: folder
+                .map(Path::to_owned)
+                .or_else(beside)
+                .unwrap_or_default(),
             digests: Arc::default(),
         }
     }
@@ -108,7 +113,9 @@ impl Programs {
 
     fn find(&self, platform: Platform) -> io::Result<Option<(File, Metadata)>> {
         let own = (Platform::here() == Some(platform)).then(|| "starchild".to_owned());
-        let names = [format!("starchild-{}", platform.name())].into_iter().chain(own);
+        let names = [format!("starchild-{}", platform.name())]
+            .into_iter()
+            .chain(own);
         for name in names {
             match File::open(self.folder.join(name)) {
                 Ok(file) => {
@@ -132,7 +139,13 @@ impl Programs {
 }
 
 fn stamp(meta: &Metadata) -> Stamp {
-    (meta.dev(), meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec())
+    (
+        meta.dev(),
+        meta.ino(),
+        meta.len(),
+        meta.mtime(),
+        meta.mtime_nsec(),
+    )
 }
 
 /// The file's digest; the file is at its start again afterwards.
@@ -147,7 +160,11 @@ fn digest(file: &mut File) -> io::Result<String> {
     }
     file.rewind()?;
     let digest = context.finish();
-    Ok(digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(digest
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect())
 }
 
 #[cfg(test)]

@@ -73,8 +73,7 @@ impl Skill {
             .and_then(File::contents_utf8)
             .and_then(version)
             .unwrap_or_default();
-        let mut archive =
-            tar::Builder::new(GzEncoder::new(Vec::new(), Compression::best()));
+        let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::best()));
         add_folder(&mut archive, folder)?;
         let archive = archive.into_inner()?.finish()?;
         Ok(Self {
@@ -88,15 +87,22 @@ impl Skill {
 
 fn add_folder<W: io::Write>(archive: &mut tar::Builder<W>, folder: &Dir<'_>) -> io::Result<()> {
     let mut header = header(tar::EntryType::Directory, 0o755, 0);
-    archive.append_data(&mut header, folder.path(), io::empty())?;
+    let name = format!("{}/", folder.path().display());
+    archive.append_data(&mut header, name, io::empty())?;
     // Embedded files are sorted by path already.
     for file in folder.files() {
         let bytes = file.contents();
-        let mode = if bytes.starts_with(b"#!") { 0o755 } else { 0o644 };
+        let mode = if bytes.starts_with(b"#!") {
+            0o755
+        } else {
+            0o644
+        };
         let mut header = self::header(tar::EntryType::Regular, mode, bytes.len() as u64);
         archive.append_data(&mut header, file.path(), bytes)?;
     }
-    folder.dirs().try_for_each(|inner| add_folder(archive, inner))
+    folder
+        .dirs()
+        .try_for_each(|inner| add_folder(archive, inner))
 }
 
 /// Nothing of the machine that packs is in an archive: no time, no owner.
@@ -114,7 +120,9 @@ fn header(kind: tar::EntryType, mode: u32, size: u64) -> tar::Header {
 /// The `version:` of a SKILL.md's front matter.
 fn version(about: &str) -> Option<&str> {
     let (front, _) = about.strip_prefix("---\n")?.split_once("\n---")?;
-    let line = front.lines().find_map(|line| line.strip_prefix("version:"))?;
+    let line = front
+        .lines()
+        .find_map(|line| line.strip_prefix("version:"))?;
     Some(line.trim().trim_matches('"'))
 }
 

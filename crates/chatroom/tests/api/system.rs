@@ -154,6 +154,12 @@ async fn the_api_describes_itself(setup: Setup) {
         ("/internal/admin/rooms", "get"),
         ("/docs-version", "get"),
         ("/docs/{name}", "get"),
+        ("/.well-known/agent-card.json", "get"),
+        ("/skills/index.json", "get"),
+        ("/skills/{archive}", "get"),
+        ("/starchild-{platform}", "get"),
+        ("/install/cli", "get"),
+        ("/install/{short_code}", "get"),
     ] {
         let Some(described) = paths.get(path) else {
             panic!("{path} is not described");

@@ -7,11 +7,13 @@ mod caller;
 mod database;
 mod events;
 mod server;
+mod shell;
 mod token;
 
 pub use caller::{Agent, Caller, Reply};
 pub use events::Events;
 pub use server::{Engine, Setup, TestServer};
+pub use shell::Home;
 pub use token::{claims, forged, now, public_jwks, with_claims};
 
 use std::{future::Future, time::Duration};
