@@ -182,9 +182,9 @@ mod tests {
 
     #[test]
     fn a_command_comes_in_any_base64() {
-        let text = "cat >/dev/null; echo \"~?~?\"";
+        let text = "echo ?>?>?>~~~; cat";
         let standard = BASE64.encode(text);
-        assert!(standard.contains('='), "{standard}");
+        assert_eq!(standard, "ZWNobyA/Pj8+Pz5+fn47IGNhdA==");
         let bare = standard.trim_end_matches('=');
         let url_safe = bare.replace('+', "-").replace('/', "_");
         let through_a_query = standard.replace('+', " ");

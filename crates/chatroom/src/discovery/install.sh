@@ -181,9 +181,14 @@ add_agent() {
     say "  $agent, with the backend $backend"
 }
 
-# Fails where the daemon neither starts nor runs already.
 start_agent() {
-    "$program" run --agent "$agent" || "$program" status --agent "$agent" >/dev/null 2>&1 ||
+    case $("$program" status --agent "$agent" --json 2>/dev/null) in
+        *'"running":true'* | *'"running": true'*)
+            say "  it runs already"
+            return
+            ;;
+    esac
+    "$program" run --agent "$agent" ||
         fail "the agent does not start; \"$program logs --agent $agent\" says why"
 }
 

@@ -1,10 +1,13 @@
 //! The one-liner, run by real shells against the real server. The program that it fetches is a
 //! stand-in that writes down how it was called.
 
-use crate::harness::{Caller, Engine, Home, Setup, TestServer, both_engines, eventually};
+use crate::harness::{Caller, Engine, Home, Setup, TestServer, both_engines, claims, eventually};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::{
+    os::unix::fs::{PermissionsExt, symlink},
+    path::Path,
+};
 use tempfile::TempDir;
 
 both_engines![
@@ -149,6 +152,7 @@ async fn one_line_puts_an_agent_into_the_room() {
                 "<id><--prefix><curious_otter>".to_owned(),
                 format!("<byoa><add><--prefix><curious_otter><--backend><plain><--server><{url}>"),
                 format!("<room><join><{code}><--agent><{AGENT}><--server><{url}>"),
+                format!("<status><--agent><{AGENT}><--json>"),
                 format!("<run><--agent><{AGENT}>"),
             ]
         );
@@ -201,12 +205,14 @@ async fn running_it_twice_does_no_harm() {
         .unwrap()
         .to_owned();
     std::fs::remove_file(home.file("calls")).unwrap();
+    let again = [format!("<status>{agent}<--json>")];
     let said = home.run(&["sh"], &script).await.ok();
-    assert_eq!(
-        calls(&home),
-        [format!("<run>{agent}")],
-        "it is started and nothing else"
-    );
+    assert_eq!(calls(&home), again, "it runs and is left alone");
+    let ended = [again[0].clone(), format!("<run>{agent}")];
+    std::fs::remove_file(home.file("calls")).unwrap();
+    std::fs::remove_file(home.file("running")).unwrap();
+    home.run(&["sh"], &script).await.ok();
+    assert_eq!(calls(&home), ended, "it had ended and is started again");
     assert!(said.contains("already"), "{said}");
 }
 
@@ -273,29 +279,50 @@ async fn a_damaged_download_is_not_installed() {
     assert_eq!(calls(&home), [""; 0]);
 }
 
+/// All that the script needs besides sh and curl.
+const TOOLS: [&str; 10] = [
+    "uname", "chmod", "mkdir", "mktemp", "mv", "rm", "cat", "sed", "od", "tr",
+];
+
+/// A home with a folder of links to programs, and no other programs.
+fn with_nothing_but(programs: &[(&str, &str)]) -> Home {
+    let home = Home::new();
+    let folder = home.file("programs");
+    std::fs::create_dir(&folder).unwrap();
+    for (name, program) in programs {
+        let places = ["/usr/bin", "/bin"].map(|place| format!("{place}/{program}"));
+        let found = places.iter().find(|path| Path::new(path).exists());
+        symlink(found.unwrap(), folder.join(name)).unwrap();
+    }
+    home.env("PATH", folder.to_str().unwrap())
+}
+
 #[tokio::test]
 async fn it_needs_sh_and_curl_and_little_else() {
     let site = Site::new().await;
     let script = site.fresh("?agent_prefix=curious_otter").await;
-    let home = Home::new();
-    let folder = home.file("little");
-    std::fs::create_dir(&folder).unwrap();
-    for tool in [
-        "sh", "curl", "uname", "chmod", "mkdir", "mktemp", "mv", "rm", "cat", "sed", "od", "tr",
-    ] {
-        let there = ["/usr/bin", "/bin"].map(|place| format!("{place}/{tool}"));
-        let found = there
-            .iter()
-            .find(|path| std::path::Path::new(path).exists());
-        symlink(found.unwrap(), folder.join(tool)).unwrap();
-    }
-    let home = home.env("PATH", folder.to_str().unwrap());
+    let mut programs: Vec<(&str, &str)> = TOOLS.map(|tool| (tool, tool)).to_vec();
+    programs.extend([("sh", "dash"), ("curl", "curl")]);
+    let home = with_nothing_but(&programs);
     let said = home.run(&["/bin/sh"], &script).await.ok();
     assert!(said.contains("not checked"), "{said}");
-    assert_eq!(
-        calls(&home).last().unwrap(),
-        &format!("<run><--agent><{AGENT}>")
-    );
+    assert!(calls(&home).contains(&format!("<run><--agent><{AGENT}>")));
+}
+
+#[tokio::test]
+async fn busybox_and_curl_are_enough() {
+    let site = Site::new().await;
+    let script = site.fresh("").await;
+    let mut programs: Vec<(&str, &str)> = TOOLS.map(|tool| (tool, "busybox")).to_vec();
+    programs.extend([
+        ("sh", "busybox"),
+        ("sha256sum", "busybox"),
+        ("curl", "curl"),
+    ]);
+    let home = with_nothing_but(&programs);
+    let said = home.run(&["/bin/busybox", "sh"], &script).await.ok();
+    assert!(!said.contains("not checked"), "{said}");
+    assert!(calls(&home).last().unwrap().starts_with("<run>"));
 }
 
 #[tokio::test]
@@ -537,23 +564,18 @@ async fn an_invite_is_looked_up(setup: Setup) {
     let site = Site::with(setup).await;
     let script = site.fresh("").await;
     assert!(script.contains(&format!("server='{}'", site.server.base_url())));
-    let path = site.path().await;
-    let jti = site
-        .alice
-        .get(format!("/rooms/{}/invites", site.room))
-        .await
-        .ok();
-    let jti = jti["invites"][0]["code_jti"].as_str().unwrap().to_owned();
-    site.alice
-        .delete(format!("/rooms/{}/invites/{jti}", site.room))
-        .await
-        .ok();
+    let invite = site.invites(json!({})).await;
+    let path = format!("/install/{}", invite["short_code"].as_str().unwrap());
+    let claims = claims(invite["invite_code"].as_str().unwrap());
+    let jti = claims["jti"].as_str().unwrap();
+    let revoke = format!("/rooms/{}/invites/{jti}", site.room);
+    site.alice.delete(revoke).await.ok();
     assert_eq!(site.script(&path).await.0, 404, "a revoked one is unknown");
     let invite = site.invites(json!({"ttl_seconds": 1})).await;
     let path = format!("/install/{}", invite["short_code"].as_str().unwrap());
     let script = eventually("the invite expires", async || {
         let (status, script) = site.script(&path).await;
-        (status != 200).then(|| (status, script))
+        (status != 200).then_some((status, script))
     });
     let (status, script) = script.await;
     assert_eq!(status, 410);
@@ -574,7 +596,7 @@ async fn a_used_up_invite_starts_only_who_joined_with_it(setup: Setup) {
     assert_eq!(status, 410);
     std::fs::remove_file(joined.file("calls")).unwrap();
     joined.run(&["sh"], &script).await.ok();
-    assert_eq!(calls(&joined).len(), 1, "it is started again");
+    assert_eq!(calls(&joined).len(), 1, "it is looked after");
     let elsewhere = home();
     let said = elsewhere.run(&["sh"], &script).await.failed(1);
     assert!(said.contains("used up"), "{said}");

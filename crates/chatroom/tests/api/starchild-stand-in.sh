@@ -12,5 +12,7 @@ case "$1 ${2-}" in
         : >"$home/sc-chatroom/$4-0a1b2c3d/handler.yaml"
         echo "$4-0a1b2c3d"
         ;;
+    'run --agent') : >"$HOME/running" ;;
+    'status --agent') [ ! -e "$HOME/running" ] || echo '{"running":true}' ;;
     'whoami ') exit 1 ;;
 esac
