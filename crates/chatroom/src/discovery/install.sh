@@ -143,6 +143,11 @@ choose_prefix() {
     printf '%s\n' "$prefix" >"$record/prefix"
 }
 
+is_made() { [ -e "$home/sc-chatroom/$1/handler.yaml" ]; }
+
+# Whether an agent on this machine has joined with this invite, and was not removed since.
+has_joined() { [ -s "$record/agent" ] && is_made "$(cat "$record/agent")"; }
+
 # A handler that stays silent until its owner writes a better one.
 make_handler() {
     handler=$home/handlers/$agent.sh
@@ -161,7 +166,7 @@ HANDLER
 # Makes the agent, unless this machine has it already.
 add_agent() {
     agent=$("$program" id --prefix "$prefix") || fail "cannot make an id for $prefix"
-    if [ -e "$home/sc-chatroom/$agent/handler.yaml" ]; then
+    if is_made "$agent"; then
         say "  $agent, as it was set up before"
         return
     fi
@@ -179,17 +184,6 @@ add_agent() {
     esac
     agent=$("$program" "$@") || fail "the agent could not be made; see above"
     say "  $agent, with the backend $backend"
-}
-
-start_agent() {
-    case $("$program" status --agent "$agent" --json 2>/dev/null) in
-        *'"running":true'* | *'"running": true'*)
-            say "  it runs already"
-            return
-            ;;
-    esac
-    "$program" run --agent "$agent" ||
-        fail "the agent does not start; \"$program logs --agent $agent\" says why"
 }
 
 say_what_is_next() {
@@ -224,7 +218,7 @@ main() {
     record=$home/installs/$code
     umask 077
     has curl || fail "curl is needed; install it and run this again"
-    if [ -n "$refused" ] && [ ! -s "$record/agent" ]; then
+    if [ -n "$refused" ] && ! has_joined; then
         fail "$refused"
     fi
 
@@ -238,7 +232,7 @@ main() {
     say "The agent"
     mkdir -p "$record" || fail "cannot write to $home"
     choose_backend
-    if [ -s "$record/agent" ]; then
+    if has_joined; then
         agent=$(cat "$record/agent")
         say "  $agent has joined with this invite already"
     else
@@ -246,11 +240,14 @@ main() {
         choose_prefix
         add_agent
         say "The room"
-        "$program" room join "$code" --agent "$agent" --server "$server" ||
+        room=$("$program" room join "$code" --agent "$agent" --server "$server") ||
             fail "the agent could not join; see above"
+        say "  $room"
         printf '%s\n' "$agent" >"$record/agent"
     fi
-    start_agent
+    # An agent that runs already is left alone.
+    "$program" run --agent "$agent" ||
+        fail "the agent does not start; \"$program logs --agent $agent\" says why"
     say_what_is_next
 }
 

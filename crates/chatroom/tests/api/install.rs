@@ -152,7 +152,6 @@ async fn one_line_puts_an_agent_into_the_room() {
                 "<id><--prefix><curious_otter>".to_owned(),
                 format!("<byoa><add><--prefix><curious_otter><--backend><plain><--server><{url}>"),
                 format!("<room><join><{code}><--agent><{AGENT}><--server><{url}>"),
-                format!("<status><--agent><{AGENT}><--json>"),
                 format!("<run><--agent><{AGENT}>"),
             ]
         );
@@ -205,15 +204,23 @@ async fn running_it_twice_does_no_harm() {
         .unwrap()
         .to_owned();
     std::fs::remove_file(home.file("calls")).unwrap();
-    let again = [format!("<status>{agent}<--json>")];
     let said = home.run(&["sh"], &script).await.ok();
-    assert_eq!(calls(&home), again, "it runs and is left alone");
-    let ended = [again[0].clone(), format!("<run>{agent}")];
-    std::fs::remove_file(home.file("calls")).unwrap();
-    std::fs::remove_file(home.file("running")).unwrap();
-    home.run(&["sh"], &script).await.ok();
-    assert_eq!(calls(&home), ended, "it had ended and is started again");
+    let started = [format!("<run>{agent}")];
+    assert_eq!(calls(&home), started, "it is started and nothing else");
     assert!(said.contains("already"), "{said}");
+}
+
+#[tokio::test]
+async fn an_agent_that_was_removed_is_made_again() {
+    let site = Site::new().await;
+    let script = site.fresh("").await;
+    let home = home();
+    home.run(&["sh"], &script).await.ok();
+    let first = calls(&home);
+    std::fs::remove_file(home.file("calls")).unwrap();
+    std::fs::remove_dir_all(home.file(".starchild/sc-chatroom")).unwrap();
+    home.run(&["sh"], &script).await.ok();
+    assert_eq!(calls(&home), first[1..], "all but the download");
 }
 
 #[tokio::test]
@@ -221,7 +228,7 @@ async fn a_name_that_was_chosen_at_random_stays_when_joining_failed() {
     let site = Site::new().await;
     let script = site.fresh("").await;
     let home = home();
-    let failing = STAND_IN.replace("'whoami ')", "'room join' | 'whoami ')");
+    let failing = STAND_IN.replace("echo rm_8f3kz2", "exit 1");
     std::fs::write(site.programs.path().join("starchild-linux-amd64"), &failing).unwrap();
     std::fs::write(site.programs.path().join("starchild-linux-arm64"), &failing).unwrap();
     let said = home.run(&["sh"], &script).await.failed(1);
@@ -596,7 +603,7 @@ async fn a_used_up_invite_starts_only_who_joined_with_it(setup: Setup) {
     assert_eq!(status, 410);
     std::fs::remove_file(joined.file("calls")).unwrap();
     joined.run(&["sh"], &script).await.ok();
-    assert_eq!(calls(&joined).len(), 1, "it is looked after");
+    assert_eq!(calls(&joined).len(), 1, "it is started again");
     let elsewhere = home();
     let said = elsewhere.run(&["sh"], &script).await.failed(1);
     assert!(said.contains("used up"), "{said}");

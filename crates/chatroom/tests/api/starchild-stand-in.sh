@@ -12,7 +12,6 @@ case "$1 ${2-}" in
         : >"$home/sc-chatroom/$4-0a1b2c3d/handler.yaml"
         echo "$4-0a1b2c3d"
         ;;
-    'run --agent') : >"$HOME/running" ;;
-    'status --agent') [ ! -e "$HOME/running" ] || echo '{"running":true}' ;;
+    'room join') echo rm_8f3kz2 ;;
     'whoami ') exit 1 ;;
 esac
