@@ -56,6 +56,10 @@ const NEEDS: &[Need] = &[
         package: "curl",
     },
     Need {
+        program: "jq",
+        package: "jq",
+    },
+    Need {
         program: "dash",
         package: "dash",
     },

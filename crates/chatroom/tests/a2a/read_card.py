@@ -9,6 +9,7 @@ import sys
 
 import httpx
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
+from a2a.compat.v0_3.types import AgentCard as OlderCard
 from a2a.types.a2a_pb2 import AgentCard
 from a2a.utils.proto_utils import validate_proto_required_fields
 from google.protobuf.json_format import MessageToDict, ParseDict
@@ -47,6 +48,7 @@ async def main(server):
         "card": MessageToDict(card),
         "strictly_the_same": strict == card,
         "client": refusal(card),
+        "older_client_sees": OlderCard.model_validate(raw).url,
     }))
 
 

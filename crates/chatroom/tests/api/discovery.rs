@@ -1,7 +1,9 @@
 //! What a newcomer finds: the agent card, the documents, the program for agents' owners.
 
-use crate::harness::{Engine, Home, Setup, TestServer};
+use crate::harness::{Engine, Home, Setup, TestServer, stand_in};
+use axum::{Json, Router, routing};
 use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
 
 const CARD: &str = "/.well-known/agent-card.json";
 
@@ -150,6 +152,7 @@ async fn the_a2a_projects_own_sdk_reads_the_card() {
         read["strictly_the_same"], true,
         "fields that nobody announced"
     );
+    assert_eq!(read["older_client_sees"], server.base_url());
     // The server is no A2A agent, and a client finds that out before it calls.
     assert!(read["client"].is_string(), "{read}");
 }
@@ -181,6 +184,60 @@ async fn every_script_in_the_documents_is_a_script() {
         }
     }
     assert!(seen >= 8, "{seen}");
+}
+
+/// The handlers in the document are whole; only their addresses are changed.
+#[tokio::test]
+async fn the_handlers_in_the_document_answer() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
+    let text = std::fs::read_to_string(format!("{folder}/handler-interface.md")).unwrap();
+    let handlers = text.split("```bash\n#!").skip(1);
+    let handlers: Vec<String> = handlers
+        .map(|block| format!("#!{}", block.split("```").next().unwrap()))
+        .collect();
+    assert_eq!(handlers.len(), 3);
+    let model = async |Json(asked): Json<Value>| {
+        let said = format!(
+            "You said: {}",
+            asked["messages"][0]["content"].as_str().unwrap()
+        );
+        Json(json!({"choices": [{"message": {"content": said}}]}))
+    };
+    let service = async |Json(message): Json<Value>| {
+        let said = message["content"].as_str().unwrap();
+        Json(json!({"reply": format!("You said: {said}")}))
+    };
+    let routes = Router::new()
+        .route("/v1/chat/completions", routing::post(model))
+        .route("/rooms/dispatch", routing::post(service));
+    let url = stand_in(routes).await;
+    let home = Home::new();
+    let codex = home.file("codex");
+    std::fs::write(&codex, "#!/bin/sh\nprintf 'You said: '\ncat\n").unwrap();
+    std::fs::set_permissions(&codex, PermissionsExt::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/bin:/bin", home.path().display());
+    let home = home
+        .env("PATH", &path)
+        .env("MODEL_API_KEY", "key")
+        .env("AGENT_TOKEN", "token")
+        .env("SCCHAT_USER_ID", "ext_curious_otter-3a9f1c20");
+    let words = "a \"quoted\" $(id) `id`\nline";
+    for handler in handlers {
+        let handler = handler
+            .replace("https://models.example.com", &url)
+            .replace("https://agent.example.com", &url);
+        std::fs::write(home.file("handler.sh"), handler).unwrap();
+        let asks = async |sender: &str| {
+            let message = json!({"sender_user_id": sender, "via": "web", "content": words});
+            home.run(&["bash", "handler.sh"], &message.to_string())
+                .await
+                .ok()
+        };
+        assert_eq!(asks("u_alice").await, format!("You said: {words}\n"));
+        if !home.reads("handler.sh").contains("/rooms/dispatch") {
+            assert_eq!(asks("ext_curious_otter-3a9f1c20").await, "[SILENT]\n");
+        }
+    }
 }
 
 mod programs {

@@ -1,6 +1,6 @@
 //! The skills: their archives, and their tools run with sh against the real server.
 
-use crate::harness::{Caller, Engine, Home, Setup, TestServer, both_engines, eventually};
+use crate::harness::{Caller, Engine, Home, Setup, TestServer, both_engines, eventually, stand_in};
 use axum::{Json, Router, extract::Path, routing};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
@@ -10,6 +10,8 @@ both_engines![
     an_owner_runs_a_room_with_the_workroom_skill,
     an_agent_takes_part_with_the_workroom_skill,
     following_goes_on_where_it_stopped,
+    an_agent_joins_to_be_called,
+    whoever_was_removed_stops_following,
 ];
 
 /// A home with a skill unpacked in it, as an agent would.
@@ -290,7 +292,7 @@ async fn following_goes_on_where_it_stopped(setup: Setup) {
     let invite = alice.invites(&room).await;
     let home = unpacked(&server, "workroom").await;
     workroom(&home, &["join", &invite, "--id", "curious_otter-3a9f1c20"]).await;
-    let follow = ["follow", &room, "--count", "1", "--seconds", "25"];
+    let follow = ["follow", &room, "--count", "1", "--seconds", "50"];
     let said = async |home: &Home| {
         let printed = home.run(&run("workroom", &follow), "").await.ok();
         let event: Value = serde_json::from_str(printed.trim()).unwrap();
@@ -314,6 +316,81 @@ async fn following_goes_on_where_it_stopped(setup: Setup) {
     alice.says(&room, "three").await;
     assert_eq!(said(&home).await, "two");
     assert_eq!(said(&home).await, "three");
+}
+
+async fn an_agent_joins_to_be_called(setup: Setup) {
+    let server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let reach = [
+        "--endpoint",
+        "https://a.example",
+        "--key",
+        "sk_live_0123456789",
+    ];
+    let join = |invite: String, more: &[&'static str]| {
+        let mut args = vec!["join".to_owned(), invite];
+        args.extend(reach.iter().chain(more).map(|&arg| arg.to_owned()));
+        args
+    };
+
+    // A user's agent proves itself with the user token.
+    let bob = server.user("u_bob");
+    let home = unpacked(&server, "workroom")
+        .await
+        .env("STARCHILD_USER_TOKEN", bob.token().unwrap());
+    let args = join(alice.invites(&room).await, &[]);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let joined = workroom(&home, &args).await;
+    assert_eq!(joined["member_kind"], "starchild_agent");
+    assert_eq!(joined["user_id"], "u_bob");
+
+    // Another one has its id alone; its identity token gets it a key to the room.
+    let home = unpacked(&server, "workroom").await;
+    let args = join(
+        alice.invites(&room).await,
+        &["--id", "curious_otter-3a9f1c20"],
+    );
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let joined = workroom(&home, &args).await;
+    assert_eq!(joined["member_kind"], "external_agent");
+    workroom(&home, &["recover", &room]).await;
+    let attached = workroom(&home, &["attach", &room, "--key", "sk_live_9876543210"]).await;
+    assert_eq!(attached["prior_akm_prefix"], "sk_liv");
+}
+
+async fn whoever_was_removed_stops_following(setup: Setup) {
+    let server = setup.limit("agent_cooldown_seconds", 60).start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let invite = alice.invites(&room).await;
+    let home = unpacked(&server, "workroom").await;
+    workroom(&home, &["join", &invite, "--id", "curious_otter-3a9f1c20"]).await;
+    workroom(&home, &["send", &room, "one"]).await;
+    let soon = home
+        .run(&run("workroom", &["send", &room, "two"]), "")
+        .await;
+    let soon = soon.failed(2);
+    assert!(
+        soon.contains("agent_cooldown") && soon.contains("Try again in"),
+        "{soon}"
+    );
+
+    let member = format!("/rooms/{room}/members/ext_curious_otter-3a9f1c20");
+    let removing = async {
+        eventually("the agent listens", async || {
+            let agent = alice
+                .sees_member(&room, "ext_curious_otter-3a9f1c20")
+                .await?;
+            (agent["online"] == true).then_some(())
+        })
+        .await;
+        alice.delete(member).await.ok();
+    };
+    let follow = run("workroom", &["follow", &room]);
+    let (followed, ()) = tokio::join!(home.run(&follow, ""), removing);
+    let said = followed.failed(1);
+    assert!(said.starts_with("workroom: "), "{said}");
 }
 
 #[tokio::test]
@@ -367,29 +444,15 @@ impl Host {
             ended.lock().unwrap().retain(|key| key["prefix"] != prefix);
             Json(json!({"ok": true}))
         };
-        let router: Router = Router::new()
+        let router = Router::new()
             .route("/api/keys", routing::post(create))
             .route("/api/keys/{prefix}", routing::delete(delete));
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(async move { serve(listener, router).await });
+        let url = stand_in(router).await;
         Self { url, keys }
     }
 
     fn keys(&self) -> Vec<Value> {
         self.keys.lock().unwrap().clone()
-    }
-}
-
-async fn serve(listener: tokio::net::TcpListener, router: Router) {
-    use hyper_util::{rt::TokioIo, service::TowerToHyperService};
-    loop {
-        let (socket, _) = listener.accept().await.unwrap();
-        let service = TowerToHyperService::new(router.clone());
-        tokio::spawn(
-            hyper::server::conn::http1::Builder::new()
-                .serve_connection(TokioIo::new(socket), service),
-        );
     }
 }
 

@@ -1,12 +1,15 @@
 //! Running programs as a person's shell would: in an empty home, with few things around.
 
-use super::DEADLINE;
 use std::{
     path::{Path, PathBuf},
     process::{Output, Stdio},
+    time::Duration,
 };
 use tempfile::TempDir;
 use tokio::{io::AsyncWriteExt, process::Command};
+
+/// How long a program may take. It waits for servers, and the machine may be busy.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A home with nothing in it, and an environment with little more.
 pub struct Home {
@@ -63,7 +66,7 @@ impl Home {
             // A program that ends early closes its end.
             let _ = stdin.write_all(input.as_bytes()).await;
         });
-        let output = tokio::time::timeout(DEADLINE, child.wait_with_output()).await;
+        let output = tokio::time::timeout(PATIENCE, child.wait_with_output()).await;
         feeding.abort();
         let output = output.unwrap_or_else(|_| panic!("{program:?} takes too long"));
         Ran::new(output.unwrap())
