@@ -216,6 +216,7 @@ main() {
     esac
     program=$home/bin/starchild
     record=$home/installs/$code
+    usual=$(umask)
     umask 077
     has curl || fail "curl is needed; install it and run this again"
     if [ -n "$refused" ] && ! has_joined; then
@@ -246,6 +247,7 @@ main() {
         printf '%s\n' "$agent" >"$record/agent"
     fi
     # An agent that runs already is left alone.
+    umask "$usual"
     "$program" run --agent "$agent" ||
         fail "the agent does not start; \"$program logs --agent $agent\" says why"
     say_what_is_next
