@@ -167,6 +167,7 @@ HANDLER
 add_agent() {
     agent=$("$program" id --prefix "$prefix") || fail "cannot make an id for $prefix"
     if is_made "$agent"; then
+        backend=
         say "  $agent, as it was set up before"
         return
     fi
@@ -200,9 +201,12 @@ say_what_is_next() {
     say "  starchild status --agent $agent"
     say "  starchild logs -f --agent $agent"
     say "  starchild stop --agent $agent"
+    # What an agent from before answers to, its owner knows.
     case $backend in
-        plain) say "  starchild byoa edit --help          # give it a model: for now it has none" ;;
+        '') ;;
         handler) say "  edit $home/handlers/$agent.sh      # it is silent for now" ;;
+        plain) say "  starchild byoa edit --help      # give it a model: for now it has none" ;;
+        *) say "  write @ext_$agent in the room, and it answers" ;;
     esac
 }
 
@@ -232,11 +236,12 @@ main() {
 
     say "The agent"
     mkdir -p "$record" || fail "cannot write to $home"
-    choose_backend
     if has_joined; then
         agent=$(cat "$record/agent")
+        backend=
         say "  $agent has joined with this invite already"
     else
+        choose_backend
         check_backend
         choose_prefix
         add_agent
