@@ -1,12 +1,25 @@
 //! The programs that the tests need, and the Debian packages they come in.
 
 use crate::run::{command, find_program, is_root, run};
-use std::path::PathBuf;
+use std::{path::PathBuf, process::Stdio};
 
-/// A program and its package.
+/// A program and its package. Python's modules are found by Python.
 struct Need {
     program: &'static str,
     package: &'static str,
+}
+
+impl Need {
+    fn is_here(&self) -> bool {
+        match self.program.strip_prefix("python3 -m ") {
+            None => find(self.program).is_some(),
+            Some(module) => command("python3")
+                .args(["-c", &format!("import {module}")])
+                .stderr(Stdio::null())
+                .status()
+                .is_ok_and(|status| status.success()),
+        }
+    }
 }
 
 const NEEDS: &[Need] = &[
@@ -30,13 +43,41 @@ const NEEDS: &[Need] = &[
         program: "npm",
         package: "npm",
     },
+    Need {
+        program: "python3",
+        package: "python3",
+    },
+    Need {
+        program: "python3 -m ensurepip",
+        package: "python3-venv",
+    },
+    Need {
+        program: "curl",
+        package: "curl",
+    },
+    Need {
+        program: "jq",
+        package: "jq",
+    },
+    Need {
+        program: "dash",
+        package: "dash",
+    },
+    Need {
+        program: "busybox",
+        package: "busybox",
+    },
+    Need {
+        program: "shellcheck",
+        package: "shellcheck",
+    },
 ];
 
 /// Installs what is missing, or says what to install.
 pub fn ensure() -> Result<(), String> {
     let missing: Vec<&str> = NEEDS
         .iter()
-        .filter(|need| find(need.program).is_none())
+        .filter(|need| !need.is_here())
         .map(|need| need.package)
         .collect();
     if missing.is_empty() {
@@ -54,7 +95,7 @@ pub fn ensure() -> Result<(), String> {
         .args(["install", "-q", "-y", "--no-install-recommends"])
         .args(&missing)
         .env("DEBIAN_FRONTEND", "noninteractive"))?;
-    match NEEDS.iter().find(|need| find(need.program).is_none()) {
+    match NEEDS.iter().find(|need| !need.is_here()) {
         None => Ok(()),
         Some(need) => Err(format!(
             "{} is installed, but there is still no {}",

@@ -3,6 +3,7 @@
 use crate::{
     auth::{secrets::Secrets, tokens::Tokens, user::UserKeys},
     config::Config,
+    discovery::programs::Programs,
     docs::Docs,
     events::{self, Bus, Commit, Hub},
     metrics::Metrics,
@@ -42,6 +43,7 @@ pub struct Parts {
     pub visitors: Visitors,
     pub metrics: Arc<Metrics>,
     pub docs: Docs,
+    pub programs: Programs,
 }
 
 impl App {

@@ -74,6 +74,8 @@ settings! {
         fanout: Fanout = Fanout::default(),
         /// The way from a command line to its owner's agent.
         bridge: Bridge = Bridge::default(),
+        /// What is served to those who run agents.
+        assets: Assets = Assets::default(),
         /// The log.
         log: Log = Log::default(),
     }
@@ -185,6 +187,13 @@ settings! {
         agent_url: Option<String> = None,
         /// Seconds an answer may pause.
         idle_seconds: u64 = 300,
+    }
+
+    /// What is served to those who run agents.
+    Assets {
+        /// The folder with the `starchild` programs; the one of the server's own program where
+        /// absent.
+        folder: Option<PathBuf> = None,
     }
 
     /// The log.

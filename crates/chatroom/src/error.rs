@@ -90,6 +90,11 @@ impl Error {
         }
     }
 
+    /// What the caller is told.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Its row of the error table.
     pub fn code(&self) -> ErrorCode {
         self.code

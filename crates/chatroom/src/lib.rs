@@ -14,6 +14,7 @@ pub mod app;
 pub mod auth;
 pub mod clock;
 pub mod config;
+pub mod discovery;
 pub mod docs;
 pub mod error;
 pub mod events;

@@ -11,6 +11,7 @@ use crate::{
     },
     clock::Now,
     config::Config,
+    discovery::programs::Programs,
     docs::Docs,
     events::{Bus, BusError, ConnectionCut, Hub},
     metrics::Metrics,
@@ -141,6 +142,7 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
         visitors: Visitors::default(),
         metrics,
         docs: Docs::default(),
+        programs: Programs::new(config.assets.folder.as_deref()),
         config,
     });
     if let Some(url) = app.config.auth.jwks_url.clone() {

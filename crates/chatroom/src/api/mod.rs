@@ -2,8 +2,11 @@
 //! service and answers; it decides nothing.
 
 mod bridge;
+mod conditional;
+mod discovery;
 mod extract;
 mod identity;
+mod install;
 mod joining;
 mod keys;
 mod members;
@@ -51,6 +54,8 @@ pub fn router(app: App) -> Router {
         .merge(welcome::routes())
         .merge(reputation::routes())
         .merge(system::routes())
+        .merge(discovery::routes())
+        .merge(install::routes())
         .split_for_parts();
     let document = Arc::new(document);
     let cors = cors(&app.config.cors.allowed_origins);

@@ -13,7 +13,7 @@ use utoipa::openapi::OpenApi;
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 /// The sections of the page, in the order a newcomer needs them.
-const SECTIONS: [&str; 8] = [
+const SECTIONS: [&str; 12] = [
     "Rooms",
     "Joining",
     "Identity",
@@ -21,6 +21,10 @@ const SECTIONS: [&str; 8] = [
     "Messages",
     "Room keys",
     "Short codes",
+    "CLI bridge",
+    "Welcome",
+    "Reputation",
+    "Discovery",
     "System",
 ];
 const STYLE: &str = "<style>body{font:16px/1.5 system-ui,sans-serif;max-width:56rem;margin:2rem auto;padding:0 1rem;\

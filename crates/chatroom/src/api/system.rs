@@ -1,6 +1,7 @@
 //! The server itself: health, metrics, documents, and the operator's list.
 
 use super::{
+    conditional::{etag, is_held},
     extract::{Path, Query},
     rooms::Page,
 };
@@ -85,12 +86,8 @@ async fn doc(
         .docs
         .get(&name)
         .ok_or_else(|| Error::not_found("No such document"))?;
-    let etag = format!("\"{hash}\"");
-    let known = headers
-        .get(header::IF_NONE_MATCH)
-        .and_then(|value| value.to_str().ok());
     let head = [
-        (header::ETAG, etag.clone()),
+        (header::ETAG, etag(&hash)),
         (header::HeaderName::from_static("x-doc-version"), hash),
         (header::CACHE_CONTROL, "public, max-age=300".to_owned()),
         (
@@ -98,11 +95,7 @@ async fn doc(
             "text/markdown; charset=utf-8".to_owned(),
         ),
     ];
-    if known.is_some_and(|known| {
-        known
-            .split(',')
-            .any(|tag| tag.trim() == etag || tag.trim() == "*")
-    }) {
+    if is_held(&headers, &head[0].1) {
         return Ok((StatusCode::NOT_MODIFIED, head).into_response());
     }
     Ok((head, text).into_response())

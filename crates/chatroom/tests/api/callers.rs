@@ -162,12 +162,22 @@ fn endpoints() -> Vec<(&'static str, Method, &'static str, Value)> {
         ("anyone", M::GET, "/health", none.clone()),
         ("anyone", M::GET, "/docs-version", none.clone()),
         ("anyone", M::GET, "/docs/{name}", none.clone()),
+        (
+            "anyone",
+            M::GET,
+            "/.well-known/agent-card.json",
+            none.clone(),
+        ),
+        ("anyone", M::GET, "/skills/index.json", none.clone()),
+        ("anyone", M::GET, "/skills/{archive}", none.clone()),
+        ("anyone", M::GET, "/starchild-{platform}", none.clone()),
+        ("anyone", M::GET, "/install/cli", none.clone()),
         ("admin", M::GET, "/internal/admin/rooms", none),
     ]
 }
 
 /// Endpoints whose answer depends on more than the kind of caller; their own sections test them.
-const ELSEWHERE: [(&str, &str); 13] = [
+const ELSEWHERE: [(&str, &str); 14] = [
     ("post", "/rooms/public/auto-join"), // changes what the others see
     ("post", "/rooms/rm_welcome/checklist/refresh"), // members of that room
     ("get", "/rooms/{id}/public-summary"), // public rooms only
@@ -179,6 +189,7 @@ const ELSEWHERE: [(&str, &str); 13] = [
     ("delete", "/rooms/{id}/messages/{seq}"), // the sender
     ("delete", "/rooms/{id}/room-keys"), // would revoke the viewer's key
     ("post", "/agent/chat/stream"),      // by short code
+    ("get", "/install/{short_code}"),    // errors are scripts
     ("get", "/metrics"),                 // by network
     ("get", "/openapi.json"),            // describes the others
 ];

@@ -161,6 +161,12 @@ async fn the_api_describes_itself(setup: Setup) {
         ("/internal/admin/rooms", "get"),
         ("/docs-version", "get"),
         ("/docs/{name}", "get"),
+        ("/.well-known/agent-card.json", "get"),
+        ("/skills/index.json", "get"),
+        ("/skills/{archive}", "get"),
+        ("/starchild-{platform}", "get"),
+        ("/install/cli", "get"),
+        ("/install/{short_code}", "get"),
     ] {
         let Some(described) = paths.get(path) else {
             panic!("{path} is not described");
@@ -185,7 +191,11 @@ async fn the_reference_is_a_page(setup: Setup) {
             .unwrap()
             .starts_with("text/html")
     );
-    assert!(reply.text().contains("/rooms/{id}/messages"));
+    let document = server.anonymous().get("/openapi.json").await.ok();
+    for path in document["paths"].as_object().unwrap().keys() {
+        let shown = format!("<code>{path}</code>");
+        assert!(reply.text().contains(&shown), "{path} is in no section");
+    }
 }
 
 async fn a_terminated_server_ends_well(setup: Setup) {

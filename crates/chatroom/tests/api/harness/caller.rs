@@ -375,6 +375,11 @@ impl Reply {
         std::str::from_utf8(&self.body).unwrap()
     }
 
+    /// The body as it is.
+    pub fn bytes(&self) -> &[u8] {
+        &self.body
+    }
+
     /// A header as text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(|value| value.to_str().unwrap())

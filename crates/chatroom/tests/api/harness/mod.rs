@@ -8,12 +8,16 @@ mod database;
 mod events;
 mod push;
 mod server;
+mod shell;
+mod stand_in;
 mod token;
 
 pub use caller::{Agent, Caller, Reply};
 pub use events::Events;
 pub use push::{PushAgent, metric};
 pub use server::{Engine, Setup, TestServer};
+pub use shell::Home;
+pub use stand_in::stand_in;
 pub use token::{claims, forged, now, public_jwks, with_claims};
 
 use std::{future::Future, time::Duration};

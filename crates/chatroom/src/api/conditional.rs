@@ -1,0 +1,33 @@
+//! Answers that a client may hold already: the same bytes have the same `ETag`.
+
+use axum::http::{HeaderMap, header};
+
+/// The `ETag` of what has this fingerprint.
+pub fn etag(fingerprint: &str) -> String {
+    format!("\"{fingerprint}\"")
+}
+
+/// Whether the client says that it holds what has this `ETag`.
+pub fn is_held(headers: &HeaderMap, etag: &str) -> bool {
+    let held = headers.get_all(header::IF_NONE_MATCH);
+    held.iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|list| list.split(','))
+        .map(str::trim)
+        .any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_tag_of_the_list_counts() {
+        let held = |value: &'static str| {
+            let headers = HeaderMap::from_iter([(header::IF_NONE_MATCH, value.parse().unwrap())]);
+            is_held(&headers, &etag("abc"))
+        };
+        assert!(held("\"abc\"") && held("\"x\", \"abc\"") && held("W/\"abc\"") && held("*"));
+        assert!(!held("abc") && !held("\"ab\"") && !held("") && !held("\"abc\"x"));
+    }
+}
