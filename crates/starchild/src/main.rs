@@ -4,6 +4,7 @@ use clap::Parser;
 use std::process::ExitCode;
 
 mod agent;
+mod backend;
 mod organism;
 
 /// Bring agents into rooms, and run agents and organisms.

@@ -1,5 +1,10 @@
 //! What answers a message: the one trait in which the daemon and the host meet every kind of agent.
 
+pub mod command;
+mod reply;
+#[cfg(test)]
+pub mod testing;
+
 use futures_util::future::BoxFuture;
 use protocol::{Message, RoomId, RoomText};
 use std::{path::PathBuf, sync::Arc, time::Duration};
