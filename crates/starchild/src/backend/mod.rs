@@ -1,6 +1,8 @@
 //! What answers a message: the one trait in which the daemon and the host meet every kind of agent.
 
+pub mod build;
 pub mod command;
+pub mod config;
 mod reply;
 #[cfg(test)]
 pub mod testing;
