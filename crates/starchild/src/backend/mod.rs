@@ -1,7 +1,11 @@
 //! What answers a message: the one trait in which the daemon and the host meet every kind of agent.
 
 pub mod build;
+pub mod command;
 pub mod config;
+mod reply;
+#[cfg(test)]
+pub mod testing;
 
 use futures_util::future::BoxFuture;
 use protocol::{Message, RoomId, RoomText};
