@@ -3,6 +3,7 @@
 pub mod build;
 pub mod command;
 pub mod config;
+mod handler;
 mod reply;
 #[cfg(test)]
 pub mod testing;
