@@ -5,7 +5,6 @@ use protocol::{CreateInvite, InviteCreated, Message, RoomId};
 use std::{
     fs::File,
     io::{BufRead, BufReader, Read},
-    net::TcpListener,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
@@ -75,12 +74,9 @@ impl Server {
         let more = settings
             .iter()
             .map(|(key, value)| (format!("SC_CHATROOM__{key}"), (*value).to_owned()));
-        // The port is its own from here on: it is needed again after a restart.
-        let port = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = port.local_addr().unwrap().port();
         let mut server = Self {
             folder: tempfile::tempdir().unwrap(),
-            port,
+            port: 0,
             env: none.into_iter().chain(more).collect(),
             running: None,
         };
@@ -114,7 +110,10 @@ impl Server {
         let mut said = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         said.read_line(&mut line).unwrap();
-        assert!(line.starts_with("Open "), "the server said {line:?}");
+        let port = line.trim().trim_end_matches('/').rsplit(':').next();
+        let port = port.and_then(|port| port.parse().ok());
+        // Once it has a port, it keeps it over restarts.
+        self.port = port.unwrap_or_else(|| panic!("the server said {line:?}"));
         std::thread::spawn(move || said.read_to_end(&mut Vec::new()));
         self.running = Some(child);
     }
