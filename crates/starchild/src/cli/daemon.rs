@@ -222,11 +222,13 @@ pub async fn logs(home: &Home, args: LogsArgs) -> Result<(), Failure> {
     }
     let mut out = io::stdout().lock();
     let mut at = print_last(&path, args.lines, &mut out)?;
-    while args.follow {
+    if !args.follow {
+        return Ok(());
+    }
+    loop {
         tokio::time::sleep(LOOK_EVERY).await;
         at = print_new(&path, at, &mut out)?;
     }
-    Ok(())
 }
 
 /// Where a log was read up to, and which file it was.

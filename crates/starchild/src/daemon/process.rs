@@ -10,7 +10,7 @@ use std::{
 };
 
 /// How long a look at the lock may keep a daemon from taking it.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_millis(400);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Held for as long as the daemon runs. The lock counts, not the number in the file: a file that

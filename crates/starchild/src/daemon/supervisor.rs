@@ -174,17 +174,14 @@ impl Supervisor {
         };
         tracing::warn!(%room, "left: {words}");
         self.rooms.remove(&room);
-        match self.home.room(&room) {
-            Ok(Some(file)) => {
-                let left = RoomFile {
-                    left: Some(words),
-                    ..file
-                };
-                if let Err(error) = self.home.save_room(&left) {
-                    tracing::error!(%room, %error, "that the room was left is not written down");
-                }
+        if let Ok(Some(file)) = self.home.room(&room) {
+            let left = RoomFile {
+                left: Some(words),
+                ..file
+            };
+            if let Err(error) = self.home.save_room(&left) {
+                tracing::error!(%room, %error, "that the room was left is not written down");
             }
-            Ok(None) | Err(_) => {}
         }
     }
 }

@@ -102,7 +102,11 @@ async fn a_daemon_runs_apart_from_the_terminal_and_is_one_at_a_time() {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let fields: Vec<_> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
     assert_eq!(fields[3], pid.to_string(), "it leads a session of its own");
-    assert!(owner.types(&["logs"]).await.contains("answered"));
+    eventually("the log says so", async || {
+        let log = owner.types(&["logs"]).await;
+        log.contains("answered as_seq=").then_some(())
+    })
+    .await;
 
     owner.types(&["restart"]).await;
     assert_eq!(room.ask("again").await, "re again");
