@@ -5,6 +5,9 @@ use std::process::ExitCode;
 
 mod agent;
 mod backend;
+mod bridge;
+mod home;
+mod login;
 mod organism;
 
 /// Bring agents into rooms, and run agents and organisms.

@@ -2,10 +2,18 @@
 
 pub mod build;
 pub mod command;
+mod command_line;
 pub mod config;
+mod openai;
+pub mod path;
+mod plain;
+mod prompt;
 mod reply;
+mod starchild;
 #[cfg(test)]
 pub mod testing;
+#[cfg(test)]
+mod tests;
 
 use futures_util::future::BoxFuture;
 use protocol::{Message, RoomId, RoomText};

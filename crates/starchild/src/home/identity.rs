@@ -161,7 +161,14 @@ mod tests {
         let a = agent.identity("http://a").unwrap().unwrap();
         assert_eq!(a.identity_token.expose(), "3");
         assert!(a.rooms.contains(&room));
-        assert!(agent.identity("http://b").unwrap().unwrap().rooms.is_empty());
+        assert!(
+            agent
+                .identity("http://b")
+                .unwrap()
+                .unwrap()
+                .rooms
+                .is_empty()
+        );
 
         let text = std::fs::read_to_string(agent.identity_file()).unwrap();
         let json: serde_json::Value = serde_json::from_str(&text).unwrap();

@@ -30,7 +30,10 @@ pub fn agent_id(home: &Home, prefix: &str) -> Result<AgentId, AgentIdError> {
 fn suffix(machine_id: &str) -> String {
     let hash = Sha256::new().chain_update(PURPOSE).chain_update(machine_id);
     let hash = hash.finalize();
-    hash.iter().take(4).map(|byte| format!("{byte:02x}")).collect()
+    hash.iter()
+        .take(4)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 fn machine_id(home: &Home) -> Result<String, FileError> {
@@ -94,10 +97,7 @@ mod tests {
         let home = Home(folder.path().to_owned());
         let path = home.machine_id_file();
         files::write(&path, b"0123456789abcdef0123456789abcdef\n").unwrap();
-        assert_eq!(
-            file_id(&path).unwrap(),
-            "0123456789abcdef0123456789abcdef"
-        );
+        assert_eq!(file_id(&path).unwrap(), "0123456789abcdef0123456789abcdef");
         files::write(&path, b"uninitialized\n").unwrap();
         assert_eq!(file_id(&path), None);
     }
@@ -108,7 +108,13 @@ mod tests {
         let home = Home(folder.path().to_owned());
         let id = agent_id(&home, "curious_otter").unwrap();
         assert!(id.as_str().starts_with("curious_otter-"));
-        for bad in ["short", "Curious_otter", "curious-otter", "a b c d e f", &"x".repeat(21)] {
+        for bad in [
+            "short",
+            "Curious_otter",
+            "curious-otter",
+            "a b c d e f",
+            &"x".repeat(21),
+        ] {
             assert!(agent_id(&home, bad).is_err(), "{bad}");
         }
     }
