@@ -2,8 +2,13 @@
 
 use crate::home::{FileError, Home, NoHome, Secret, files};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use clap::Args;
 use serde::{Deserialize, Serialize};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    io::{self, Read},
+    process::ExitCode,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 const PREFIX: &str = "starchild_";
 const KEY_PREFIX: &str = "sc_";
@@ -52,6 +57,77 @@ pub enum LoginError {
     /// The file cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
+}
+
+/// What `login` takes.
+#[derive(Args, Debug)]
+pub struct LoginArgs {
+    /// The bundle that your agent gave you; `-` reads it from standard input.
+    bundle: String,
+}
+
+/// What `whoami` takes.
+#[derive(Args, Debug)]
+pub struct WhoamiArgs {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// `starchild login`.
+pub fn login(args: LoginArgs) -> ExitCode {
+    told(read_bundle(args.bundle).and_then(|bundle| {
+        let login = Login::parse(&bundle, now())?;
+        login.save(&Home::find()?)?;
+        Ok(format!(
+            "Logged in to {}. The key is good {}.",
+            login.server,
+            login.left()
+        ))
+    }))
+}
+
+/// `starchild whoami`.
+pub fn whoami(args: WhoamiArgs) -> ExitCode {
+    told(Home::find().map_err(LoginError::from).and_then(|home| {
+        let login = Login::load(&home)?;
+        Ok(match args.json {
+            true => login.shown().to_string(),
+            false => format!(
+                "{} at {}\nThe key is good {}.",
+                login.label.as_deref().unwrap_or("Your agent"),
+                login.server,
+                login.left()
+            ),
+        })
+    }))
+}
+
+fn read_bundle(bundle: String) -> Result<String, LoginError> {
+    if bundle != "-" {
+        return Ok(bundle);
+    }
+    let mut text = String::new();
+    let read = io::stdin()
+        .take(MAX_BUNDLE_BYTES as u64 + 1)
+        .read_to_string(&mut text);
+    match read {
+        Ok(_) => Ok(text),
+        Err(error) => Err(LoginError::NoBundle(error.to_string())),
+    }
+}
+
+fn told(done: Result<String, LoginError>) -> ExitCode {
+    match done {
+        Ok(text) => {
+            println!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("starchild: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// A bundle's inside, under its short names.
@@ -124,6 +200,16 @@ impl Login {
             left @ 1.. => format!("for {} more", span(left)),
             over => format!("no longer (ended {} ago)", span(-over)),
         }
+    }
+
+    /// Everything but the key.
+    fn shown(&self) -> serde_json::Value {
+        serde_json::json!({
+            "server": self.server,
+            "label": self.label,
+            "scope": self.scope,
+            "expires_at": self.expires_at,
+        })
     }
 
     fn still_good(self, now: i64) -> Result<Self, LoginError> {

@@ -2,6 +2,7 @@
 
 use super::{
     Backend, BackendError,
+    acp::Acp,
     command_line::CommandLine,
     config::{BackendConfig, BackendKind},
     openai::Openai,
@@ -21,7 +22,8 @@ pub fn build(config: &BackendConfig, folder: &Path) -> Result<Box<dyn Backend>, 
         BackendKind::Openai => Box::new(Openai::new(config, &|name| std::env::var(name).ok())?),
         BackendKind::Plain => Box::new(Plain::new(config)),
         BackendKind::Starchild => Box::new(Starchild::new(config, home()?)?),
-        BackendKind::Handler | BackendKind::Acp => {
+        BackendKind::Acp => Box::new(Acp::new(config, folder)?),
+        BackendKind::Handler => {
             return Err(BackendError::Missing {
                 what: format!("this version has no backend {}", config.backend),
                 hint: "use another one".into(),

@@ -1,5 +1,6 @@
 //! What answers a message: the one trait in which the daemon and the host meet every kind of agent.
 
+pub mod acp;
 pub mod build;
 pub mod command;
 mod command_line;

@@ -48,6 +48,11 @@ impl Home {
         Ok(Self(home.ok_or(NoHome)?.join(".starchild")))
     }
 
+    /// The folder itself.
+    pub fn folder(&self) -> &Path {
+        &self.0
+    }
+
     /// A folder of a test's own.
     #[cfg(test)]
     pub fn at(folder: &Path) -> Self {
