@@ -5,6 +5,7 @@ use super::{
     acp::Acp,
     command_line::CommandLine,
     config::{BackendConfig, BackendKind},
+    handler::Handler,
     openai::Openai,
     plain::Plain,
     starchild::Starchild,
@@ -23,12 +24,7 @@ pub fn build(config: &BackendConfig, folder: &Path) -> Result<Box<dyn Backend>, 
         BackendKind::Plain => Box::new(Plain::new(config)),
         BackendKind::Starchild => Box::new(Starchild::new(config, home()?)?),
         BackendKind::Acp => Box::new(Acp::new(config, folder)?),
-        BackendKind::Handler => {
-            return Err(BackendError::Missing {
-                what: format!("this version has no backend {}", config.backend),
-                hint: "use another one".into(),
-            });
-        }
+        BackendKind::Handler => Box::new(Handler::new(config, folder)?),
     })
 }
 

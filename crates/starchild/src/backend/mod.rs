@@ -5,6 +5,7 @@ pub mod build;
 pub mod command;
 mod command_line;
 pub mod config;
+mod handler;
 mod openai;
 pub mod path;
 mod plain;

@@ -3,15 +3,11 @@
 use super::Finding;
 use crate::{
     backend::{build::build, config::BackendConfig},
+    daemon::process,
     home::{AgentHome, Home, agent_id},
     login::{Login, LoginError, now},
 };
-use std::{
-    collections::BTreeSet,
-    fs::{self, File, TryLockError},
-    os::unix::fs::PermissionsExt,
-    path::Path,
-};
+use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt, path::Path};
 
 /// Room keys are renewed long before this by a daemon that runs.
 const SOON: i64 = 24 * 3600;
@@ -197,10 +193,9 @@ fn keys(agent: &AgentHome, findings: &mut Vec<Finding>, servers: &mut BTreeSet<S
 
 fn daemon(agent: &AgentHome, findings: &mut Vec<Finding>) {
     let about = agent.id().as_str();
-    let lock = File::open(agent.pid_file()).map(|file| file.try_lock_shared());
-    findings.push(match lock {
-        Ok(Err(TryLockError::WouldBlock)) => Finding::good(about, "its daemon runs"),
-        _ => {
+    findings.push(match process::running(agent) {
+        Some(_) => Finding::good(about, "its daemon runs"),
+        None => {
             let mend = format!("starchild run --agent {about}");
             Finding::note(about, "its daemon does not run", mend)
         }

@@ -21,8 +21,8 @@ mod secret;
 
 pub use cursor::{CursorFile, PreparedAnswer};
 pub use files::FileError;
-pub use identity::{Identity, IdentityFile};
-pub use machine::agent_id;
+pub use identity::Identity;
+pub use machine::{AgentIdError, agent_id};
 pub use room::RoomFile;
 pub use secret::Secret;
 
@@ -87,10 +87,6 @@ impl Home {
     fn machine_id_file(&self) -> PathBuf {
         self.0.join("machine-id")
     }
-
-    fn identity_file(&self, user: &UserId) -> PathBuf {
-        self.0.join("identity").join(format!("{user}.json"))
-    }
 }
 
 /// One agent's folder.
@@ -152,6 +148,11 @@ impl AgentHome {
         self.folder.join("cursors")
     }
 
+    /// The folder of the agents' own credentials.
+    pub fn identity_folder(&self) -> PathBuf {
+        self.home.0.join("identity")
+    }
+
     fn room_file(&self, room: &RoomId) -> PathBuf {
         self.rooms_folder().join(format!("{room}.json"))
     }
@@ -161,6 +162,7 @@ impl AgentHome {
     }
 
     fn identity_file(&self) -> PathBuf {
-        self.home.identity_file(&self.user_id())
+        self.identity_folder()
+            .join(format!("{}.json", self.user_id()))
     }
 }

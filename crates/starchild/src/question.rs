@@ -1,15 +1,13 @@
 //! `starchild "a question"`: asks the owner's hosted agent. The answer alone goes to standard
 //! output, the rest to standard error.
 
-mod spinner;
-
 use crate::{
     bridge::{Answer, Bridge, BridgeError, CHANNEL, Question},
+    cli::show::Spinner,
     home::Home,
     login::{Login, LoginError},
 };
 use clap::Args;
-use spinner::Spinner;
 use std::{
     io::{self, IsTerminal, Read, Write},
     process::ExitCode,
@@ -105,7 +103,7 @@ async fn ask(args: QuestionArgs) -> Result<(), AskError> {
         channel: CHANNEL,
         model: args.model.as_deref(),
     };
-    let spinner = Spinner::start();
+    let spinner = Spinner::new("asking");
     let answer = Bridge::new(&login)?.ask(&question).await?;
     match args.stream {
         true => print_as_it_comes(answer, spinner).await,
