@@ -2,7 +2,6 @@
 
 use super::{Backend, BackendError, Inbound, Reply, config::BackendConfig};
 use futures_util::future::{BoxFuture, ready};
-use protocol::Via;
 
 const SHOWN_CHARS: usize = 200;
 
@@ -21,8 +20,8 @@ impl Plain {
     }
 
     fn reply(&self, inbound: &Inbound) -> Reply {
-        // Two agents without a brain would only greet each other.
-        if inbound.message.via != Via::Web {
+        // Two agents without a brain would greet each other for ever.
+        if inbound.message.reply_chain_depth > 0 {
             return Reply::Silent;
         }
         let me = inbound
@@ -80,9 +79,9 @@ mod tests {
     }
 
     #[test]
-    fn agents_get_no_answer_so_that_two_of_them_never_talk_for_ever() {
+    fn an_answer_gets_no_answer_so_that_two_of_them_never_talk_for_ever() {
         let mut inbound = inbound("@MyBot hello");
-        inbound.message.via = Via::Agent;
+        inbound.message.reply_chain_depth = 1;
         assert_eq!(Plain::new(&plain()).reply(&inbound), Reply::Silent);
     }
 
