@@ -60,11 +60,10 @@ impl Access {
 
     /// Replaces the key while it still holds: with itself, which no other room waits for.
     pub async fn renew_early(&mut self) {
-        let (room, name) = (self.file.room_id.clone(), self.file.user_name.clone());
-        let renewed = key::reissue(&self.home, &self.client, &self.file.server, &room, name).await;
-        let renewed = match renewed {
+        let (server, room) = (&self.file.server, &self.file.room_id);
+        let renewed = match key::reissue(&self.home, &self.client, server, room).await {
             Ok(file) => Ok(file),
-            Err(_) => key::recover(&self.home, &self.anonymous, &self.file.server, &room).await,
+            Err(_) => key::recover(&self.home, &self.anonymous, server, room).await,
         };
         match renewed.map(|file| self.adopt(file)) {
             Ok(Ok(())) => tracing::info!("the room key is renewed"),

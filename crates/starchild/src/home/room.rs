@@ -23,6 +23,9 @@ pub struct RoomFile {
     pub issued_at: i64,
     /// When it ends, in unix seconds.
     pub expires_at: i64,
+    /// The short code it came in with, so that the same again is known for the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joined_with: Option<String>,
     /// Why the agent is not in the room any more; the daemon follows those without a reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<String>,

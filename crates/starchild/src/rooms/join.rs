@@ -45,19 +45,28 @@ pub async fn join(home: &Home, args: JoinArgs) -> Result<(), Failure> {
     let server = server.trim_end_matches('/').to_owned();
     let spinner = Spinner::new("joining");
     let client = Client::new(&server)?;
-    let invite_code = match code.kind {
-        Kind::Invite(code) => code,
-        Kind::Short(code) => trade(&client, &code).await?,
-    };
-    let room = invite::room_of(&invite_code).map_err(Failure::mend)?;
-    let place = Place {
+    let place = |room: &RoomId| Place {
         agent: &agent,
         client: &client,
         server: &server,
-        room: &room,
+        room: room.clone(),
     };
-    let is_new = !place.is_member().await? && place.enter(invite_code, args.display_name).await?;
-    place.enter_reserved_rooms().await;
+    let (room, is_new) = match came_in_with(&agent, &server, &code.kind) {
+        // A code that this very agent used up is no mistake.
+        Some(room) if place(&room).is_member().await? => (room, false),
+        _ => {
+            let (invite_code, short) = match code.kind {
+                Kind::Invite(code) => (code, None),
+                Kind::Short(short) => (trade(&client, &short).await?, Some(short)),
+            };
+            let room = invite::room_of(&invite_code).map_err(Failure::mend)?;
+            let place = place(&room);
+            let is_new = !place.is_member().await?
+                && place.enter(invite_code, args.display_name, short).await?;
+            (room, is_new)
+        }
+    };
+    place(&room).enter_reserved_rooms().await;
     drop(spinner);
     let was = if is_new { "joined" } else { "is already in" };
     show::note(&format!("{} {was} {room}.", agent.id()));
@@ -66,6 +75,16 @@ pub async fn join(home: &Home, args: JoinArgs) -> Result<(), Failure> {
     }
     println!("{room}");
     Ok(())
+}
+
+/// The room that the agent entered with this code before.
+fn came_in_with(agent: &AgentHome, server: &str, code: &Kind) -> Option<RoomId> {
+    let Kind::Short(short) = code else {
+        return None;
+    };
+    let mut rooms = agent.rooms().ok()?.into_iter();
+    let came = |file: &RoomFile| file.server == server && file.joined_with.as_ref() == Some(short);
+    rooms.find(came).map(|file| file.room_id)
 }
 
 /// The invite code behind a short code.
@@ -87,25 +106,25 @@ struct Place<'a> {
     agent: &'a AgentHome,
     client: &'a Client,
     server: &'a str,
-    room: &'a RoomId,
+    room: RoomId,
 }
 
 impl Place<'_> {
     /// Whether the agent has a key that opens the room. A lost or dead one is replaced, so that
     /// joining twice does no harm even where the invite is used up.
     async fn is_member(&self) -> Result<bool, Failure> {
-        let file = self.agent.room(self.room).ok().flatten();
+        let file = self.agent.room(&self.room).ok().flatten();
         if let Some(file) = file.filter(|file| file.server == self.server && file.left.is_none()) {
             let client = self.client.with_token(file.member_token.expose())?;
-            match client.me(self.room).await {
+            match client.me(&self.room).await {
                 Ok(_) => return Ok(true),
                 Err(error) if error.is_passing() => return Err(error.into()),
                 Err(_) => {}
             }
         }
         let known = self.agent.identity(self.server)?;
-        if known.is_some_and(|identity| identity.rooms.contains(self.room)) {
-            let recovered = key::recover(self.agent, self.client, self.server, self.room).await;
+        if known.is_some_and(|identity| identity.rooms.contains(&self.room)) {
+            let recovered = key::recover(self.agent, self.client, self.server, &self.room).await;
             return Ok(recovered.is_ok());
         }
         Ok(false)
@@ -116,6 +135,7 @@ impl Place<'_> {
         &self,
         invite_code: String,
         display_name: Option<String>,
+        short: Option<String>,
     ) -> Result<bool, Failure> {
         let join = Join {
             invite_code: Some(invite_code),
@@ -135,7 +155,7 @@ impl Place<'_> {
             }
             Err(error) => return Err(error.into()),
         };
-        self.keep(joined).await?;
+        self.keep(joined, short).await?;
         Ok(true)
     }
 
@@ -144,18 +164,18 @@ impl Place<'_> {
         let identity = self.agent.identity(self.server).ok().flatten();
         if let Some(identity) = identity {
             let client = self.client.with_token(identity.identity_token.expose())?;
-            match client.join(self.room, join).await {
+            match client.join(&self.room, join).await {
                 Err(error) if error.status() == Some(401) => {}
                 outcome => return outcome,
             }
         }
-        self.client.join(self.room, join).await
+        self.client.join(&self.room, join).await
     }
 
     async fn come_back(&self) -> Result<(), Failure> {
-        let recovered = key::recover(self.agent, self.client, self.server, self.room).await;
+        let recovered = key::recover(self.agent, self.client, self.server, &self.room).await;
         recovered.map(drop).map_err(|error| {
-            let room = self.room;
+            let room = &self.room;
             let id = self.agent.user_id();
             let lost = matches!(error, KeyError::NoIdentity(_));
             let failure = Failure::from(error);
@@ -169,13 +189,13 @@ impl Place<'_> {
 
     /// Keeps the credential first, then where to begin, then the key: a kill in between leaves
     /// something to come back with, and the daemon looks at the key last.
-    async fn keep(&self, joined: Joined) -> Result<(), Failure> {
+    async fn keep(&self, joined: Joined, joined_with: Option<String>) -> Result<(), Failure> {
         let (Some(token), Some(expires_at)) = (joined.member_token, joined.expires_at) else {
             return Err(Failure::mend(
                 "the server gave no key to read the room with",
             ));
         };
-        if joined.room_id != *self.room || joined.user_id != self.agent.user_id() {
+        if joined.room_id != self.room || joined.user_id != self.agent.user_id() {
             return Err(Failure::mend(
                 "the server answered for another room or another agent",
             ));
@@ -183,7 +203,7 @@ impl Place<'_> {
         if let (Some(token), Some(expires)) = (joined.identity_token, joined.identity_expires_at) {
             key::keep_identity(self.agent, self.server, token.into(), expires)?;
         }
-        self.agent.remember_room(self.server, self.room)?;
+        self.agent.remember_room(self.server, &self.room)?;
         let file = RoomFile {
             room_id: joined.room_id,
             server: self.server.to_owned(),
@@ -192,11 +212,12 @@ impl Place<'_> {
             member_token: token.into(),
             issued_at: key::now(),
             expires_at,
+            joined_with,
             left: None,
         };
         let seq = self.joined_at_seq(&file).await?;
         self.agent
-            .save_cursor(self.room, &CursorFile { seq, answer: None })?;
+            .save_cursor(&self.room, &CursorFile { seq, answer: None })?;
         self.agent.save_room(&file)?;
         Ok(())
     }
@@ -209,7 +230,7 @@ impl Place<'_> {
             limit: Some(200),
             ..MessageQuery::default()
         };
-        let page = client.messages(self.room, &query).await?;
+        let page = client.messages(&self.room, &query).await?;
         let shown = file.user_name.as_deref().unwrap_or(file.user_id.as_str());
         let told = |message: &&Message| {
             let content = message.content.strip_prefix(shown);

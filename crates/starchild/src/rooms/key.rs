@@ -42,10 +42,8 @@ pub async fn recover(
     let identity = home
         .identity(server)?
         .ok_or_else(|| KeyError::NoIdentity(server.to_owned()))?;
-    let known = home.room(room).ok().flatten();
-    let name = known.and_then(|file| file.user_name);
     let bearer = client.with_token(identity.identity_token.expose())?;
-    let file = reissue(home, &bearer, server, room, name).await?;
+    let file = reissue(home, &bearer, server, room).await?;
     home.remember_room(server, room)?;
     Ok(file)
 }
@@ -56,15 +54,16 @@ pub async fn reissue(
     bearer: &Client,
     server: &str,
     room: &RoomId,
-    user_name: Option<String>,
 ) -> Result<RoomFile, KeyError> {
+    let known = home.room(room).ok().flatten();
     let user_id = home.user_id();
     let issued = bearer.reissue_token(room, &user_id).await?;
     let file = RoomFile {
         room_id: room.clone(),
         server: server.to_owned(),
         user_id,
-        user_name,
+        user_name: known.as_ref().and_then(|file| file.user_name.clone()),
+        joined_with: known.and_then(|file| file.joined_with),
         member_token: issued.member_token.into(),
         issued_at: now(),
         expires_at: issued.expires_at,
