@@ -55,7 +55,9 @@ impl Scene {
 
     /// The answer to a message that mentions the agent.
     async fn ask(&self, content: &str) -> String {
-        self.room.ask(&format!("{} {content}", self.mention())).await
+        self.room
+            .ask(&format!("{} {content}", self.mention()))
+            .await
     }
 }
 
@@ -63,9 +65,15 @@ impl Scene {
 fn stand_in(owner: &mut Owner, name: &str, body: &str) {
     let bin = owner.folder.path().join("bin");
     std::fs::create_dir_all(&bin).unwrap();
-    owner.write_script(&format!("bin/{name}"), &format!("#!/bin/sh\n{body}\n"), 0o755);
+    owner.write_script(
+        &format!("bin/{name}"),
+        &format!("#!/bin/sh\n{body}\n"),
+        0o755,
+    );
     let path = std::env::var("PATH").unwrap();
-    owner.env.push(("PATH", format!("{}:{path}", bin.display())));
+    owner
+        .env
+        .push(("PATH", format!("{}:{path}", bin.display())));
 }
 
 #[tokio::test]
@@ -75,7 +83,11 @@ async fn codex_and_claude_answer_with_the_prompt_on_standard_input() {
         ("claude", "-p --model big"),
     ] {
         let scene = Scene::new(&["--backend", backend, "--model", "big"], async |owner| {
-            stand_in(owner, backend, "echo \"args: $*\"; tail -1; echo thinking >&2");
+            stand_in(
+                owner,
+                backend,
+                "echo \"args: $*\"; tail -1; echo thinking >&2",
+            );
         })
         .await;
         let answer = scene.ask("what is 2+2?").await;
@@ -99,25 +111,52 @@ async fn only_what_is_meant_for_the_agent_reaches_the_backend() {
         reply_to_seq: Some(own.seq),
         ..Default::default()
     };
-    let posted = scene.room.alice.post_message(&scene.room.id, &reply, None).await;
-    assert_eq!(scene.room.answer(posted.unwrap().seq).await.content, "answered");
+    let posted = scene
+        .room
+        .alice
+        .post_message(&scene.room.id, &reply, None)
+        .await;
+    assert_eq!(
+        scene.room.answer(posted.unwrap().seq).await.content,
+        "answered"
+    );
     let asked = std::fs::read_to_string(scene.owner.place().join("asked")).unwrap();
-    assert_eq!(asked.matches("The message to answer.").count(), 2, "{asked}");
+    assert_eq!(
+        asked.matches("The message to answer.").count(),
+        2,
+        "{asked}"
+    );
 }
 
 #[tokio::test]
 async fn the_prompt_has_the_rules_of_the_day_and_what_was_said() {
     let scene = Scene::new(&["--backend", "custom", "--command", "cat"], async |_| {}).await;
-    scene.room.alice.set_rules(&scene.room.id, "Speak in rhymes.").await.unwrap();
+    scene
+        .room
+        .alice
+        .set_rules(&scene.room.id, "Speak in rhymes.")
+        .await
+        .unwrap();
     scene.room.say("the sky is green").await;
     let prompt = scene.ask("is that so?").await;
     assert!(prompt.contains("> Speak in rhymes.\n"), "{prompt}");
     assert!(prompt.contains("> the sky is green\n"), "{prompt}");
-    scene.room.alice.set_rules(&scene.room.id, "Speak in prose.").await.unwrap();
+    scene
+        .room
+        .alice
+        .set_rules(&scene.room.id, "Speak in prose.")
+        .await
+        .unwrap();
     let prompt = scene.ask("and now?").await;
     // The last answer, quoted, holds the old rules too.
-    let told: Vec<_> = prompt.lines().filter(|line| line.starts_with("The rules")).collect();
-    assert!(matches!(told[..], [one] if one.contains("version 2")), "{prompt}");
+    let told: Vec<_> = prompt
+        .lines()
+        .filter(|line| line.starts_with("The rules"))
+        .collect();
+    assert!(
+        matches!(told[..], [one] if one.contains("version 2")),
+        "{prompt}"
+    );
     assert!(prompt.contains("\n> Speak in prose.\n"), "{prompt}");
 }
 
@@ -125,10 +164,15 @@ async fn the_prompt_has_the_rules_of_the_day_and_what_was_said() {
 async fn openai_asks_the_server_that_the_environment_names() {
     let body = r#"{"choices":[{"message":{"content":"from the model"},"finish_reason":"stop"}]}"#;
     let model = StandIn::always("200 OK", "application/json", body);
-    let scene = Scene::new(&["--backend", "openai", "--model", "local"], async |owner| {
-        owner.env.push(("OPENAI_BASE_URL", format!("{}/v1", model.url())));
-        owner.env.push(("OPENAI_API_KEY", "sk-test".into()));
-    })
+    let scene = Scene::new(
+        &["--backend", "openai", "--model", "local"],
+        async |owner| {
+            owner
+                .env
+                .push(("OPENAI_BASE_URL", format!("{}/v1", model.url())));
+            owner.env.push(("OPENAI_API_KEY", "sk-test".into()));
+        },
+    )
     .await;
     assert_eq!(scene.ask("hello").await, "from the model");
     let request = &model.requests()[0];
@@ -141,7 +185,10 @@ async fn openai_asks_the_server_that_the_environment_names() {
 async fn plain_says_that_it_is_here() {
     let scene = Scene::new(&["--backend", "plain"], async |_| {}).await;
     let answer = scene.ask("anybody home?").await;
-    assert!(answer.contains("is here") && answer.contains("anybody home?"), "{answer}");
+    assert!(
+        answer.contains("is here") && answer.contains("anybody home?"),
+        "{answer}"
+    );
 }
 
 #[tokio::test]
@@ -154,7 +201,11 @@ async fn a_backend_that_is_silent_or_fails_posts_nothing_and_the_next_message_is
     assert_eq!(scene.ask("hello").await, "here");
     assert!(scene.room.answers(silent).await.is_empty());
     assert!(scene.room.answers(failed).await.is_empty());
-    assert!(scene.owner.log().contains("exit status: 3"), "{}", scene.owner.log());
+    assert!(
+        scene.owner.log().contains("exit status: 3"),
+        "{}",
+        scene.owner.log()
+    );
 }
 
 #[tokio::test]
@@ -202,7 +253,16 @@ async fn what_a_backend_lacks_is_said_when_the_daemon_starts() {
         env: Vec::new(),
     };
     let url = server.url();
-    let add = ["byoa", "add", "--prefix", "curious_otter", "--server", &url, "--backend", "codex"];
+    let add = [
+        "byoa",
+        "add",
+        "--prefix",
+        "curious_otter",
+        "--server",
+        &url,
+        "--backend",
+        "codex",
+    ];
     stand_in(&mut owner, "codex", "echo here");
     owner.agent = owner.types(&add).await.trim().to_owned();
     owner.joins(&room).await;
@@ -210,5 +270,8 @@ async fn what_a_backend_lacks_is_said_when_the_daemon_starts() {
     let output = owner.tries(&["run"]).await;
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("codex is not on PATH") && said.contains("npm install"), "{said}");
+    assert!(
+        said.contains("codex is not on PATH") && said.contains("npm install"),
+        "{said}"
+    );
 }

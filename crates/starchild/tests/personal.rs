@@ -1,5 +1,7 @@
 //! The commands for one's own hosted agent and one's own machine, with the real program.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use std::{
     io::Write,
