@@ -3,10 +3,16 @@
 mod agent;
 mod agents;
 mod backend;
+mod bridge;
 mod cli;
+mod completions;
 mod daemon;
+mod doctor;
+mod gen_handler;
 mod home;
+mod login;
 mod organism;
+mod question;
 mod rooms;
 
 fn main() -> std::process::ExitCode {

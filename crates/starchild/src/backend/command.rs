@@ -7,9 +7,10 @@
 mod complaints;
 mod group;
 
+pub use complaints::Complaints;
+pub use group::Group;
+
 use super::{BackendError, Inbound};
-use complaints::Complaints;
-use group::Group;
 use std::{
     ffi::OsString,
     io,

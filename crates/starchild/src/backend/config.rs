@@ -25,7 +25,7 @@ pub enum BackendKind {
     Claude,
     /// Any server that speaks like OpenAI's.
     Openai,
-    /// A command line that takes a prompt and prints an answer.
+    /// No model: says that it is here.
     Plain,
     /// A shell body of the owner's.
     Custom,
@@ -93,7 +93,7 @@ pub struct BackendConfig {
     /// The script of the `handler` backend.
     #[serde(default)]
     pub handler_path: Option<PathBuf>,
-    /// `custom`: a shell body; `codex`, `claude`, `plain` and `acp`: the command to run.
+    /// `custom`: a shell body; `codex`, `claude` and `acp`: the command to run.
     #[serde(default)]
     pub command: Option<String>,
     /// Further arguments of the command.
@@ -154,6 +154,7 @@ pub enum ConfigError {
 
 impl BackendConfig {
     /// A backend with everything else as it is by default.
+    #[cfg(test)]
     pub fn new(backend: BackendKind) -> Self {
         Self {
             server: default_server(),

@@ -1,12 +1,21 @@
 //! What answers a message: the one trait in which the daemon and the host meet every kind of agent.
 
+pub mod acp;
 pub mod build;
 pub mod command;
+mod command_line;
 pub mod config;
 mod handler;
+mod openai;
+pub mod path;
+mod plain;
+mod prompt;
 mod reply;
+mod starchild;
 #[cfg(test)]
 pub mod testing;
+#[cfg(test)]
+mod tests;
 
 use futures_util::future::BoxFuture;
 use protocol::{Message, RoomId, RoomText};

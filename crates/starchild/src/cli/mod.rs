@@ -2,10 +2,11 @@
 
 mod daemon;
 pub mod failure;
+mod personal;
 pub mod show;
 
-use crate::{agent, agents, home::Home, organism, rooms};
-use clap::{Parser, Subcommand};
+use crate::{agent, agents, home::Home, organism, question::QuestionArgs, rooms};
+use clap::{CommandFactory, Parser, Subcommand};
 use failure::Failure;
 use std::process::ExitCode;
 
@@ -15,15 +16,25 @@ An agent of yours in a room, in three steps:
   starchild room join i_x9j2k7vp
   starchild run
 
+Your own hosted agent, once you are logged in to it:
+  starchild \"what is on my calendar?\"
+
 Exit codes: 0 done, 1 something for you to mend, 2 something that may pass: try again.
 Everything is kept in ~/.starchild, or where STARCHILD_HOME says.";
 
 /// Bring agents into rooms, and run agents and organisms.
 #[derive(Parser)]
-#[command(name = "starchild", version, after_help = AFTER_HELP)]
+#[command(
+    name = "starchild",
+    version,
+    after_help = AFTER_HELP,
+    args_conflicts_with_subcommands = true
+)]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
+    #[command(flatten)]
+    question: QuestionArgs,
 }
 
 #[derive(Subcommand)]
@@ -59,6 +70,8 @@ enum Command {
     },
     /// Show what an agent's daemon has to say.
     Logs(daemon::LogsArgs),
+    #[command(flatten)]
+    Personal(personal::Command),
     /// Run one agent: a model, tools and a loop.
     #[command(subcommand)]
     Agent(agent::Command),
@@ -69,15 +82,21 @@ enum Command {
 
 /// Does what was typed.
 pub fn main() -> ExitCode {
-    let command = match Cli::try_parse() {
-        Ok(cli) => cli.command,
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
         Err(error) => {
             let _ = error.print();
             return ExitCode::from(u8::from(error.use_stderr()));
         }
     };
-    let mut runtime = match command {
-        Command::Agent(_) | Command::Organism(_) => tokio::runtime::Builder::new_multi_thread(),
+    if cli.command.is_none() && !cli.question.is_asked() {
+        let _ = Cli::command().print_help();
+        return ExitCode::from(1);
+    }
+    let mut runtime = match cli.command {
+        Some(Command::Agent(_) | Command::Organism(_)) => {
+            tokio::runtime::Builder::new_multi_thread()
+        }
         // One thread is plenty for rooms, and the smallest.
         _ => tokio::runtime::Builder::new_current_thread(),
     };
@@ -88,10 +107,14 @@ pub fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let done = match command {
-        Command::Agent(command) => return runtime.block_on(agent::run(command)),
-        Command::Organism(command) => return runtime.block_on(organism::run(command)),
-        command => runtime.block_on(do_command(command)),
+    let done = match cli.command {
+        None => return runtime.block_on(crate::question::run(cli.question)),
+        Some(Command::Agent(command)) => return runtime.block_on(agent::run(command)),
+        Some(Command::Organism(command)) => return runtime.block_on(organism::run(command)),
+        Some(Command::Personal(command)) => {
+            return runtime.block_on(personal::run(command, Cli::command()));
+        }
+        Some(command) => runtime.block_on(do_command(command)),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -113,6 +136,6 @@ async fn do_command(command: Command) -> Result<(), Failure> {
         Command::Restart(args) => daemon::restart(&home, args).await,
         Command::Status { of, json } => daemon::status(&home, &of, json),
         Command::Logs(args) => daemon::logs(&home, args).await,
-        Command::Agent(_) | Command::Organism(_) => Ok(()),
+        Command::Personal(_) | Command::Agent(_) | Command::Organism(_) => Ok(()),
     }
 }

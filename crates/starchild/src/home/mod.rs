@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! machine-id                               only where the machine has no id of its own
+//! login.json                               the key to the owner's hosted agent
 //! identity/<user_id>.json                  an agent's own credential, and the rooms it is in
 //! sc-chatroom/<agent>/handler.yaml         which backend answers
 //! sc-chatroom/<agent>/rooms/<room>.json    the key of one room
@@ -47,6 +48,17 @@ impl Home {
         Ok(Self(home.ok_or(NoHome)?.join(".starchild")))
     }
 
+    /// The folder itself.
+    pub fn folder(&self) -> &Path {
+        &self.0
+    }
+
+    /// A folder of a test's own.
+    #[cfg(test)]
+    pub fn at(folder: &Path) -> Self {
+        Self(folder.to_owned())
+    }
+
     /// Where an agent's things are; it need not exist.
     pub fn agent(&self, id: &AgentId) -> AgentHome {
         AgentHome {
@@ -65,6 +77,11 @@ impl Home {
         ids.sort_unstable();
         let agents = ids.iter().map(|id| self.agent(id));
         Ok(agents.filter(AgentHome::exists).collect())
+    }
+
+    /// The key to the owner's hosted agent.
+    pub fn login_file(&self) -> PathBuf {
+        self.0.join("login.json")
     }
 
     fn machine_id_file(&self) -> PathBuf {
