@@ -33,6 +33,8 @@ use tokio::{
 const HELLO: Duration = Duration::from_secs(60);
 /// How long an agent may take to stop what it was told to stop.
 const GRACE: Duration = Duration::from_secs(5);
+/// How long a death may take to be noticed.
+const LAST_GASP: Duration = Duration::from_millis(300);
 /// How often a long-lived agent may fill its share of the log.
 const COMPLAINTS_EVERY: Duration = Duration::from_secs(60);
 
@@ -164,7 +166,7 @@ impl Process {
         match tokio::time::timeout(timeout, &mut turn).await {
             Ok(answered) => match answered {
                 Ok(answered) => Ok(answered.stop_reason),
-                Err(error) => Err(self.why(error)),
+                Err(error) => Err(self.why(error).await),
             },
             Err(_) => {
                 let cancel = acp::CancelNotification::new(session.clone());
@@ -186,19 +188,21 @@ impl Process {
         let made = self.connection.send_request(request).block_task();
         match tokio::time::timeout(HELLO, made).await {
             Ok(Ok(made)) => Ok(made.session_id),
-            Ok(Err(error)) => Err(self.why(error)),
+            Ok(Err(error)) => Err(self.why(error).await),
             Err(_) => Err(TurnError::Gone("it makes no session".into())),
         }
     }
 
-    fn why(&self, error: ProtocolError) -> TurnError {
+    async fn why(&self, error: ProtocolError) -> TurnError {
         let why = match error.code == ProtocolError::auth_required().code {
             true => {
                 "the agent wants somebody to sign in; start it once in a terminal and do so".into()
             }
             false => format!("the agent failed: {}", error.message),
         };
-        match self.is_alive() {
+        // The requests of a process that dies fail a moment before it is seen to be dead.
+        let closed = tokio::time::timeout(LAST_GASP, self.connection.incoming_closed()).await;
+        match closed.is_err() && self.is_alive() {
             true => TurnError::Failed(BackendError::Failed(why)),
             false => TurnError::Gone(why),
         }

@@ -99,7 +99,7 @@ async fn when_the_time_is_up_the_whole_group_goes_even_what_does_not_want_to() {
         pid_file.display()
     );
     // Long enough for the child to write its file on a busy machine.
-    let program = sh(&body, Duration::from_secs(5));
+    let program = sh(&body, Duration::from_secs(10));
     let error = program.run(b"", &inbound("hi")).await.unwrap_err();
     assert!(matches!(error, BackendError::TimedOut(_)), "{error}");
     gone(&pid_file).await;
