@@ -44,7 +44,8 @@ enum AskError {
     TooLong,
     #[error("standard input cannot be read as text: {0}")]
     Input(io::Error),
-    #[error(transparent)]
+    /// The question may have been meant as a command.
+    #[error("{0}\nstarchild --help lists the commands there are")]
     Login(#[from] LoginError),
     #[error(transparent)]
     Bridge(#[from] BridgeError),
