@@ -32,6 +32,14 @@ const NEEDS: &[Need] = &[
         package: "nats-server",
     },
     Need {
+        program: "jq",
+        package: "jq",
+    },
+    Need {
+        program: "curl",
+        package: "curl",
+    },
+    Need {
         program: "xmllint",
         package: "libxml2-utils",
     },

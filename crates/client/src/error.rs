@@ -19,6 +19,9 @@ pub enum ClientError {
         /// How long to wait before the next try, where the server says so.
         retry_after: Option<Duration>,
     },
+    /// Something between here and the server said no, or no room server is there.
+    #[error("status {0} without an error body: not an answer of a room server")]
+    NoErrorBody(u16),
     /// The server was not reached, or the connection broke.
     #[error("no answer from the server: {0}")]
     Transport(#[source] reqwest::Error),
@@ -48,7 +51,7 @@ impl ClientError {
     /// The HTTP status, where the server answered.
     pub fn status(&self) -> Option<u16> {
         match self {
-            Self::Api { status, .. } => Some(*status),
+            Self::Api { status, .. } | Self::NoErrorBody(status) => Some(*status),
             _ => None,
         }
     }
@@ -56,7 +59,9 @@ impl ClientError {
     /// Whether the same call may succeed later without being changed.
     pub fn is_passing(&self) -> bool {
         match self {
-            Self::Api { status, .. } => *status == 429 || *status >= 500,
+            Self::Api { status, .. } | Self::NoErrorBody(status) => {
+                *status == 429 || *status >= 500
+            }
             Self::Transport(_) | Self::Silent(_) => true,
             Self::Protocol(_) | Self::Sse(_) | Self::Config(_) => false,
         }

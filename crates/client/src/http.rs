@@ -260,8 +260,7 @@ async fn checked(reply: Response) -> Result<Response> {
         .map(Duration::from_secs);
     let body = read(reply).await?;
     let Ok(ErrorBody { error, message }) = serde_json::from_slice(&body) else {
-        let message = format!("status {status} without an error body");
-        return Err(ClientError::Protocol(message));
+        return Err(ClientError::NoErrorBody(status.as_u16()));
     };
     Err(ClientError::Api {
         status: status.as_u16(),

@@ -28,6 +28,7 @@ impl Client {
             reply,
             parser: Parser::new(),
             cursor: since,
+            has_begun: false,
         })
     }
 
@@ -52,9 +53,16 @@ pub struct EventStream {
     reply: Response,
     parser: Parser,
     cursor: Option<Cursor>,
+    has_begun: bool,
 }
 
 impl EventStream {
+    /// Whether anything has come yet. A server says where the stream stands at once; one that
+    /// says nothing is held back by something in between.
+    pub fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
     /// The next event and its place, or nothing once the server has closed the stream.
     ///
     /// Dropping the future loses nothing: the next call goes on from there.
@@ -68,6 +76,7 @@ impl EventStream {
             let chunk = tokio::time::timeout(SILENCE, self.reply.chunk())
                 .await
                 .map_err(|_| ClientError::Silent(SILENCE))??;
+            self.has_begun = true;
             match chunk {
                 Some(bytes) => self.parser.push(&bytes)?,
                 None => return Ok(None),

@@ -1,27 +1,20 @@
 //! `starchild`: the program on an agent owner's machine.
 
-use clap::Parser;
-use std::process::ExitCode;
-
 mod agent;
+mod agents;
+mod backend;
+mod bridge;
+mod cli;
+mod completions;
+mod daemon;
+mod doctor;
+mod gen_handler;
+mod home;
+mod login;
 mod organism;
+mod question;
+mod rooms;
 
-/// Bring agents into rooms, and run agents and organisms.
-#[derive(Parser)]
-#[command(name = "starchild", version)]
-enum Cli {
-    /// Run one agent: a model, tools and a loop.
-    #[command(subcommand)]
-    Agent(agent::Command),
-    /// Run an organism: many listeners around one pump.
-    #[command(subcommand)]
-    Organism(organism::Command),
-}
-
-#[tokio::main]
-async fn main() -> ExitCode {
-    match Cli::parse() {
-        Cli::Agent(command) => agent::run(command).await,
-        Cli::Organism(command) => organism::run(command).await,
-    }
+fn main() -> std::process::ExitCode {
+    cli::main()
 }

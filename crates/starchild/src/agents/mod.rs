@@ -1,0 +1,269 @@
+//! `starchild byoa` and `starchild id`: the agents of this machine.
+
+mod settings;
+pub mod yaml;
+
+use crate::{
+    backend::config::BackendConfig,
+    cli::{
+        failure::Failure,
+        show::{self, Table},
+    },
+    daemon::process,
+    home::{AgentHome, Home, agent_id, files},
+    rooms,
+};
+use clap::{Args, Subcommand};
+use protocol::AgentId;
+use serde::Serialize;
+use settings::Settings;
+use std::io::{BufRead, IsTerminal};
+
+/// What can be done with agents.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Make an agent. Its id is the only line on standard output.
+    #[command(
+        after_help = "Examples:\n  starchild byoa add --prefix curious_otter --backend handler --handler-path ./handler.sh\n  starchild byoa add --prefix my_coder --backend codex --server https://rooms.example.org\n\nThen: starchild room join CODE --agent ID, and starchild run --agent ID"
+    )]
+    Add(AddArgs),
+    /// List the agents of this machine.
+    #[command(
+        after_help = "In a pipe: id, backend, server, number of rooms, running or stopped; with tabs between."
+    )]
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Change an agent's settings; without any, open handler.yaml in $EDITOR.
+    #[command(
+        after_help = "Example:\n  starchild byoa edit curious_otter-3a9f1c20 --timeout-seconds 300\n\nA daemon that runs takes the change up with starchild restart."
+    )]
+    Edit {
+        /// The agent.
+        agent: AgentId,
+        #[command(flatten)]
+        settings: Settings,
+    },
+    /// Leave the agent's rooms and forget the agent.
+    Remove {
+        /// The agent.
+        agent: AgentId,
+        /// Do not ask.
+        #[arg(long, short)]
+        yes: bool,
+    },
+}
+
+/// What `add` takes.
+#[derive(Args)]
+pub struct AddArgs {
+    /// The first half of the agent's id: 8 to 20 characters of a-z 0-9 _ .
+    #[arg(long)]
+    prefix: String,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+/// Runs one command.
+pub async fn run(home: &Home, command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Add(args) => add(home, &args),
+        Command::List { json } => list(home, json),
+        Command::Edit { agent, settings } => edit(&existing(home, &agent)?, &settings),
+        Command::Remove { agent, yes } => remove(&existing(home, &agent)?, yes).await,
+    }
+}
+
+/// Prints the id that an agent with this prefix has on this machine.
+pub fn id(home: &Home, prefix: &str) -> Result<(), Failure> {
+    println!("{}", agent_id(home, prefix)?);
+    Ok(())
+}
+
+/// An agent of this machine.
+pub fn existing(home: &Home, id: &AgentId) -> Result<AgentHome, Failure> {
+    let agent = home.agent(id);
+    if agent.exists() {
+        return Ok(agent);
+    }
+    let message = format!("there is no agent {id} on this machine");
+    Err(Failure::mend(message)
+        .next("starchild byoa list shows those there are, starchild byoa add makes one."))
+}
+
+/// The agent that is named, or the only one there is.
+pub fn chosen(home: &Home, id: Option<&AgentId>) -> Result<AgentHome, Failure> {
+    if let Some(id) = id {
+        return existing(home, id);
+    }
+    let agents = home.agents()?;
+    match <[AgentHome; 1]>::try_from(agents) {
+        Ok([only]) => Ok(only),
+        Err(agents) if agents.is_empty() => Err(Failure::mend("there is no agent on this machine")
+            .next("Make one: starchild byoa add --prefix NAME --backend handler --handler-path ./handler.sh")),
+        Err(agents) => {
+            let ids: Vec<_> = agents.iter().map(|agent| agent.id().as_str()).collect();
+            Err(Failure::mend("which agent? There are several").next(format!("Say --agent and one of: {}", ids.join(", "))))
+        }
+    }
+}
+
+fn add(home: &Home, args: &AddArgs) -> Result<(), Failure> {
+    let agent = home.agent(&agent_id(home, &args.prefix)?);
+    if args.settings.backend.is_none() {
+        return Err(Failure::mend("which backend answers for the agent?")
+            .next("Say --backend and one of: codex, claude, openai, plain, custom, handler, starchild, acp."));
+    }
+    let text = args.settings.new_file()?;
+    let wanted = BackendConfig::parse(&text).map_err(Failure::mend)?;
+    if agent.exists() {
+        if BackendConfig::load(&agent.config_file())? != wanted {
+            let id = agent.id();
+            return Err(Failure::mend(format!(
+                "the agent {id} is there already, with other settings"
+            ))
+            .next(format!(
+                "Change them: starchild byoa edit {id} …, or choose another --prefix."
+            )));
+        }
+    } else {
+        files::make_folder(&agent.rooms_folder())?;
+        files::write(&agent.config_file(), text.as_bytes())?;
+    }
+    if let Err(error) = crate::backend::build::build(&wanted, agent.folder()) {
+        show::note(&format!("note: {error}"));
+    }
+    println!("{}", agent.id());
+    Ok(())
+}
+
+#[derive(Serialize)]
+struct Listed {
+    agent: String,
+    backend: String,
+    server: String,
+    rooms: usize,
+    running: bool,
+}
+
+fn list(home: &Home, as_json: bool) -> Result<(), Failure> {
+    let agents = home.agents()?;
+    let listed = agents.iter().map(|agent| {
+        let config = BackendConfig::load(&agent.config_file());
+        let rooms = agent.rooms().unwrap_or_default();
+        Listed {
+            agent: agent.id().to_string(),
+            backend: config
+                .as_ref()
+                .map_or("?".into(), |config| config.backend.to_string()),
+            server: config.map_or("?".into(), |config| config.server),
+            rooms: rooms.iter().filter(|room| room.left.is_none()).count(),
+            running: process::running(agent).is_some(),
+        }
+    });
+    let listed: Vec<_> = listed.collect();
+    if as_json {
+        return Ok(show::json(&listed)?);
+    }
+    let rows = listed.into_iter().map(|agent| {
+        let state = if agent.running { "running" } else { "stopped" };
+        let rooms = agent.rooms.to_string();
+        [
+            agent.agent,
+            agent.backend,
+            agent.server,
+            rooms,
+            state.into(),
+        ]
+    });
+    let table = Table {
+        columns: ["AGENT", "BACKEND", "SERVER", "ROOMS", "STATE"],
+        rows: rows.collect(),
+        empty: "No agents yet. Make one: starchild byoa add --prefix NAME --backend handler --handler-path ./handler.sh",
+    };
+    Ok(table.show()?)
+}
+
+fn edit(agent: &AgentHome, settings: &Settings) -> Result<(), Failure> {
+    let path = agent.config_file();
+    let changes = settings.changes()?;
+    if changes.is_empty() {
+        return edit_by_hand(agent);
+    }
+    let text = std::fs::read_to_string(&path)?;
+    let text = yaml::edit(&text, &changes).map_err(|why| yaml::EditError {
+        path: path.clone(),
+        why,
+    })?;
+    files::write(&path, text.as_bytes())?;
+    say_restart(agent);
+    Ok(())
+}
+
+fn edit_by_hand(agent: &AgentHome) -> Result<(), Failure> {
+    let path = agent.config_file();
+    if !std::io::stdin().is_terminal() {
+        return Err(Failure::mend("nothing to change").next(format!(
+            "Name a setting, e.g. --timeout-seconds 300, or edit {}.",
+            path.display()
+        )));
+    }
+    let editor = ["VISUAL", "EDITOR"].iter().find_map(std::env::var_os);
+    let editor = editor.unwrap_or_else(|| "vi".into());
+    let status = std::process::Command::new("sh")
+        .args(["-c", "exec $0 \"$1\""])
+        .arg(&editor)
+        .arg(&path)
+        .status()?;
+    if !status.success() {
+        return Err(Failure::mend(format!(
+            "{} ended with {status}",
+            editor.display()
+        )));
+    }
+    BackendConfig::load(&path)?;
+    say_restart(agent);
+    Ok(())
+}
+
+fn say_restart(agent: &AgentHome) {
+    if process::running(agent).is_some() {
+        let id = agent.id();
+        show::note(&format!(
+            "It runs with the old settings until: starchild restart --agent {id}"
+        ));
+    }
+}
+
+async fn remove(agent: &AgentHome, yes: bool) -> Result<(), Failure> {
+    let id = agent.id();
+    if process::running(agent).is_some() {
+        return Err(Failure::mend(format!("the agent {id} runs"))
+            .next(format!("Stop it first: starchild stop --agent {id}")));
+    }
+    if !yes && !confirmed(&format!("Leave all rooms and forget {id}? [y/N] "))? {
+        return Err(Failure::mend("nothing was removed").next("--yes removes it without asking."));
+    }
+    for room in agent.rooms()? {
+        if let Err(error) = rooms::leave_room(agent, &room).await {
+            show::note(&format!("note: {} was not told: {error}", room.room_id));
+        }
+    }
+    std::fs::remove_dir_all(agent.folder())?;
+    show::note(&format!(
+        "{id} is forgotten. Its identity token is kept, in case it comes back."
+    ));
+    Ok(())
+}
+
+fn confirmed(question: &str) -> Result<bool, Failure> {
+    if !std::io::stdin().is_terminal() {
+        return Ok(false);
+    }
+    eprint!("{question}");
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}

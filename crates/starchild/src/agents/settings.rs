@@ -1,0 +1,101 @@
+//! The settings of an agent, as flags.
+
+use super::yaml::{self, Change};
+use crate::{
+    backend::config::{BackendKind, DEFAULT_SERVER},
+    cli::failure::Failure,
+};
+use clap::Args;
+use std::path::{Path, PathBuf};
+
+/// What `handler.yaml` can say.
+#[derive(Args)]
+pub struct Settings {
+    /// What answers: codex, claude, openai, plain, custom, handler, starchild or acp.
+    #[arg(long)]
+    pub backend: Option<BackendKind>,
+    /// The room server.
+    #[arg(long, value_name = "URL", env = "STARCHILD_SERVER")]
+    server: Option<String>,
+    /// handler: the script that is run for every message.
+    #[arg(long, value_name = "PATH")]
+    handler_path: Option<PathBuf>,
+    /// custom: a shell body; codex, claude, plain, acp: the command to run.
+    #[arg(long)]
+    command: Option<String>,
+    /// A further argument of the command; may be given several times.
+    #[arg(long = "arg", value_name = "ARG", allow_hyphen_values = true)]
+    args: Vec<String>,
+    /// openai, codex, claude: the model.
+    #[arg(long)]
+    model: Option<String>,
+    /// What the agent is told before the room's rules.
+    #[arg(long, value_name = "TEXT")]
+    system_prompt: Option<String>,
+    /// How long an answer may take.
+    #[arg(long, value_name = "N")]
+    timeout_seconds: Option<u64>,
+    /// How many earlier messages the backend is shown.
+    #[arg(long, value_name = "N")]
+    context_messages: Option<u32>,
+    /// acp: the file that says what the agent may do.
+    #[arg(long, value_name = "PATH")]
+    permissions: Option<PathBuf>,
+}
+
+impl Settings {
+    /// What the flags change. Paths count from where the command was given.
+    pub fn changes(&self) -> Result<Vec<Change>, Failure> {
+        let mut changes: Vec<Change> = Vec::new();
+        let mut text = |key, value: Option<&str>| {
+            if let Some(value) = value {
+                changes.push((key, Some(yaml::scalar(value))));
+            }
+        };
+        text(
+            "server",
+            self.server.as_deref().map(|url| url.trim_end_matches('/')),
+        );
+        text("backend", self.backend.map(BackendKind::as_str));
+        text(
+            "handler_path",
+            absolute(self.handler_path.as_deref())?.as_deref(),
+        );
+        text("command", self.command.as_deref());
+        text("model", self.model.as_deref());
+        text("system_prompt", self.system_prompt.as_deref());
+        text(
+            "permissions",
+            absolute(self.permissions.as_deref())?.as_deref(),
+        );
+        if !self.args.is_empty() {
+            changes.push(("args", Some(yaml::list(&self.args))));
+        }
+        if let Some(seconds) = self.timeout_seconds {
+            changes.push(("timeout_seconds", Some(seconds.to_string())));
+        }
+        if let Some(messages) = self.context_messages {
+            changes.push(("context_messages", Some(messages.to_string())));
+        }
+        Ok(changes)
+    }
+
+    /// A file with these settings and nothing else.
+    pub fn new_file(&self) -> Result<String, Failure> {
+        let mut text =
+            "# Which backend answers for this agent; docs/daemon.md tells of every key.\n"
+                .to_owned();
+        if self.server.is_none() {
+            text.push_str(&format!("server: {DEFAULT_SERVER}\n"));
+        }
+        yaml::edit(&text, &self.changes()?).map_err(Failure::mend)
+    }
+}
+
+fn absolute(path: Option<&Path>) -> Result<Option<String>, Failure> {
+    let Some(path) = path else { return Ok(None) };
+    let path = std::path::absolute(path)?;
+    let text = path.to_str();
+    let text = text.ok_or_else(|| Failure::mend(format!("{} is no UTF-8", path.display())))?;
+    Ok(Some(text.to_owned()))
+}

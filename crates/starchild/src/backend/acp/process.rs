@@ -1,0 +1,364 @@
+//! One process of a coding agent, the connection to it, and a session for each room.
+
+use super::{heard::Heard, lines, policy::Decision, policy::Policy};
+use crate::backend::{
+    BackendError, Inbound,
+    command::{Complaints, Group},
+    prompt::Prompt,
+};
+use agent_client_protocol::{
+    Agent, Client, Error as ProtocolError, Lines,
+    schema::ProtocolVersion,
+    v1::{ConnectionTo, schema as acp},
+};
+use futures_util::{Sink, Stream};
+use protocol::RoomId;
+use std::{
+    collections::HashMap,
+    ffi::OsString,
+    io,
+    path::PathBuf,
+    process::Stdio,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+use tokio::{
+    io::AsyncReadExt,
+    process::{Child, ChildStderr, Command},
+    sync::oneshot,
+    task::JoinHandle,
+};
+
+/// How long an agent may take to say hello, and to make a session.
+const HELLO: Duration = Duration::from_secs(60);
+/// How long an agent may take to stop what it was told to stop.
+const GRACE: Duration = Duration::from_secs(5);
+/// How long a death may take to be noticed.
+const LAST_GASP: Duration = Duration::from_millis(300);
+/// How often a long-lived agent may fill its share of the log.
+const COMPLAINTS_EVERY: Duration = Duration::from_secs(60);
+
+/// How to start the agent.
+#[derive(Debug)]
+pub struct Launch {
+    /// The program and its arguments.
+    pub words: Vec<OsString>,
+    /// Where it works.
+    pub folder: PathBuf,
+    /// How long an answer may take.
+    pub timeout: Duration,
+    /// What the owner wants it to know.
+    pub owner: Option<String>,
+}
+
+/// Why a turn gave no answer.
+pub enum TurnError {
+    /// The process is gone, or as good as gone.
+    Gone(String),
+    /// This turn failed; the process is well.
+    Failed(BackendError),
+}
+
+/// A running agent. Dropping it ends it and all it started.
+pub struct Process {
+    connection: ConnectionTo<Agent>,
+    heard: Arc<Heard>,
+    rooms: Mutex<HashMap<RoomId, Conversation>>,
+    task: JoinHandle<()>,
+}
+
+/// What an agent already knows of a room.
+#[derive(Debug, Clone)]
+struct Conversation {
+    session: acp::SessionId,
+    seen_seq: i64,
+    rules_version: Option<i64>,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Process {
+    /// Starts the agent and greets it.
+    pub async fn start(launch: &Launch, policy: Arc<Policy>) -> Result<Self, BackendError> {
+        let not_started = |why: String| {
+            let program = launch.words.first().map(|word| word.display().to_string());
+            BackendError::Failed(format!(
+                "{} does not start: {why}",
+                program.unwrap_or_default()
+            ))
+        };
+        let mut child = spawn(launch).map_err(|error| not_started(error.to_string()))?;
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(not_started("it has no pipes".into()));
+        };
+        let heard = Arc::new(Heard::default());
+        let (tell, told) = oneshot::channel();
+        let serving = serve(lines::transport(stdin, stdout), heard.clone(), policy, tell);
+        let task = tokio::spawn(live(child, serving));
+        let hello = tokio::time::timeout(HELLO, told).await;
+        let connection = match hello {
+            Ok(Ok(Ok(connection))) => connection,
+            Ok(Ok(Err(error))) => return Err(not_started(error.to_string())),
+            Ok(Err(_)) => return Err(not_started("it ended without a greeting".into())),
+            Err(_) => {
+                task.abort();
+                return Err(not_started(format!("no greeting in {} s", HELLO.as_secs())));
+            }
+        };
+        Ok(Self {
+            connection,
+            heard,
+            rooms: Mutex::default(),
+            task,
+        })
+    }
+
+    /// Whether it is still there.
+    pub fn is_alive(&self) -> bool {
+        !self.task.is_finished() && !self.connection.is_incoming_closed()
+    }
+
+    /// Asks for an answer in the room's session.
+    pub async fn ask(&self, launch: &Launch, inbound: &Inbound) -> Result<String, TurnError> {
+        let known = self.room(&inbound.room_id);
+        let conversation = match &known {
+            Some(known) => known.clone(),
+            None => Conversation {
+                session: self.new_session(launch).await?,
+                seen_seq: 0,
+                rules_version: None,
+            },
+        };
+        let prompt = match known {
+            Some(known) => Prompt::new(&unseen(inbound, &known), None).material,
+            None => Prompt::new(inbound, launch.owner.as_deref()).whole(),
+        };
+        let session = conversation.session.clone();
+        self.remember(inbound, conversation);
+        self.heard.begin(&session);
+        let turn = self.turn(&session, prompt, launch.timeout).await;
+        let text = self.heard.end(&session);
+        match turn? {
+            acp::StopReason::Cancelled => Err(TurnError::Failed(BackendError::Failed(
+                "the agent broke its turn off".into(),
+            ))),
+            acp::StopReason::Refusal if text.trim().is_empty() => Err(TurnError::Failed(
+                BackendError::Failed("the agent refuses to answer".into()),
+            )),
+            _ => Ok(text),
+        }
+    }
+
+    async fn turn(
+        &self,
+        session: &acp::SessionId,
+        prompt: String,
+        timeout: Duration,
+    ) -> Result<acp::StopReason, TurnError> {
+        let content = vec![acp::ContentBlock::Text(acp::TextContent::new(prompt))];
+        let request = acp::PromptRequest::new(session.clone(), content);
+        let turn = self.connection.send_request(request).block_task();
+        tokio::pin!(turn);
+        match tokio::time::timeout(timeout, &mut turn).await {
+            Ok(answered) => match answered {
+                Ok(answered) => Ok(answered.stop_reason),
+                Err(error) => Err(self.why(error).await),
+            },
+            Err(_) => {
+                let cancel = acp::CancelNotification::new(session.clone());
+                let _ = self.connection.send_notification(cancel);
+                match tokio::time::timeout(GRACE, turn).await {
+                    Ok(_) => Err(TurnError::Failed(BackendError::TimedOut(timeout))),
+                    // It does not listen, so it is of no use to the other rooms either.
+                    Err(_) => {
+                        self.task.abort();
+                        Err(TurnError::Failed(BackendError::TimedOut(timeout)))
+                    }
+                }
+            }
+        }
+    }
+
+    async fn new_session(&self, launch: &Launch) -> Result<acp::SessionId, TurnError> {
+        let request = acp::NewSessionRequest::new(launch.folder.clone());
+        let made = self.connection.send_request(request).block_task();
+        match tokio::time::timeout(HELLO, made).await {
+            Ok(Ok(made)) => Ok(made.session_id),
+            Ok(Err(error)) => Err(self.why(error).await),
+            Err(_) => Err(TurnError::Gone("it makes no session".into())),
+        }
+    }
+
+    async fn why(&self, error: ProtocolError) -> TurnError {
+        let why = match error.code == ProtocolError::auth_required().code {
+            true => {
+                "the agent wants somebody to sign in; start it once in a terminal and do so".into()
+            }
+            false => format!("the agent failed: {}", error.message),
+        };
+        // The requests of a process that dies fail a moment before it is seen to be dead.
+        let closed = tokio::time::timeout(LAST_GASP, self.connection.incoming_closed()).await;
+        match closed.is_err() && self.is_alive() {
+            true => TurnError::Failed(BackendError::Failed(why)),
+            false => TurnError::Gone(why),
+        }
+    }
+
+    fn room(&self, room: &RoomId) -> Option<Conversation> {
+        let rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
+        rooms.get(room).cloned()
+    }
+
+    fn remember(&self, inbound: &Inbound, mut conversation: Conversation) {
+        conversation.seen_seq = inbound.message.seq;
+        if let Some(rules) = &inbound.rules {
+            conversation.rules_version = Some(rules.version);
+        }
+        let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
+        rooms.insert(inbound.room_id.clone(), conversation);
+    }
+}
+
+/// The message with what its session does not know yet.
+fn unseen(inbound: &Inbound, known: &Conversation) -> Inbound {
+    let mut inbound = inbound.clone();
+    let me = &inbound.me.user_id;
+    let recent = inbound.recent.iter();
+    let new = recent.filter(|said| said.seq > known.seen_seq && said.sender_user_id != *me);
+    inbound.recent = new.cloned().collect();
+    if inbound.rules.as_ref().map(|rules| rules.version) == known.rules_version {
+        inbound.rules = None;
+    }
+    inbound
+}
+
+fn spawn(launch: &Launch) -> io::Result<Child> {
+    let mut words = launch.words.iter();
+    Command::new(words.next().map(OsString::as_os_str).unwrap_or_default())
+        .args(words)
+        .current_dir(&launch.folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()
+}
+
+/// Keeps the process until it ends or its connection does; then all it started ends with it.
+async fn live(mut child: Child, serving: impl Future<Output = ()>) {
+    let _group = Group::of(&child);
+    let stderr = child.stderr.take();
+    tokio::select! {
+        () = serving => tracing::warn!("the agent closed its connection"),
+        status = child.wait() => match status {
+            Ok(status) => tracing::warn!("the agent ended with {status}"),
+            Err(error) => tracing::warn!("the agent is lost: {error}"),
+        },
+        () = log(stderr) => {}
+    }
+}
+
+/// Logs what the agent says on its standard error, for as long as it lives.
+async fn log(stderr: Option<ChildStderr>) {
+    let Some(mut stderr) = stderr else {
+        return std::future::pending().await;
+    };
+    let mut buffer = vec![0; 8 << 10];
+    let (mut complaints, mut since) = (Complaints::default(), Instant::now());
+    while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
+        if since.elapsed() > COMPLAINTS_EVERY {
+            complaints.finish();
+            (complaints, since) = (Complaints::default(), Instant::now());
+        }
+        complaints.push(&buffer[..read]);
+    }
+    complaints.finish();
+    std::future::pending().await
+}
+
+/// Speaks the protocol until the agent hangs up.
+async fn serve<O, I>(
+    transport: Lines<O, I>,
+    heard: Arc<Heard>,
+    policy: Arc<Policy>,
+    tell: oneshot::Sender<Result<ConnectionTo<Agent>, ProtocolError>>,
+) where
+    O: Sink<String, Error = io::Error> + Send + 'static,
+    I: Stream<Item = io::Result<String>> + Send + 'static,
+{
+    let asked = heard.clone();
+    let ended = Client
+        .v1()
+        .name("starchild")
+        .on_receive_notification(
+            async move |notice: acp::SessionNotification, _| {
+                heard.update(&notice.session_id, notice.update);
+                Ok(())
+            },
+            agent_client_protocol::on_receive_notification!(),
+        )
+        .on_receive_request(
+            async move |request: acp::RequestPermissionRequest, responder, _| {
+                responder.respond(permission(&request, &asked, &policy))
+            },
+            agent_client_protocol::on_receive_request!(),
+        )
+        .connect_with(transport, async move |connection: ConnectionTo<Agent>| {
+            let hello = acp::InitializeRequest::new(ProtocolVersion::V1);
+            let greeted = connection.send_request(hello).block_task().await;
+            let greeted = greeted.and_then(|hello| match hello.protocol_version {
+                ProtocolVersion::V1 => Ok(()),
+                other => Err(ProtocolError::invalid_params()
+                    .data(format!("it speaks version {other} of the protocol, not 1"))),
+            });
+            let is_ready = greeted.is_ok();
+            let _ = tell.send(greeted.map(|()| connection.clone()));
+            if is_ready {
+                connection.incoming_closed().await;
+            }
+            Ok(())
+        })
+        .await;
+    if let Err(error) = ended {
+        tracing::warn!("the connection to the agent broke: {error}");
+    }
+}
+
+/// Answers a request for a permission from the policy. Nothing is ever allowed for good.
+fn permission(
+    request: &acp::RequestPermissionRequest,
+    heard: &Heard,
+    policy: &Policy,
+) -> acp::RequestPermissionResponse {
+    use acp::PermissionOptionKind::{AllowOnce, RejectAlways, RejectOnce};
+    let call = heard.asked(&request.session_id, &request.tool_call);
+    let option = |kind| {
+        let mut options = request.options.iter();
+        options.find(|option| option.kind == kind)
+    };
+    let chosen = match policy.decide(&call) {
+        Decision::Allow => option(AllowOnce).map(|option| (Decision::Allow, option)),
+        Decision::Deny => None,
+    };
+    let refused = || option(RejectOnce).or_else(|| option(RejectAlways));
+    let chosen = chosen.or_else(|| refused().map(|option| (Decision::Deny, option)));
+    let decision = chosen.map_or(Decision::Deny, |(decision, _)| decision);
+    let title: String = call
+        .title
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(200)
+        .collect();
+    tracing::info!(kind = ?call.kind, title, paths = ?call.paths, "a permission was {decision}");
+    acp::RequestPermissionResponse::new(match chosen {
+        Some((_, option)) => acp::RequestPermissionOutcome::Selected(
+            acp::SelectedPermissionOutcome::new(option.option_id.clone()),
+        ),
+        None => acp::RequestPermissionOutcome::Cancelled,
+    })
+}

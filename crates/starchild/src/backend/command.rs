@@ -1,0 +1,316 @@
+//! Runs one program for one message: words in, words out, and an end to it whatever it does.
+//!
+//! The program is the first of a process group of its own. When its time is up, or nobody waits any
+//! more, the whole group is ended. What it prints is read no further than needed, and a child that
+//! keeps its pipes open after it has gone holds nobody up.
+
+mod complaints;
+mod group;
+
+pub use complaints::Complaints;
+pub use group::Group;
+
+use super::{BackendError, Inbound};
+use std::{
+    ffi::OsString,
+    io,
+    os::fd::AsFd,
+    path::{Path, PathBuf},
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
+    process::{Child, ChildStdin},
+    time::Instant,
+};
+
+/// How much is kept of what a program prints; an answer is shorter than this.
+const KEPT_BYTES: usize = 64 << 10;
+/// How much more is let go by while the program goes on to its exit. One that says more than that
+/// has no end in sight and is ended; what was kept counts.
+const PATIENCE_BYTES: usize = 1 << 20;
+/// How long a program may take to leave once it was asked to.
+const GRACE: Duration = Duration::from_secs(2);
+const BUFFER_BYTES: usize = 8 << 10;
+
+/// A program and how to run it.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// A name to look up on `PATH`, or a path.
+    pub program: OsString,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Where it runs.
+    pub folder: PathBuf,
+    /// How long it may run.
+    pub timeout: Duration,
+}
+
+/// What a program said, and how it ended.
+#[derive(Debug)]
+pub struct Output {
+    /// The beginning of what it printed; bytes that are no UTF-8 are replaced.
+    pub text: String,
+    /// Whether it ended well. One that was ended because it talked without end did.
+    pub success: bool,
+    /// How it ended, for people: the exit status and the last words on standard error.
+    pub ending: String,
+}
+
+impl Program {
+    /// A program that runs in `folder`.
+    pub fn new(program: impl Into<OsString>, folder: &Path, timeout: Duration) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            folder: folder.to_owned(),
+            timeout,
+        }
+    }
+
+    /// Adds arguments.
+    pub fn args<A: Into<OsString>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Runs it with `input` on its standard input, for the message `inbound`. Each line on its
+    /// standard error is logged.
+    pub async fn run(&self, input: &[u8], inbound: &Inbound) -> Result<Output, BackendError> {
+        let mut child = self
+            .spawn(inbound)
+            .map_err(|error| self.not_started(error))?;
+        let mut group = Group::of(&child);
+        let mut run = Run::new(&mut child);
+        let deadline = Instant::now() + self.timeout;
+        let ended = run.until_ended(&mut child, input, deadline).await?;
+        let status = match ended {
+            Ended::Alone(status) => {
+                // What it left running on purpose may stay.
+                group.release();
+                Some(status)
+            }
+            Ended::Endless => {
+                group.end(&mut child, GRACE).await;
+                None
+            }
+            Ended::Late => {
+                group.end(&mut child, GRACE).await;
+                run.drain();
+                return Err(BackendError::TimedOut(self.timeout));
+            }
+        };
+        run.drain();
+        Ok(run.output(status))
+    }
+
+    /// Runs it and takes what it printed as the answer; a program that fails has none.
+    pub async fn ask(&self, input: &[u8], inbound: &Inbound) -> Result<String, BackendError> {
+        let output = self.run(input, inbound).await?;
+        match output.success {
+            true => Ok(output.text),
+            false => Err(BackendError::Failed(format!(
+                "{} {}",
+                self.program.display(),
+                output.ending
+            ))),
+        }
+    }
+
+    fn spawn(&self, inbound: &Inbound) -> io::Result<Child> {
+        tokio::process::Command::new(&self.program)
+            .args(&self.args)
+            .current_dir(&self.folder)
+            .envs(contract_variables(inbound))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+    }
+
+    fn not_started(&self, error: io::Error) -> BackendError {
+        let program = self.program.display();
+        let missing = |hint: &str| BackendError::Missing {
+            what: format!("{program} cannot be started: {error}"),
+            hint: hint.to_owned(),
+        };
+        match error.kind() {
+            io::ErrorKind::NotFound if !self.folder.is_dir() => missing(&format!(
+                "the folder {} is missing; make it",
+                self.folder.display()
+            )),
+            io::ErrorKind::NotFound => {
+                missing("install it, put it on PATH, or give its whole path in handler.yaml")
+            }
+            io::ErrorKind::PermissionDenied => missing("make it executable with chmod +x"),
+            // Too many processes, too little memory, a file that is just being written.
+            io::ErrorKind::WouldBlock
+            | io::ErrorKind::OutOfMemory
+            | io::ErrorKind::ExecutableFileBusy => {
+                BackendError::Unavailable(format!("{program} cannot be started: {error}"))
+            }
+            _ => BackendError::Failed(format!("{program} cannot be started: {error}")),
+        }
+    }
+}
+
+/// The variables of the handler contract.
+fn contract_variables(inbound: &Inbound) -> [(&'static str, OsString); 4] {
+    [
+        ("SCCHAT_ROOM_ID", inbound.room_id.as_str().into()),
+        ("SCCHAT_USER_ID", inbound.me.user_id.as_str().into()),
+        ("SCCHAT_SESSION_ID", inbound.session.id.as_str().into()),
+        (
+            "SCCHAT_HANDLER_LOG_DIR",
+            inbound.session.log_dir.clone().into_os_string(),
+        ),
+    ]
+}
+
+/// How a program came to its end.
+enum Ended {
+    Alone(ExitStatus),
+    /// It said more than anybody wants to hear.
+    Endless,
+    /// Its time is up.
+    Late,
+}
+
+/// A program's pipes and what has come out of them.
+struct Run {
+    stdin: Option<ChildStdin>,
+    stdout: Pipe<tokio::process::ChildStdout>,
+    stderr: Pipe<tokio::process::ChildStderr>,
+    kept: Vec<u8>,
+    gone_by: usize,
+    complaints: Complaints,
+}
+
+impl Run {
+    fn new(child: &mut Child) -> Self {
+        Self {
+            stdin: child.stdin.take(),
+            stdout: Pipe::new(child.stdout.take()),
+            stderr: Pipe::new(child.stderr.take()),
+            kept: Vec::new(),
+            gone_by: 0,
+            complaints: Complaints::default(),
+        }
+    }
+
+    async fn until_ended(
+        &mut self,
+        child: &mut Child,
+        input: &[u8],
+        deadline: Instant,
+    ) -> Result<Ended, BackendError> {
+        let stdin = self.stdin.take();
+        let feed = async {
+            if let Some(mut stdin) = stdin {
+                // A program that does not read its input is none the worse for it.
+                let _ = stdin.write_all(input).await;
+            }
+        };
+        tokio::pin!(feed);
+        let mut fed = false;
+        loop {
+            tokio::select! {
+                status = child.wait() => {
+                    let status = status.map_err(|error| BackendError::Failed(error.to_string()))?;
+                    return Ok(Ended::Alone(status));
+                }
+                () = &mut feed, if !fed => fed = true,
+                read = self.stdout.read() , if self.stdout.is_open() => {
+                    keep(read, &mut self.kept, &mut self.gone_by);
+                    if self.gone_by > PATIENCE_BYTES {
+                        return Ok(Ended::Endless);
+                    }
+                }
+                read = self.stderr.read(), if self.stderr.is_open() => self.complaints.push(read),
+                () = tokio::time::sleep_until(deadline) => return Ok(Ended::Late),
+            }
+        }
+    }
+
+    /// Takes what is left in the pipes of a program that is gone, and waits for nothing: a child
+    /// of it may hold them open for ever.
+    fn drain(&mut self) {
+        while self.gone_by <= PATIENCE_BYTES
+            && let Some(read) = self.stdout.read_now()
+        {
+            keep(read, &mut self.kept, &mut self.gone_by);
+        }
+        while self.complaints.wants_more()
+            && let Some(read) = self.stderr.read_now()
+        {
+            self.complaints.push(read);
+        }
+        self.complaints.finish();
+    }
+
+    fn output(self, status: Option<ExitStatus>) -> Output {
+        let success = status.is_none_or(|status| status.success());
+        let mut ending = match status {
+            Some(status) => format!("ended with {status}"),
+            None => format!("was ended after {PATIENCE_BYTES} bytes of output"),
+        };
+        if let Some(last) = self.complaints.last() {
+            ending.push_str(": ");
+            ending.push_str(last);
+        }
+        Output {
+            text: String::from_utf8_lossy(&self.kept).into_owned(),
+            success,
+            ending,
+        }
+    }
+}
+
+fn keep(read: &[u8], kept: &mut Vec<u8>, gone_by: &mut usize) {
+    let fits = read.len().min(KEPT_BYTES - kept.len());
+    kept.extend_from_slice(&read[..fits]);
+    *gone_by += read.len() - fits;
+}
+
+/// The end of a pipe that is read piece by piece.
+struct Pipe<P> {
+    pipe: Option<P>,
+    buffer: Box<[u8]>,
+}
+
+impl<P: AsyncRead + AsFd + Unpin> Pipe<P> {
+    fn new(pipe: Option<P>) -> Self {
+        Self {
+            pipe,
+            buffer: vec![0; BUFFER_BYTES].into(),
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.pipe.is_some()
+    }
+
+    /// The next bytes; none, once, when the other end is closed.
+    async fn read(&mut self) -> &[u8] {
+        let read = match &mut self.pipe {
+            Some(pipe) => pipe.read(&mut self.buffer).await.unwrap_or(0),
+            None => 0,
+        };
+        if read == 0 {
+            self.pipe = None;
+        }
+        &self.buffer[..read]
+    }
+
+    /// The next bytes if they are there already.
+    fn read_now(&mut self) -> Option<&[u8]> {
+        let read = rustix::io::read(self.pipe.as_ref()?, &mut *self.buffer).unwrap_or(0);
+        (read > 0).then(|| &self.buffer[..read])
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,274 @@
+//! `handler.yaml`: which backend answers for an agent, and how it is set up.
+
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::BTreeMap,
+    fmt, io,
+    path::{Path, PathBuf},
+    str::FromStr,
+    time::Duration,
+};
+
+/// The server where none is named.
+pub const DEFAULT_SERVER: &str = "http://127.0.0.1:8080";
+const MAX_FILE_BYTES: usize = 256 * 1024;
+const MAX_TIMEOUT_SECONDS: u64 = 24 * 3600;
+const MAX_CONTEXT_MESSAGES: u32 = 200;
+
+/// The kinds of backends there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BackendKind {
+    /// The `codex` command line.
+    Codex,
+    /// The `claude` command line.
+    Claude,
+    /// Any server that speaks like OpenAI's.
+    Openai,
+    /// No model: says that it is here.
+    Plain,
+    /// A shell body of the owner's.
+    Custom,
+    /// A script of the owner's that decides everything itself.
+    Handler,
+    /// The owner's hosted agent.
+    Starchild,
+    /// A coding agent that speaks the Agent Client Protocol.
+    Acp,
+}
+
+impl BackendKind {
+    /// Every kind there is.
+    pub const ALL: [Self; 8] = [
+        Self::Codex,
+        Self::Claude,
+        Self::Openai,
+        Self::Plain,
+        Self::Custom,
+        Self::Handler,
+        Self::Starchild,
+        Self::Acp,
+    ];
+
+    /// The word in `handler.yaml` and on the command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Codex => "codex",
+            Self::Claude => "claude",
+            Self::Openai => "openai",
+            Self::Plain => "plain",
+            Self::Custom => "custom",
+            Self::Handler => "handler",
+            Self::Starchild => "starchild",
+            Self::Acp => "acp",
+        }
+    }
+}
+
+impl fmt::Display for BackendKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for BackendKind {
+    type Err = String;
+    fn from_str(word: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|kind| kind.as_str() == word);
+        known.ok_or_else(|| {
+            let words = Self::ALL.map(Self::as_str).join(", ");
+            format!("{word} is no backend; want one of {words}")
+        })
+    }
+}
+
+/// What `handler.yaml` says. Paths in it count from the agent's folder.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BackendConfig {
+    /// The room server.
+    #[serde(default = "default_server")]
+    pub server: String,
+    /// Which backend answers.
+    pub backend: BackendKind,
+    /// The script of the `handler` backend.
+    #[serde(default)]
+    pub handler_path: Option<PathBuf>,
+    /// `custom`: a shell body; `codex`, `claude` and `acp`: the command to run.
+    #[serde(default)]
+    pub command: Option<String>,
+    /// Further arguments of the command.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// The model, where the backend has several.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// What the agent is told before the room's rules.
+    #[serde(default)]
+    pub system_prompt: Option<String>,
+    /// How long an answer may take.
+    #[serde(default = "default_timeout_seconds")]
+    pub timeout_seconds: u64,
+    /// How many messages before the one to answer are shown to the backend.
+    #[serde(default = "default_context_messages")]
+    pub context_messages: u32,
+    /// `acp`: the file that says what the agent may do.
+    #[serde(default)]
+    pub permissions: Option<PathBuf>,
+    /// Keys that nobody knows; they are warned of.
+    #[serde(flatten, skip_serializing)]
+    pub unknown: BTreeMap<String, serde_json::Value>,
+}
+
+fn default_server() -> String {
+    DEFAULT_SERVER.to_owned()
+}
+
+fn default_timeout_seconds() -> u64 {
+    120
+}
+
+fn default_context_messages() -> u32 {
+    20
+}
+
+/// Why `handler.yaml` cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// It cannot be read.
+    #[error("cannot read {}: {error}", path.display())]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// It says something that does not fit.
+    #[error("{}: {why}", path.display())]
+    Invalid {
+        /// Which file.
+        path: PathBuf,
+        /// What to change.
+        why: String,
+    },
+}
+
+impl BackendConfig {
+    /// A backend with everything else as it is by default.
+    #[cfg(test)]
+    pub fn new(backend: BackendKind) -> Self {
+        Self {
+            server: default_server(),
+            backend,
+            handler_path: None,
+            command: None,
+            args: Vec::new(),
+            model: None,
+            system_prompt: None,
+            timeout_seconds: default_timeout_seconds(),
+            context_messages: default_context_messages(),
+            permissions: None,
+            unknown: BTreeMap::new(),
+        }
+    }
+
+    /// Reads a file.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path).map_err(|error| ConfigError::Read {
+            path: path.to_owned(),
+            error,
+        })?;
+        Self::parse(&text).map_err(|why| ConfigError::Invalid {
+            path: path.to_owned(),
+            why,
+        })
+    }
+
+    /// Reads a text; the error says what to change.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        if text.len() > MAX_FILE_BYTES {
+            return Err(format!("it has more than {MAX_FILE_BYTES} bytes"));
+        }
+        let options = serde_saphyr::options! {
+            budget: serde_saphyr::budget! {
+                max_depth: 16, max_nodes: 2_000, max_events: 10_000,
+                max_aliases: 10, max_anchors: 10, max_documents: 1,
+            },
+        };
+        let config: Self = serde_saphyr::from_str_with_options(text, options)
+            .map_err(|error| error.to_string())?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// How long an answer may take.
+    pub fn timeout(&self) -> Duration {
+        Duration::from_secs(self.timeout_seconds)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if !(1..=MAX_TIMEOUT_SECONDS).contains(&self.timeout_seconds) {
+            return Err(format!("timeout_seconds is 1 to {MAX_TIMEOUT_SECONDS}"));
+        }
+        if self.context_messages > MAX_CONTEXT_MESSAGES {
+            return Err(format!("context_messages is 0 to {MAX_CONTEXT_MESSAGES}"));
+        }
+        let missing = |key: &str, example: &str| {
+            let backend = self.backend;
+            Err(format!("backend {backend} needs {key}, e.g. {example}"))
+        };
+        match self.backend {
+            BackendKind::Handler if self.handler_path.is_none() => {
+                missing("handler_path", "handler_path: ./handler.sh")
+            }
+            BackendKind::Custom if self.command.is_none() => {
+                missing("command", "command: \"date\"")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backend_and_its_script_are_enough() {
+        let config =
+            BackendConfig::parse("backend: handler\nhandler_path: ./handler.sh\n").unwrap();
+        assert_eq!(config.server, DEFAULT_SERVER);
+        assert_eq!(config.timeout(), Duration::from_secs(120));
+        assert_eq!(config.handler_path.unwrap(), Path::new("./handler.sh"));
+    }
+
+    #[test]
+    fn unknown_keys_are_kept_apart() {
+        let config = BackendConfig::parse("backend: plain\ncommand: cat\ntimout: 3\n").unwrap();
+        assert_eq!(config.unknown.keys().collect::<Vec<_>>(), ["timout"]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_said() {
+        for (text, hint) in [
+            ("backend: handler", "handler_path"),
+            ("backend: custom", "command"),
+            ("backend: hander", "backend"),
+            ("handler_path: x", "backend"),
+            ("backend: plain\ntimeout_seconds: 0", "timeout_seconds"),
+            ("backend: plain\ncontext_messages: 9999", "context_messages"),
+        ] {
+            let why = BackendConfig::parse(text).unwrap_err();
+            assert!(why.contains(hint), "{text}: {why}");
+        }
+    }
+
+    #[test]
+    fn hostile_yaml_ends_with_an_error() {
+        let bomb = "a: &a [x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nc: [*b,*b,*b,*b,*b,*b]\nbackend: plain";
+        let deep = format!("backend: plain\nx: {}", "[".repeat(10_000));
+        let large = format!("backend: plain\nx: {}", "y".repeat(MAX_FILE_BYTES));
+        for text in [bomb, &deep, &large, "\0\u{fffd}", "backend: [plain"] {
+            assert!(BackendConfig::parse(text).is_err());
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What answers a message: the one trait in which the daemon and the host meet every kind of agent.
+
+pub mod acp;
+pub mod build;
+pub mod command;
+mod command_line;
+pub mod config;
+mod handler;
+mod openai;
+pub mod path;
+mod plain;
+mod prompt;
+mod reply;
+mod starchild;
+#[cfg(test)]
+pub mod testing;
+#[cfg(test)]
+mod tests;
+
+use futures_util::future::BoxFuture;
+use protocol::{Message, RoomId, RoomText};
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+/// A script, a command line, a remote agent, an agent or an organism of ours.
+pub trait Backend: Send + Sync {
+    /// Whether the daemon asks only when the agent is meant: mentioned or replied to, never by
+    /// itself and never by the system. The `handler` backend alone decides for itself.
+    fn is_gated(&self) -> bool {
+        true
+    }
+
+    /// Gives the answer to one message.
+    fn answer<'a>(&'a self, inbound: &'a Inbound) -> BoxFuture<'a, Result<Reply, BackendError>>;
+}
+
+/// One message, and what a backend may want to know about the room it came from.
+#[derive(Clone, Debug)]
+pub struct Inbound {
+    /// The room.
+    pub room_id: RoomId,
+    /// The message to answer.
+    pub message: Message,
+    /// Who answers.
+    pub me: Me,
+    /// The room's rules, as of `message.rules_version`; only for gated backends.
+    pub rules: Option<Arc<RoomText>>,
+    /// What was said before the message, oldest first; only for gated backends.
+    pub recent: Vec<Message>,
+    /// This start of the daemon.
+    pub session: Arc<Session>,
+}
+
+/// The agent's own place in the room.
+#[derive(Clone, Debug)]
+pub struct Me {
+    /// For example `ext_curious_otter-3a9f1c20`.
+    pub user_id: String,
+    /// The name it goes by in the room.
+    pub user_name: Option<String>,
+    /// What mentions it, for example `@MyBot`.
+    pub mention_key: String,
+}
+
+/// One start of the daemon.
+#[derive(Debug)]
+pub struct Session {
+    /// For example `20260503-024118`.
+    pub id: String,
+    /// A folder that a backend may log into.
+    pub log_dir: PathBuf,
+}
+
+/// What a backend says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// This text, in the agent's name.
+    Text(String),
+    /// Nothing, on purpose.
+    Silent,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum BackendError {
+    /// Something the backend needs is not on this machine.
+    #[error("{what}; {hint}")]
+    Missing {
+        /// What is missing.
+        what: String,
+        /// How to get it.
+        hint: String,
+    },
+    /// It took longer than it may.
+    #[error("no answer within {} s; raise timeout_seconds in handler.yaml if it needs longer", .0.as_secs())]
+    TimedOut(Duration),
+    /// It failed, and would fail again: the message is skipped.
+    #[error("{0}")]
+    Failed(String),
+    /// It failed, and may work in a moment: the message is tried again.
+    #[error("{0}")]
+    Unavailable(String),
+}

@@ -1,0 +1,279 @@
+//! `starchild run`, `stop`, `restart`, `status` and `logs`.
+
+use super::{
+    failure::Failure,
+    show::{self, Spinner, Table},
+};
+use crate::{
+    agents,
+    backend::config::BackendConfig,
+    daemon::{
+        Daemon, log,
+        process::{self, Report},
+    },
+    home::{AgentHome, Home},
+    rooms::Of,
+};
+use clap::Args;
+use serde::Serialize;
+use std::{
+    collections::VecDeque,
+    fs::File,
+    io::{self, BufRead, BufReader, Seek, Write},
+    os::unix::fs::MetadataExt,
+    path::Path,
+    time::Duration,
+};
+
+/// What the daemon may need to end besides its backend's own time.
+const ROOM_TO_END: Duration = Duration::from_secs(45);
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// What `run` takes.
+#[derive(Args)]
+pub struct RunArgs {
+    #[command(flatten)]
+    of: Of,
+    /// Stay in the terminal; Ctrl-C ends it.
+    #[arg(long)]
+    foreground: bool,
+    /// Set by `run` itself when it starts the daemon apart from the terminal.
+    #[arg(long, hide = true)]
+    apart: bool,
+}
+
+/// What `stop` takes.
+#[derive(Args)]
+pub struct StopArgs {
+    #[command(flatten)]
+    of: Of,
+    /// Do not wait for the message in hand; it is answered at the next start.
+    #[arg(long)]
+    now: bool,
+}
+
+/// What `logs` takes.
+#[derive(Args)]
+pub struct LogsArgs {
+    #[command(flatten)]
+    of: Of,
+    /// Go on as lines come.
+    #[arg(long, short)]
+    follow: bool,
+    /// How many lines to begin with.
+    #[arg(long, short = 'n', default_value_t = 50, value_name = "N")]
+    lines: usize,
+}
+
+/// Starts the daemon.
+pub async fn run(home: &Home, args: RunArgs) -> Result<(), Failure> {
+    let agent = agents::chosen(home, args.of.agent.as_ref())?;
+    if args.apart {
+        return run_apart(agent).await;
+    }
+    if args.foreground {
+        let daemon = Daemon::prepare(agent, true)?;
+        return Ok(daemon.run().await?);
+    }
+    start(&agent).await
+}
+
+/// What runs in the process that `start` made.
+async fn run_apart(agent: AgentHome) -> Result<(), Failure> {
+    process::leave_terminal();
+    match Daemon::prepare(agent, false) {
+        Ok(daemon) => {
+            process::report(&Report::Ready {
+                rooms: daemon.rooms(),
+            })?;
+            Ok(daemon.run().await?)
+        }
+        Err(error) => {
+            let failure = Failure::from(error);
+            process::report(&Report::Failed {
+                message: failure.to_string(),
+                passing: failure.is_passing(),
+            })?;
+            Ok(())
+        }
+    }
+}
+
+async fn start(agent: &AgentHome) -> Result<(), Failure> {
+    let id = agent.id();
+    if let Some(pid) = process::running(agent) {
+        show::note(&format!("{id} runs already, as process {pid}."));
+        return Ok(());
+    }
+    let spinner = Spinner::new("starting");
+    let report = process::start_apart(agent).await?;
+    drop(spinner);
+    match report {
+        Report::Ready { rooms } => {
+            let rooms = match rooms {
+                0 => "in no room yet; starchild room join CODE brings it into one".to_owned(),
+                1 => "in 1 room".to_owned(),
+                n => format!("in {n} rooms"),
+            };
+            show::note(&format!(
+                "{id} runs, {rooms}. starchild logs --agent {id} -f shows what it does."
+            ));
+            Ok(())
+        }
+        Report::Failed { message, passing } if passing => Err(Failure::later(message)),
+        Report::Failed { message, .. } => Err(Failure::mend(message)),
+    }
+}
+
+/// Ends the daemon.
+pub async fn stop(home: &Home, args: StopArgs) -> Result<(), Failure> {
+    let agent = agents::chosen(home, args.of.agent.as_ref())?;
+    stop_agent(&agent, args.now).await
+}
+
+/// Ends the daemon and starts it anew.
+pub async fn restart(home: &Home, args: StopArgs) -> Result<(), Failure> {
+    let agent = agents::chosen(home, args.of.agent.as_ref())?;
+    stop_agent(&agent, args.now).await?;
+    start(&agent).await
+}
+
+async fn stop_agent(agent: &AgentHome, now: bool) -> Result<(), Failure> {
+    let id = agent.id();
+    let Some(pid) = process::running(agent) else {
+        show::note(&format!("{id} does not run."));
+        return Ok(());
+    };
+    let _spinner = Spinner::new("finishing the message in hand");
+    process::ask_to_end(pid)?;
+    if now {
+        // The second time only counts once the first was heard.
+        process::ended(agent, LOOK_EVERY).await;
+        let _ = process::ask_to_end(pid);
+    }
+    let config = BackendConfig::load(&agent.config_file());
+    let patience = config.map_or(ROOM_TO_END, |config| config.timeout() + ROOM_TO_END);
+    if process::ended(agent, patience).await {
+        return Ok(());
+    }
+    Err(
+        Failure::later(format!("{id} still runs, as process {pid}")).next(format!(
+            "starchild stop --now --agent {id} does not wait for the message in hand."
+        )),
+    )
+}
+
+#[derive(Serialize)]
+struct Status {
+    agent: String,
+    running: bool,
+    pid: Option<i32>,
+    rooms: usize,
+    left: usize,
+    log: String,
+}
+
+/// Says which daemons run.
+pub fn status(home: &Home, of: &Of, as_json: bool) -> Result<(), Failure> {
+    let agents = match &of.agent {
+        Some(id) => vec![agents::existing(home, id)?],
+        None => home.agents()?,
+    };
+    let all: Vec<_> = agents.iter().map(status_of).collect();
+    if as_json {
+        return Ok(show::json(&all)?);
+    }
+    let rows = all.into_iter().map(|status| {
+        let state = if status.running { "running" } else { "stopped" };
+        let pid = status.pid.map_or("-".into(), |pid| pid.to_string());
+        let rooms = status.rooms.to_string();
+        [status.agent, state.into(), pid, rooms, status.log]
+    });
+    let table = Table {
+        columns: ["AGENT", "STATE", "PID", "ROOMS", "LOG"],
+        rows: rows.collect(),
+        empty: "No agents yet. Make one: starchild byoa add --prefix NAME --backend handler --handler-path ./handler.sh",
+    };
+    Ok(table.show()?)
+}
+
+fn status_of(agent: &AgentHome) -> Status {
+    let pid = process::running(agent);
+    let rooms = agent.rooms().unwrap_or_default();
+    let left = rooms.iter().filter(|room| room.left.is_some()).count();
+    Status {
+        agent: agent.id().to_string(),
+        running: pid.is_some(),
+        pid: pid.map(|pid| pid.as_raw_nonzero().get()),
+        rooms: rooms.len() - left,
+        left,
+        log: agent.log_file().display().to_string(),
+    }
+}
+
+/// Shows the daemon's log.
+pub async fn logs(home: &Home, args: LogsArgs) -> Result<(), Failure> {
+    let agent = agents::chosen(home, args.of.agent.as_ref())?;
+    let path = agent.log_file();
+    if !path.exists() && !args.follow {
+        let id = agent.id();
+        return Err(Failure::mend(format!("{id} has no log yet"))
+            .next(format!("It begins with: starchild run --agent {id}")));
+    }
+    let mut out = io::stdout().lock();
+    let mut at = print_last(&path, args.lines, &mut out)?;
+    if !args.follow {
+        return Ok(());
+    }
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        at = print_new(&path, at, &mut out)?;
+    }
+}
+
+/// Where a log was read up to, and which file it was.
+struct At {
+    inode: u64,
+    bytes: u64,
+}
+
+fn print_last(path: &Path, lines: usize, out: &mut impl Write) -> io::Result<Option<At>> {
+    let mut last = VecDeque::new();
+    let mut at = None;
+    for path in [&log::older(path), path] {
+        let Ok(file) = File::open(path) else { continue };
+        let mut reader = BufReader::new(file);
+        let mut line = Vec::new();
+        while reader.read_until(b'\n', &mut line)? > 0 {
+            last.push_back(std::mem::take(&mut line));
+            if last.len() > lines {
+                last.pop_front();
+            }
+        }
+        at = Some(At {
+            bytes: reader.stream_position()?,
+            inode: reader.get_ref().metadata()?.ino(),
+        });
+    }
+    for line in last {
+        out.write_all(&line)?;
+    }
+    out.flush()?;
+    Ok(at)
+}
+
+fn print_new(path: &Path, at: Option<At>, out: &mut impl Write) -> io::Result<Option<At>> {
+    let Ok(mut file) = File::open(path) else {
+        return Ok(at);
+    };
+    let inode = file.metadata()?.ino();
+    // A file that was begun anew is read from its beginning.
+    let from = at.filter(|at| at.inode == inode).map_or(0, |at| at.bytes);
+    file.seek(io::SeekFrom::Start(from))?;
+    let copied = io::copy(&mut file, out)?;
+    out.flush()?;
+    Ok(Some(At {
+        inode,
+        bytes: from + copied,
+    }))
+}

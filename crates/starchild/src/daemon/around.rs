@@ -1,0 +1,112 @@
+//! What a gated backend is told besides the message: who it is in the room, the room's rules by
+//! version, and which messages are its own.
+
+use super::gate::{Meant, meant};
+use crate::{backend::Me, home::RoomFile};
+use client::{Client, ClientError, MessageQuery};
+use protocol::{Message, RoomId, RoomText, Via};
+use std::{collections::VecDeque, sync::Arc};
+
+/// How many of the agent's own messages are remembered.
+const OWN: usize = 200;
+
+/// What is known of the room so far.
+pub struct Around {
+    room: RoomId,
+    me: Me,
+    /// Whether `me` is what the server says now.
+    me_is_fresh: bool,
+    rules: Option<Arc<RoomText>>,
+    own: VecDeque<i64>,
+}
+
+impl Around {
+    /// What the room's file tells.
+    pub fn new(file: &RoomFile) -> Self {
+        let user_id = file.user_id.to_string();
+        let shown = file.user_name.as_deref().unwrap_or(&user_id);
+        let me = Me {
+            mention_key: format!("@{shown}"),
+            user_name: file.user_name.clone(),
+            user_id,
+        };
+        Self {
+            room: file.room_id.clone(),
+            me,
+            me_is_fresh: false,
+            rules: None,
+            own: VecDeque::new(),
+        }
+    }
+
+    /// The agent's own place in the room.
+    pub fn me(&self) -> &Me {
+        &self.me
+    }
+
+    /// Whether a message is for the agent.
+    pub async fn is_meant(
+        &mut self,
+        client: &Client,
+        message: &Message,
+    ) -> Result<bool, ClientError> {
+        if message.sender_user_id == self.me.user_id {
+            self.own.push_front(message.seq);
+            self.own.truncate(OWN);
+            return Ok(false);
+        }
+        if message.via == Via::System {
+            // Somebody joined, left or was renamed: the agent, perhaps.
+            self.me_is_fresh = false;
+            return Ok(false);
+        }
+        self.refresh_me(client).await?;
+        match meant(message, &self.me) {
+            Meant::Yes => Ok(true),
+            Meant::No => Ok(false),
+            Meant::IfMine(seq) => self.is_mine(client, seq).await,
+        }
+    }
+
+    /// The room's rules of this version, or the newest there are.
+    pub async fn rules(
+        &mut self,
+        client: &Client,
+        version: i64,
+    ) -> Result<Arc<RoomText>, ClientError> {
+        if let Some(rules) = self.rules.as_ref().filter(|rules| rules.version >= version) {
+            return Ok(rules.clone());
+        }
+        let rules = Arc::new(client.rules(&self.room).await?);
+        self.rules = Some(rules.clone());
+        Ok(rules)
+    }
+
+    async fn refresh_me(&mut self, client: &Client) -> Result<(), ClientError> {
+        if !self.me_is_fresh {
+            let me = client.me(&self.room).await?;
+            self.me = Me {
+                user_id: me.user_id.to_string(),
+                user_name: me.user_name,
+                mention_key: me.mention_key,
+            };
+            self.me_is_fresh = true;
+        }
+        Ok(())
+    }
+
+    async fn is_mine(&mut self, client: &Client, seq: i64) -> Result<bool, ClientError> {
+        if self.own.contains(&seq) {
+            return Ok(true);
+        }
+        let query = MessageQuery {
+            since: Some(seq - 1),
+            limit: Some(1),
+            ..MessageQuery::default()
+        };
+        let page = client.messages(&self.room, &query).await?;
+        let mine =
+            |message: &Message| message.seq == seq && message.sender_user_id == self.me.user_id;
+        Ok(page.messages.first().is_some_and(mine))
+    }
+}

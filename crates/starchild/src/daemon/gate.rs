@@ -1,0 +1,101 @@
+//! Who is meant by a message. A rule without I/O, for every backend but `handler`.
+
+use crate::backend::Me;
+use protocol::{Message, MessageType, Via};
+
+/// Whether a message is for the agent, as far as the message itself tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meant {
+    /// It is.
+    Yes,
+    /// It is not.
+    No,
+    /// It is, if the agent wrote the message with this `seq`.
+    IfMine(i64),
+}
+
+/// Reads a message: it must mention the agent or answer it, and never come from the agent itself
+/// or from the system.
+pub fn meant(message: &Message, me: &Me) -> Meant {
+    let from_elsewhere = message.sender_user_id != me.user_id
+        && message.via != Via::System
+        && message.r#type != MessageType::System;
+    if !from_elsewhere || message.deleted {
+        return Meant::No;
+    }
+    if message.mentions_me == Some(true) || mentions(&message.content, me) {
+        return Meant::Yes;
+    }
+    message.reply_to_seq.map_or(Meant::No, Meant::IfMine)
+}
+
+fn mentions(content: &str, me: &Me) -> bool {
+    let text = content.to_lowercase();
+    let names = [me.mention_key.trim_start_matches('@'), &me.user_id];
+    names.iter().any(|name| has_mention(&text, name))
+}
+
+/// Whether the lowercase text holds `@` and this name, as a word of its own.
+fn has_mention(text: &str, name: &str) -> bool {
+    let name = name.to_lowercase();
+    let part_of_a_word = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    !name.is_empty()
+        && text.match_indices('@').any(|(at, _)| {
+            let begins = !text[..at].ends_with(char::is_alphanumeric);
+            let rest = text[at + 1..].strip_prefix(name.as_str());
+            begins && rest.is_some_and(|rest| !rest.starts_with(part_of_a_word))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn me() -> Me {
+        Me {
+            user_id: "ext_my_bot_v2-b14b3d22".into(),
+            user_name: Some("MyBot".into()),
+            mention_key: "@MyBot".into(),
+        }
+    }
+
+    fn message(content: &str) -> Message {
+        let json = serde_json::json!({
+            "seq": 7, "sender_user_id": "u_alice", "sender_user_name": null, "via": "web",
+            "type": "chat", "content": content, "reply_to_seq": null, "reply_chain_depth": 0,
+            "rules_version": 0, "created_at": 0, "deleted": false, "edited_at": null,
+            "reactions": {},
+        });
+        serde_json::from_value(json).unwrap()
+    }
+
+    #[test]
+    fn a_mention_by_name_or_id_is_meant() {
+        for content in ["hi @mybot!", "@MyBot", "(@ext_my_bot_v2-b14b3d22)"] {
+            assert_eq!(meant(&message(content), &me()), Meant::Yes, "{content}");
+        }
+        for content in ["hi", "mybot", "@mybot2", "a@mybot", "@mybot-x"] {
+            assert_eq!(meant(&message(content), &me()), Meant::No, "{content}");
+        }
+    }
+
+    #[test]
+    fn an_answer_is_meant_if_it_answers_the_agent() {
+        let mut answer = message("thanks");
+        answer.reply_to_seq = Some(3);
+        assert_eq!(meant(&answer, &me()), Meant::IfMine(3));
+    }
+
+    #[test]
+    fn neither_itself_nor_the_system_nor_what_was_taken_back_is_answered() {
+        let mut own = message("@MyBot");
+        own.sender_user_id = me().user_id;
+        let mut system = message("@MyBot");
+        system.via = Via::System;
+        let mut deleted = message("@MyBot");
+        deleted.deleted = true;
+        for message in [own, system, deleted] {
+            assert_eq!(meant(&message, &me()), Meant::No);
+        }
+    }
+}

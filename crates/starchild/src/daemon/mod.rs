@@ -1,0 +1,110 @@
+//! The daemon: follows an agent's rooms and has its backend answer.
+//!
+//! [`supervisor`] takes up rooms, [`room`] deals with one room's messages, [`feed`] reads them,
+//! [`link`] makes calls until they work, [`journal`] writes down how far it came. The rules
+//! ([`gate`], [`verdict`]) do no I/O.
+
+mod access;
+mod around;
+mod feed;
+mod gate;
+mod journal;
+mod keeper;
+mod link;
+pub mod log;
+mod pause;
+pub mod process;
+mod room;
+mod session;
+mod stop;
+mod supervisor;
+mod verdict;
+
+use crate::{
+    backend::{
+        BackendError,
+        build::build,
+        config::{BackendConfig, ConfigError},
+    },
+    home::{AgentHome, FileError, files},
+};
+use process::{Claim, ClaimError};
+use std::{io, sync::Arc};
+
+/// Why the daemon does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// `handler.yaml` does not fit.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// What answers cannot be started.
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+    /// The agent runs already.
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
+    /// Something on this machine cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The system refuses something.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+/// A daemon that holds its agent and has what it needs.
+pub struct Daemon {
+    home: AgentHome,
+    shared: Arc<room::Shared>,
+    _claim: Claim,
+}
+
+impl Daemon {
+    /// Makes this process the agent's daemon, if all is there.
+    pub fn prepare(home: AgentHome, in_terminal: bool) -> Result<Self, DaemonError> {
+        let config = BackendConfig::load(&home.config_file())?;
+        let claim = Claim::take(&home)?;
+        log::begin(&home.log_file(), in_terminal)?;
+        for key in config.unknown.keys() {
+            tracing::warn!("handler.yaml: nobody knows the key {key}");
+        }
+        let backend = build(&config, home.folder()).inspect_err(|error| {
+            tracing::error!(%error, "not started");
+        })?;
+        for folder in [home.rooms_folder(), home.cursors_folder()] {
+            files::make_folder(&folder)?;
+            files::sweep(&folder);
+        }
+        let session = Arc::new(session::begin(&home)?);
+        let shared = Arc::new(room::Shared {
+            backend,
+            context_messages: config.context_messages,
+            session,
+        });
+        Ok(Self {
+            home,
+            shared,
+            _claim: claim,
+        })
+    }
+
+    /// How many rooms it will follow at first.
+    pub fn rooms(&self) -> usize {
+        let rooms = self.home.rooms().unwrap_or_default();
+        rooms.iter().filter(|room| room.left.is_none()).count()
+    }
+
+    /// Runs until it is asked to end.
+    pub async fn run(self) -> Result<(), DaemonError> {
+        let session = &self.shared.session.id;
+        tracing::info!(agent = %self.home.id(), session, "started");
+        let (stopper, stop) = stop::channel();
+        let supervisor = supervisor::Supervisor::new(self.home.clone(), self.shared.clone());
+        let all = tokio::task::LocalSet::new();
+        tokio::select! {
+            () = all.run_until(supervisor.run(stop)) => {}
+            failed = stop::on_signals(&stopper) => failed?,
+        }
+        tracing::info!("ended");
+        Ok(())
+    }
+}

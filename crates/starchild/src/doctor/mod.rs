@@ -1,0 +1,128 @@
+//! `starchild doctor`: says what is missing on this machine, and how to get it.
+
+mod checks;
+mod server;
+
+use crate::home::Home;
+use clap::Args;
+use serde::Serialize;
+use std::{
+    io::{self, IsTerminal, Write},
+    process::ExitCode,
+};
+
+/// What `doctor` takes.
+#[derive(Args, Debug)]
+pub struct DoctorArgs {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// How something was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// As it should be.
+    Good,
+    /// Worth knowing.
+    Note,
+    /// Must be mended.
+    Bad,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+pub struct Finding {
+    /// What it is about: `home`, `login`, an agent's id, a server.
+    pub about: String,
+    /// How it was found.
+    pub state: State,
+    /// In words.
+    pub says: String,
+    /// What to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mend: Option<String>,
+}
+
+impl Finding {
+    /// As it should be.
+    pub fn good(about: &str, says: impl Into<String>) -> Self {
+        Self::new(about, State::Good, says, None)
+    }
+
+    /// Worth knowing.
+    pub fn note(about: &str, says: impl Into<String>, mend: impl Into<String>) -> Self {
+        Self::new(about, State::Note, says, Some(mend.into()))
+    }
+
+    /// Must be mended.
+    pub fn bad(about: &str, says: impl Into<String>, mend: impl Into<String>) -> Self {
+        Self::new(about, State::Bad, says, Some(mend.into()))
+    }
+
+    fn new(about: &str, state: State, says: impl Into<String>, mend: Option<String>) -> Self {
+        Self {
+            about: about.to_owned(),
+            state,
+            says: says.into(),
+            mend,
+        }
+    }
+}
+
+/// Looks at everything. Exit 1 when something must be mended.
+pub async fn run(args: DoctorArgs) -> ExitCode {
+    let findings = match Home::find() {
+        Ok(home) => look(&home).await,
+        Err(error) => vec![Finding::bad("home", "there is none", error.to_string())],
+    };
+    let shown = match args.json {
+        true => show_json(&findings),
+        false => show(&findings),
+    };
+    let is_well = findings.iter().all(|finding| finding.state != State::Bad);
+    match (shown, is_well) {
+        (Ok(()), true) => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
+}
+
+async fn look(home: &Home) -> Vec<Finding> {
+    let mut findings = checks::home(home);
+    findings.push(checks::login(home));
+    let (agents, servers) = checks::agents(home);
+    findings.extend(agents);
+    for server in servers {
+        findings.extend(server::look(&server).await);
+    }
+    findings
+}
+
+fn show_json(findings: &[Finding]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer_pretty(&mut out, findings)?;
+    writeln!(out)
+}
+
+fn show(findings: &[Finding]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let has_colour = out.is_terminal() && !refused;
+    for finding in findings {
+        let (word, colour) = match finding.state {
+            State::Good => ("good", 32),
+            State::Note => ("note", 33),
+            State::Bad => ("BAD ", 31),
+        };
+        let word = match has_colour {
+            true => format!("\x1b[{colour}m{word}\x1b[0m"),
+            false => word.to_owned(),
+        };
+        writeln!(out, "{word}  {}: {}", finding.about, finding.says)?;
+        if let Some(mend) = &finding.mend {
+            writeln!(out, "      {mend}")?;
+        }
+    }
+    Ok(())
+}

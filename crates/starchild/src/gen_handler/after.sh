@@ -1,0 +1,2 @@
+[ -n "$reply" ] || silent
+printf '%s\n' "$reply"

@@ -1,0 +1,1 @@
+reply=$(printf '%s\n' "$prompt" | claude -p)

@@ -1,0 +1,36 @@
+//! `cursors/<room>.json`: how far the daemon has come in a room.
+
+use super::{AgentHome, FileError, files};
+use protocol::RoomId;
+use serde::{Deserialize, Serialize};
+
+/// How far the daemon has come.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CursorFile {
+    /// Everything up to here is dealt with.
+    pub seq: i64,
+    /// An answer that may or may not have been posted when the daemon ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<PreparedAnswer>,
+}
+
+/// An answer from before it is posted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PreparedAnswer {
+    /// The message it answers.
+    pub seq: i64,
+    /// What it says.
+    pub text: String,
+}
+
+impl AgentHome {
+    /// How far the daemon has come, if it was ever here.
+    pub fn cursor(&self, room: &RoomId) -> Result<Option<CursorFile>, FileError> {
+        files::read_json(&self.cursor_file(room))
+    }
+
+    /// Keeps how far the daemon has come.
+    pub fn save_cursor(&self, room: &RoomId, cursor: &CursorFile) -> Result<(), FileError> {
+        files::write_json(&self.cursor_file(room), cursor)
+    }
+}

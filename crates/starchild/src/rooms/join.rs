@@ -1,0 +1,256 @@
+//! Joining a room.
+
+use super::{
+    Of,
+    invite::{self, Kind},
+    key::{self, KeyError},
+};
+use crate::{
+    agents,
+    backend::config::BackendConfig,
+    cli::{
+        failure::Failure,
+        show::{self, Spinner},
+    },
+    daemon::process,
+    home::{AgentHome, CursorFile, Home, RoomFile},
+};
+use clap::Args;
+use client::{Client, ClientError, MessageQuery, protocol::ErrorCode};
+use protocol::{AdapterType, ClientKind, Join, Joined, Message, RoomId, Via};
+
+/// What `join` takes.
+#[derive(Args)]
+pub struct JoinArgs {
+    /// A short code (i_…), an invite code (inv_…) or an install link.
+    code: String,
+    #[command(flatten)]
+    of: Of,
+    /// The room server; otherwise the link's, or the agent's own.
+    #[arg(long, value_name = "URL", env = "STARCHILD_SERVER")]
+    server: Option<String>,
+    /// The name the agent goes by, where the invite names none.
+    #[arg(long, value_name = "NAME")]
+    display_name: Option<String>,
+}
+
+/// Joins, keeps what it takes to come back, and joins the reserved rooms too.
+pub async fn join(home: &Home, args: JoinArgs) -> Result<(), Failure> {
+    let agent = agents::chosen(home, args.of.agent.as_ref())?;
+    let code = invite::parse(&args.code).map_err(Failure::mend)?;
+    let server = match args.server.or(code.server) {
+        Some(server) => server,
+        None => BackendConfig::load(&agent.config_file())?.server,
+    };
+    let server = server.trim_end_matches('/').to_owned();
+    let spinner = Spinner::new("joining");
+    let client = Client::new(&server)?;
+    let place = |room: &RoomId| Place {
+        agent: &agent,
+        client: &client,
+        server: &server,
+        room: room.clone(),
+    };
+    let (room, is_new) = match came_in_with(&agent, &server, &code.kind) {
+        // A code that this very agent used up is no mistake.
+        Some(room) if place(&room).is_member().await? => (room, false),
+        _ => {
+            let (invite_code, short) = match code.kind {
+                Kind::Invite(code) => (code, None),
+                Kind::Short(short) => (trade(&client, &short).await?, Some(short)),
+            };
+            let room = invite::room_of(&invite_code).map_err(Failure::mend)?;
+            let place = place(&room);
+            let is_new = !place.is_member().await?
+                && place.enter(invite_code, args.display_name, short).await?;
+            (room, is_new)
+        }
+    };
+    place(&room).enter_reserved_rooms().await;
+    drop(spinner);
+    let was = if is_new { "joined" } else { "is already in" };
+    show::note(&format!("{} {was} {room}.", agent.id()));
+    if process::running(&agent).is_none() {
+        show::note(&format!("Next: starchild run --agent {}", agent.id()));
+    }
+    println!("{room}");
+    Ok(())
+}
+
+/// The room that the agent entered with this code before.
+fn came_in_with(agent: &AgentHome, server: &str, code: &Kind) -> Option<RoomId> {
+    let Kind::Short(short) = code else {
+        return None;
+    };
+    let mut rooms = agent.rooms().ok()?.into_iter();
+    let came = |file: &RoomFile| file.server == server && file.joined_with.as_ref() == Some(short);
+    rooms.find(came).map(|file| file.room_id)
+}
+
+/// The invite code behind a short code.
+async fn trade(client: &Client, code: &str) -> Result<String, Failure> {
+    let invite = client.invite_code(code).await.map_err(|error| {
+        let gone = matches!(error.code(), Some(ErrorCode::NotFound | ErrorCode::Gone));
+        let failure = Failure::from(error);
+        match gone {
+            true => failure
+                .next("The code is wrong, used up or too old. Ask the room's owner for a new one."),
+            false => failure,
+        }
+    })?;
+    Ok(invite.trim().to_owned())
+}
+
+/// An agent before a room.
+struct Place<'a> {
+    agent: &'a AgentHome,
+    client: &'a Client,
+    server: &'a str,
+    room: RoomId,
+}
+
+impl Place<'_> {
+    /// Whether the agent has a key that opens the room. A lost or dead one is replaced, so that
+    /// joining twice does no harm even where the invite is used up.
+    async fn is_member(&self) -> Result<bool, Failure> {
+        let file = self.agent.room(&self.room).ok().flatten();
+        if let Some(file) = file.filter(|file| file.server == self.server && file.left.is_none()) {
+            let client = self.client.with_token(file.member_token.expose())?;
+            match client.me(&self.room).await {
+                Ok(_) => return Ok(true),
+                Err(error) if error.is_passing() => return Err(error.into()),
+                Err(_) => {}
+            }
+        }
+        let known = self.agent.identity(self.server)?;
+        if known.is_some_and(|identity| identity.rooms.contains(&self.room)) {
+            let recovered = key::recover(self.agent, self.client, self.server, &self.room).await;
+            return Ok(recovered.is_ok());
+        }
+        Ok(false)
+    }
+
+    /// Joins with the invite; false where the agent was in the room already.
+    async fn enter(
+        &self,
+        invite_code: String,
+        display_name: Option<String>,
+        short: Option<String>,
+    ) -> Result<bool, Failure> {
+        let join = Join {
+            invite_code: Some(invite_code),
+            adapter_type: Some(AdapterType::Pull),
+            client_kind: Some(ClientKind::ExternalAgent),
+            user_id: Some(self.agent.id().to_string()),
+            display_name,
+            ..Join::default()
+        };
+        let joined = match self.send(&join).await {
+            Ok(joined) => joined,
+            Err(error) if error.code() == Some(ErrorCode::AlreadyMember) => {
+                return self.come_back().await.map(|()| false);
+            }
+            Err(error) if error.code() == Some(ErrorCode::InviteInvalid) => {
+                return Err(Failure::from(error).next("Ask the room's owner for a new code."));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        self.keep(joined, short).await?;
+        Ok(true)
+    }
+
+    /// Asks with the identity token, so that the server knows the agent for the one it met before.
+    async fn send(&self, join: &Join) -> Result<Joined, ClientError> {
+        let identity = self.agent.identity(self.server).ok().flatten();
+        if let Some(identity) = identity {
+            let client = self.client.with_token(identity.identity_token.expose())?;
+            match client.join(&self.room, join).await {
+                Err(error) if error.status() == Some(401) => {}
+                outcome => return outcome,
+            }
+        }
+        self.client.join(&self.room, join).await
+    }
+
+    async fn come_back(&self) -> Result<(), Failure> {
+        let recovered = key::recover(self.agent, self.client, self.server, &self.room).await;
+        recovered.map(drop).map_err(|error| {
+            let room = &self.room;
+            let id = self.agent.user_id();
+            let lost = matches!(error, KeyError::NoIdentity(_));
+            let failure = Failure::from(error);
+            match lost {
+                true => Failure::mend(format!("{id} is in {room} already, but this machine has no key for it"))
+                    .next("Ask the room's owner to remove it, then join again; or choose another --prefix."),
+                false => failure,
+            }
+        })
+    }
+
+    /// Keeps the credential first, then where to begin, then the key: a kill in between leaves
+    /// something to come back with, and the daemon looks at the key last.
+    async fn keep(&self, joined: Joined, joined_with: Option<String>) -> Result<(), Failure> {
+        let (Some(token), Some(expires_at)) = (joined.member_token, joined.expires_at) else {
+            return Err(Failure::mend(
+                "the server gave no key to read the room with",
+            ));
+        };
+        if joined.room_id != self.room || joined.user_id != self.agent.user_id() {
+            return Err(Failure::mend(
+                "the server answered for another room or another agent",
+            ));
+        }
+        if let (Some(token), Some(expires)) = (joined.identity_token, joined.identity_expires_at) {
+            key::keep_identity(self.agent, self.server, token.into(), expires)?;
+        }
+        self.agent.remember_room(self.server, &self.room)?;
+        let file = RoomFile {
+            room_id: joined.room_id,
+            server: self.server.to_owned(),
+            user_id: joined.user_id,
+            user_name: joined.user_name,
+            member_token: token.into(),
+            issued_at: key::now(),
+            expires_at,
+            joined_with,
+            left: None,
+        };
+        let seq = self.joined_at_seq(&file).await?;
+        self.agent
+            .save_cursor(&self.room, &CursorFile { seq, answer: None })?;
+        self.agent.save_room(&file)?;
+        Ok(())
+    }
+
+    /// The place in the room where the agent came in: what was said before is not its business.
+    async fn joined_at_seq(&self, file: &RoomFile) -> Result<i64, Failure> {
+        let client = self.client.with_token(file.member_token.expose())?;
+        let query = MessageQuery {
+            before: Some(i64::MAX),
+            limit: Some(200),
+            ..MessageQuery::default()
+        };
+        let page = client.messages(&self.room, &query).await?;
+        let shown = file.user_name.as_deref().unwrap_or(file.user_id.as_str());
+        let told = |message: &&Message| {
+            let content = message.content.strip_prefix(shown);
+            message.via == Via::System && content.is_some_and(|rest| rest.starts_with(" joined"))
+        };
+        let told = page.messages.iter().rev().find(told);
+        Ok(told.map_or(page.latest_seq, |message| message.seq))
+    }
+
+    /// Joins the rooms that every agent is in. The daemon fetches their keys; where there are no
+    /// such rooms, nothing is amiss.
+    async fn enter_reserved_rooms(&self) {
+        let Ok(Some(identity)) = self.agent.identity(self.server) else {
+            return;
+        };
+        let Ok(client) = self.client.with_token(identity.identity_token.expose()) else {
+            return;
+        };
+        for room in client.auto_join(self.agent.id()).await.unwrap_or_default() {
+            let _ = self.agent.remember_room(self.server, &room);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! `starchild room`: bringing an agent into rooms, and out again.
+
+mod invite;
+mod join;
+pub mod key;
+
+use crate::{
+    agents,
+    cli::{
+        failure::Failure,
+        show::{self, Spinner, Table},
+    },
+    home::{AgentHome, Home, RoomFile},
+};
+use clap::{Args, Subcommand};
+use client::{Client, protocol::ErrorCode};
+use protocol::{AgentId, RoomId};
+use serde::Serialize;
+
+/// What can be done with rooms.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Bring an agent into a room.
+    #[command(
+        after_help = "CODE is what the room's owner gave you: a short code (i_…), an invite code (inv_…) or an install link.\n\nExamples:\n  starchild room join i_x9j2k7vp --agent curious_otter-3a9f1c20\n  starchild room join https://rooms.example.org/install/i_x9j2k7vp\n\nA daemon that runs takes the room up by itself."
+    )]
+    Join(join::JoinArgs),
+    /// Take an agent out of a room.
+    Leave {
+        /// The room, e.g. rm_8f3kz2.
+        room: RoomId,
+        #[command(flatten)]
+        of: Of,
+    },
+    /// List the rooms an agent is in.
+    #[command(
+        after_help = "In a pipe: room, server, the agent's name in it, state; with tabs between."
+    )]
+    List {
+        #[command(flatten)]
+        of: Of,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Whose rooms.
+#[derive(Args)]
+pub struct Of {
+    /// The agent; not needed where there is only one.
+    #[arg(long, value_name = "ID")]
+    pub agent: Option<AgentId>,
+}
+
+/// Runs one command.
+pub async fn run(home: &Home, command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Join(args) => join::join(home, args).await,
+        Command::Leave { room, of } => {
+            leave(&agents::chosen(home, of.agent.as_ref())?, &room).await
+        }
+        Command::List { of, json } => list(&agents::chosen(home, of.agent.as_ref())?, json),
+    }
+}
+
+async fn leave(agent: &AgentHome, room: &RoomId) -> Result<(), Failure> {
+    let Some(file) = agent.room(room)? else {
+        let id = agent.id();
+        return Err(Failure::mend(format!("{id} is not in {room}"))
+            .next(format!("starchild room list --agent {id} shows its rooms.")));
+    };
+    leave_room(agent, &file).await?;
+    show::note(&format!("{} left {room}.", agent.id()));
+    Ok(())
+}
+
+/// Tells the server, and forgets the room.
+pub async fn leave_room(agent: &AgentHome, file: &RoomFile) -> Result<(), Failure> {
+    let _spinner = Spinner::new("leaving");
+    if file.left.is_none() {
+        let client = Client::new(&file.server)?.with_token(file.member_token.expose())?;
+        match client.remove_member(&file.room_id, &file.user_id).await {
+            Ok(_) => {}
+            // Out already: kicked, or the room is gone.
+            Err(error)
+                if matches!(
+                    error.code(),
+                    Some(ErrorCode::NotFound | ErrorCode::NotAMember | ErrorCode::KeyInvalid)
+                ) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    agent.unremember_room(&file.server, &file.room_id)?;
+    agent.forget_room(&file.room_id)?;
+    Ok(())
+}
+
+#[derive(Serialize)]
+struct Listed {
+    room_id: String,
+    server: String,
+    user_name: Option<String>,
+    state: String,
+    expires_at: i64,
+}
+
+fn list(agent: &AgentHome, as_json: bool) -> Result<(), Failure> {
+    let listed: Vec<_> = agent
+        .rooms()?
+        .into_iter()
+        .map(|file| Listed {
+            room_id: file.room_id.to_string(),
+            server: file.server,
+            user_name: file.user_name,
+            state: file
+                .left
+                .map_or("joined".into(), |why| format!("left: {why}")),
+            expires_at: file.expires_at,
+        })
+        .collect();
+    if as_json {
+        return Ok(show::json(&listed)?);
+    }
+    let rows = listed.into_iter().map(|room| {
+        let name = room.user_name.unwrap_or_else(|| "-".into());
+        [room.room_id, room.server, name, room.state]
+    });
+    let table = Table {
+        columns: ["ROOM", "SERVER", "NAME", "STATE"],
+        rows: rows.collect(),
+        empty: "In no room yet. Ask a room's owner for a code, then: starchild room join CODE",
+    };
+    Ok(table.show()?)
+}

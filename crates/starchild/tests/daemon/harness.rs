@@ -1,0 +1,377 @@
+//! A server, its owner, and an agent's owner at the shell.
+
+use client::{Client, MessageQuery, PostMessage};
+use protocol::{CreateInvite, InviteCreated, Message, RoomId};
+use std::{
+    fs::File,
+    io::{BufRead, BufReader, Read},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    sync::OnceLock,
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+
+/// Longer than anything here takes, even on a busy machine.
+pub const DEADLINE: Duration = Duration::from_secs(90);
+
+/// Runs what the message says, if somebody else said it.
+pub const OBEY: &str = "#!/bin/bash\nmsg=$(cat)\n[ \"$(jq -r .sender_user_id <<<\"$msg\")\" = u_alice ] || exit 0\neval \"$(jq -r .content <<<\"$msg\")\"\n";
+/// Says what was said, without starting anything. For tests with many messages.
+pub const PARROT: &str = "#!/bin/sh\nread -r msg\ncase \"$msg\" in *'\"sender_user_id\":\"u_alice\"'*) ;; *) exit 0 ;; esac\nc=${msg##*'\"content\":\"'}\necho \"re ${c%%'\"'*}\"\n";
+
+/// Tries until there is something, or the deadline is over.
+pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look().await {
+            return found;
+        }
+        assert!(begun.elapsed() < DEADLINE, "this never happened: {what}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// The server's program, built where it is missing.
+fn server_program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let program = Path::new(env!("CARGO_BIN_EXE_starchild")).with_file_name("sc-chatroom");
+        if !program.exists() {
+            let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+            let built = Command::new(cargo)
+                .args(["build", "--quiet", "--package", "chatroom"])
+                .status();
+            assert!(built.unwrap().success());
+        }
+        program
+    })
+}
+
+/// A room server, stopped when the test ends.
+pub struct Server {
+    folder: TempDir,
+    port: u16,
+    env: Vec<(String, String)>,
+    running: Option<Child>,
+}
+
+impl Server {
+    /// A server without rate limits.
+    pub async fn start() -> Self {
+        Self::with(&[]).await
+    }
+
+    /// A server without rate limits but these settings.
+    pub async fn with(settings: &[(&str, &str)]) -> Self {
+        let none = [
+            "AGENT_MESSAGES_PER_MINUTE",
+            "AGENT_COOLDOWN_SECONDS",
+            "TOKEN_MINTS_PER_MINUTE",
+        ];
+        let none = none.map(|limit| (format!("SC_CHATROOM__LIMITS__{limit}"), "0".to_owned()));
+        let more = settings
+            .iter()
+            .map(|(key, value)| (format!("SC_CHATROOM__{key}"), (*value).to_owned()));
+        let mut server = Self {
+            folder: tempfile::tempdir().unwrap(),
+            port: 0,
+            env: none.into_iter().chain(more).collect(),
+            running: None,
+        };
+        server.launch();
+        server
+    }
+
+    /// Ends it at once.
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.running.take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    /// Starts it where it was before.
+    pub fn launch(&mut self) {
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(self.folder.path().join("server.log"));
+        let mut child = Command::new(server_program())
+            .args(["serve", "--listen", &format!("127.0.0.1:{}", self.port)])
+            .arg("--data")
+            .arg(self.data())
+            .envs(self.env.iter().cloned())
+            .stdout(Stdio::piped())
+            .stderr(log.unwrap())
+            .spawn()
+            .unwrap();
+        let mut said = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        said.read_line(&mut line).unwrap();
+        let port = line.trim().trim_end_matches('/').rsplit(':').next();
+        let port = port.and_then(|port| port.parse().ok());
+        // Once it has a port, it keeps it over restarts.
+        self.port = port.unwrap_or_else(|| panic!("the server said {line:?}"));
+        std::thread::spawn(move || said.read_to_end(&mut Vec::new()));
+        self.running = Some(child);
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// Where it is.
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Alice, who owns rooms.
+    pub fn alice(&self) -> Client {
+        let token = Command::new(server_program())
+            .args(["token", "--user", "u_alice", "--name", "Alice", "--data"])
+            .arg(self.data())
+            .output()
+            .unwrap();
+        let token = String::from_utf8(token.stdout).unwrap();
+        let client = Client::new(&self.url()).unwrap();
+        client.with_token(token.trim()).unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+        if std::thread::panicking() {
+            let log = std::fs::read_to_string(self.folder.path().join("server.log"));
+            eprintln!("--- server.log ---\n{}", log.unwrap_or_default());
+        }
+    }
+}
+
+/// A room of Alice's.
+pub struct Room {
+    pub alice: Client,
+    pub id: RoomId,
+}
+
+impl Room {
+    pub async fn new(alice: &Client) -> Self {
+        let id = alice.create_room("a room", None).await.unwrap().room_id;
+        let alice = alice.clone();
+        Self { alice, id }
+    }
+
+    pub async fn invite(&self) -> InviteCreated {
+        let invite = CreateInvite::default();
+        self.alice.create_invite(&self.id, &invite).await.unwrap()
+    }
+
+    /// Alice says something.
+    pub async fn say(&self, content: &str) -> i64 {
+        let message = PostMessage {
+            content: content.into(),
+            ..Default::default()
+        };
+        let posted = self.alice.post_message(&self.id, &message, None).await;
+        posted.unwrap().seq
+    }
+
+    /// Everything that was said.
+    pub async fn said(&self) -> Vec<Message> {
+        let mut all: Vec<Message> = Vec::new();
+        loop {
+            let query = MessageQuery {
+                since: Some(all.last().map_or(0, |message| message.seq)),
+                limit: Some(200),
+                ..Default::default()
+            };
+            let page = self.alice.messages(&self.id, &query).await.unwrap();
+            if page.messages.is_empty() {
+                return all;
+            }
+            all.extend(page.messages);
+        }
+    }
+
+    /// The answers to a message.
+    pub async fn answers(&self, seq: i64) -> Vec<Message> {
+        let mut said = self.said().await;
+        said.retain(|message| message.reply_to_seq == Some(seq));
+        said
+    }
+
+    /// The answer to a message, once there is one.
+    pub async fn answer(&self, seq: i64) -> Message {
+        let what = format!("message {seq} is answered");
+        eventually(&what, async || self.answers(seq).await.pop()).await
+    }
+
+    /// The answer to what Alice says.
+    pub async fn ask(&self, content: &str) -> String {
+        let seq = self.say(content).await;
+        self.answer(seq).await.content
+    }
+}
+
+/// The owner of an agent, at the shell.
+pub struct Owner {
+    pub folder: TempDir,
+    pub agent: String,
+    /// What the daemon finds in its environment besides.
+    pub env: Vec<(&'static str, String)>,
+}
+
+impl Owner {
+    /// An owner whose agent has this script.
+    pub async fn with_handler(server: &Server, script: &str) -> Self {
+        Self::with_settings(server, script, &[]).await
+    }
+
+    pub async fn with_settings(server: &Server, script: &str, settings: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut owner = Self {
+            agent: String::new(),
+            folder,
+            env: Vec::new(),
+        };
+        owner.write_script("handler.sh", script, 0o755);
+        let url = server.url();
+        let mut add = vec![
+            "byoa",
+            "add",
+            "--prefix",
+            "curious_otter",
+            "--backend",
+            "handler",
+            "--handler-path",
+            "handler.sh",
+            "--server",
+            &url,
+        ];
+        add.extend(settings);
+        owner.agent = owner.types(&add).await.trim().to_owned();
+        owner
+    }
+
+    pub fn write_script(&self, name: &str, text: &str, mode: u32) -> PathBuf {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        path
+    }
+
+    pub fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    /// The agent's folder.
+    pub fn place(&self) -> PathBuf {
+        self.home().join("sc-chatroom").join(&self.agent)
+    }
+
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.place().join("agent.log")).unwrap_or_default()
+    }
+
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_starchild"));
+        command
+            .args(args)
+            .current_dir(self.folder.path())
+            .env("STARCHILD_HOME", self.home())
+            .env_remove("STARCHILD_SERVER")
+            .envs(self.env.iter().cloned());
+        command
+    }
+
+    /// Types a command and gives what came of it.
+    pub async fn tries(&self, args: &[&str]) -> Output {
+        let mut command = self.command(args);
+        let running = tokio::task::spawn_blocking(move || command.output());
+        running.await.unwrap().unwrap()
+    }
+
+    /// Types a command that works, and gives what it printed.
+    pub async fn types(&self, args: &[&str]) -> String {
+        let output = self.tries(args).await;
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{args:?}: {stderr}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Brings the agent into a room.
+    pub async fn joins(&self, room: &Room) {
+        let code = room.invite().await.short_code;
+        self.types(&["room", "join", &code]).await;
+    }
+
+    /// Starts the daemon in this process's care, ready once it follows its rooms.
+    pub async fn runs(&self) -> Daemon {
+        let starts = |log: &str| log.matches("started agent=").count();
+        let before = starts(&self.log());
+        let daemon = self.starts();
+        eventually("the daemon starts", async || {
+            let log = self.log();
+            let followed = log.rsplit("started agent=").next()?.contains("following");
+            (starts(&log) > before && followed).then_some(())
+        })
+        .await;
+        daemon
+    }
+
+    /// Starts the daemon and waits for nothing.
+    pub fn starts(&self) -> Daemon {
+        let mut command = self.command(&["run", "--foreground"]);
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        Daemon(child.unwrap())
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("--- agent.log ---\n{}", self.log());
+        }
+    }
+}
+
+/// A daemon, killed when the test ends.
+pub struct Daemon(pub Child);
+
+impl Daemon {
+    /// As a power cut would.
+    pub fn kill9(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+
+    pub fn terminate(&self) {
+        let pid = self.0.id().to_string();
+        let sent = Command::new("kill").args(["-TERM", &pid]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// Waits until it has ended by itself.
+    pub async fn ends(&mut self) -> std::process::ExitStatus {
+        eventually("the daemon ends", async || self.0.try_wait().unwrap()).await
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Alice's room with an agent in it that runs.
+pub async fn room_with(script: &str) -> (Server, Room, Owner, Daemon) {
+    let server = Server::start().await;
+    let room = Room::new(&server.alice()).await;
+    let owner = Owner::with_handler(&server, script).await;
+    owner.joins(&room).await;
+    let daemon = owner.runs().await;
+    (server, room, owner, daemon)
+}
