@@ -138,11 +138,16 @@ async fn one_node_calls_an_agent_and_another_takes_over_when_it_dies() {
     agent.replies("always").await;
     let last = *said.last().unwrap();
     let alice = alice.at(&two);
-    eventually("the second node calls", async || {
-        (alice.latest_seq(&room).await > last).then_some(())
+    // What was answered with silence just before may be told again; an answer is posted once.
+    let answers = eventually("the second node calls", async || {
+        let page = format!("/rooms/{room}/messages?since={last}&limit=200");
+        let page = alice.get(page).await.ok();
+        let messages = page["messages"].as_array().unwrap().iter();
+        let answers = messages.filter(|message| message["reply_to_seq"] == last);
+        Some(answers.count()).filter(|answers| *answers > 0)
     })
     .await;
-    assert_eq!(alice.reads(&room, last + 1).await["reply_to_seq"], last);
+    assert_eq!(answers, 1);
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ use crate::{
         messages::{MessageRow, Page},
     },
 };
-use protocol::{SYSTEM_USER, Via};
+use protocol::Via;
 use std::time::Duration;
 
 /// Messages that are read at once to find the next one that concerns the agent.
@@ -250,11 +250,18 @@ impl Task {
     }
 }
 
+impl Drop for Task {
+    /// However the task ends, another can take the lane up.
+    fn drop(&mut self) {
+        self.app.fanout.forget(&self.lane, &self.bell);
+    }
+}
+
 /// Whether an agent is told of a message: of everything that stands but its own words. What its
 /// person says it is told, though both have one id.
 fn concerns(message: &MessageRow, user: &str) -> bool {
     let own = message.sender_user_id == user && message.via != Via::Web.as_str();
-    !message.deleted && (!own || message.sender_user_id == SYSTEM_USER)
+    !message.deleted && !own
 }
 
 /// How long to wait after this failure, in milliseconds.

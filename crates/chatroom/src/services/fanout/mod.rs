@@ -148,6 +148,14 @@ impl Fanout {
         }
         ends
     }
+
+    /// The task with this bell has ended.
+    fn forget(&self, lane: &Lane, bell: &Arc<Bell>) {
+        let mut lanes = lock(&self.lanes);
+        if lanes.get(lane).is_some_and(|held| Arc::ptr_eq(held, bell)) {
+            lanes.remove(lane);
+        }
+    }
 }
 
 /// Lets a member be called from the room's newest message on, or go on where it was. `head` is

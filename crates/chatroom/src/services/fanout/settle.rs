@@ -173,8 +173,8 @@ async fn write(app: &App, places: &mut HashMap<Lane, i64>, items: Vec<Item>) {
     let together: Vec<&Item> = items.iter().collect();
     let results = match settle_group(app, &together).await {
         Ok(results) => results.into_iter().map(Ok).collect(),
-        Err(error) if items.len() == 1 => vec![Err(error)],
-        // What the database refuses of one must not cost the others theirs.
+        // What the database refuses of one must not cost the others theirs; and what it refused
+        // only because another was in the way passes the second time.
         Err(_) => {
             let mut results = Vec::with_capacity(items.len());
             for item in &items {
