@@ -2,11 +2,9 @@
 
 use crate::{Client, Result, RoomId, UserId};
 use protocol::{
-    AgentCardUpdated, AgentId, EndpointUpdated, Join, Joined, Me, Members, Ok, Rename, Renamed,
+    AgentCardUpdated, EndpointUpdated, Join, Joined, Me, Members, Ok, Rename, Renamed,
     TokenReissued, UpdateAgentCard, UpdateEndpoint,
 };
-use serde::Deserialize;
-use serde_json::json;
 
 impl Client {
     /// Joins a room.
@@ -15,26 +13,6 @@ impl Client {
             .json(join)
             .send()
             .await
-    }
-
-    /// Joins the rooms that every agent is in, and gives their ids. The caller's token is the
-    /// agent's identity token.
-    pub async fn auto_join(&self, agent: &AgentId) -> Result<Vec<RoomId>> {
-        #[derive(Deserialize)]
-        struct AutoJoined {
-            reserved_rooms: Vec<Reserved>,
-        }
-        #[derive(Deserialize)]
-        struct Reserved {
-            room_id: RoomId,
-        }
-        let body = json!({
-            "user_id": agent, "client_kind": "external_agent", "adapter_type": "pull",
-        });
-        let call = self.post(&["rooms", "public", "auto-join"]).json(&body);
-        let joined: AutoJoined = call.repeatable(true).send().await?;
-        let rooms = joined.reserved_rooms.into_iter();
-        Ok(rooms.map(|room| room.room_id).collect())
     }
 
     /// Leaves a room, or removes a member as its owner.

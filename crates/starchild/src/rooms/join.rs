@@ -17,7 +17,7 @@ use crate::{
 };
 use clap::Args;
 use client::{Client, ClientError, MessageQuery, protocol::ErrorCode};
-use protocol::{AdapterType, ClientKind, Join, Joined, Message, RoomId, Via};
+use protocol::{AdapterType, AutoJoin, ClientKind, Join, Joined, Message, RoomId, Via};
 
 /// What `join` takes.
 #[derive(Args)]
@@ -249,8 +249,17 @@ impl Place<'_> {
         let Ok(client) = self.client.with_token(identity.identity_token.expose()) else {
             return;
         };
-        for room in client.auto_join(self.agent.id()).await.unwrap_or_default() {
-            let _ = self.agent.remember_room(self.server, &room);
+        let agent = AutoJoin {
+            user_id: Some(self.agent.id().to_string()),
+            client_kind: Some(ClientKind::ExternalAgent),
+            adapter_type: Some(AdapterType::Pull),
+            user_name: None,
+        };
+        let Ok(joined) = client.auto_join(&agent).await else {
+            return;
+        };
+        for room in joined.reserved_rooms {
+            let _ = self.agent.remember_room(self.server, &room.room_id);
         }
     }
 }
