@@ -6,6 +6,7 @@ use crate::{
     docs::Docs,
     events::{Bus, Commit, Hub},
     metrics::Metrics,
+    render::Renderer,
     services::{
         posting::{Poster, Traffic},
         visitors::Visitors,
@@ -36,6 +37,7 @@ pub struct Parts {
     pub visitors: Visitors,
     pub metrics: Arc<Metrics>,
     pub docs: Docs,
+    pub renderer: Renderer,
 }
 
 impl App {

@@ -19,6 +19,7 @@ pub mod error;
 pub mod events;
 pub mod metrics;
 pub mod operate;
+pub mod render;
 pub mod serve;
 pub mod services;
 pub mod store;

@@ -14,6 +14,7 @@ use crate::{
     docs::Docs,
     events::{Bus, BusError, ConnectionCut, Hub},
     metrics::Metrics,
+    render::Renderer,
     services::{
         posting::{Traffic, Writer},
         visitors::Visitors,
@@ -133,6 +134,7 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
         visitors: Visitors::default(),
         metrics,
         docs: Docs::default(),
+        renderer: Renderer::default(),
         config,
     });
     if let Some(url) = app.config.auth.jwks_url.clone() {

@@ -27,6 +27,7 @@ pub fn message(row: MessageRow, rules_version: i64) -> Message {
         edited_at: row.edited_at,
         reactions: BTreeMap::new(),
         mentions_me: None,
+        content_html: None,
     }
 }
 
@@ -46,6 +47,7 @@ pub fn new_message(new: &NewMessage, rules_version: i64) -> Message {
         edited_at: None,
         reactions: BTreeMap::new(),
         mentions_me: None,
+        content_html: None,
     }
 }
 
