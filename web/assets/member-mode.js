@@ -36,7 +36,10 @@ export class MemberMode {
       token: room.key?.token ?? "",
       cursor: String(timeline.latest),
       onEvent: (event) => this.#event(event),
-      onState: (state) => onLive(state === "live"),
+      onState: (state) => {
+        onLive(state === "live");
+        if (state === "live") void this.#members();
+      },
       onRefused,
     });
   }
