@@ -88,9 +88,8 @@ export class Timeline extends EventTarget {
     this.#changed();
   }
 
-  /** Marks where the person had stopped reading. */
-  markUnread() {
-    const { lastRead } = this.room;
+  /** Marks where the person had stopped reading; gives that place. @param {number} lastRead */
+  markUnread(lastRead) {
     this.#unreadFrom = lastRead > 0 && lastRead < this.#latest ? lastRead + 1 : 0;
     for (let i = 0; i < this.#messages.length; i++) this.#decorate(i);
     return this.#unreadFrom;

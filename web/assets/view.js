@@ -73,9 +73,10 @@ async function visit(room) {
 /** @param {Room} room @param {Summary | null} summary for visitors */
 async function show(room, summary) {
   const timeline = new Timeline(room, byId("scroller"), byId("messages"), actions(room));
+  const { lastRead } = room;
   stage("room");
   await timeline.showNewest();
-  const unreadFrom = timeline.markUnread();
+  const unreadFrom = timeline.markUnread(lastRead);
   byId("empty").hidden = timeline.latest > 0;
   const status = (/** @type {string | null} */ text) => {
     byId("status").textContent = text ?? "";

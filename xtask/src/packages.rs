@@ -30,6 +30,10 @@ const NEEDS: &[Need] = &[
         program: "npm",
         package: "npm",
     },
+    Need {
+        program: "chromium",
+        package: "chromium",
+    },
 ];
 
 /// Installs what is missing, or says what to install.

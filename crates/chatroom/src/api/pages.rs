@@ -77,12 +77,7 @@ fn page(text: &Text, headers: &HeaderMap) -> Response {
         ),
     ];
     if known.is_some_and(|known| known.as_bytes() == etag.as_bytes()) {
-        return (
-            StatusCode::NOT_MODIFIED,
-            fixed,
-            [(header::ETAG, etag)],
-        )
-            .into_response();
+        return (StatusCode::NOT_MODIFIED, fixed, [(header::ETAG, etag)]).into_response();
     }
     (fixed, [(header::ETAG, etag)], text.send(headers)).into_response()
 }

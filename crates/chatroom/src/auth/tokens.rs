@@ -369,6 +369,9 @@ mod tests {
     #[test]
     fn the_same_row_gives_the_same_token() {
         let tokens = tokens();
-        assert_eq!(tokens.identity(&identity(), None), tokens.identity(&identity(), None));
+        assert_eq!(
+            tokens.identity(&identity(), None),
+            tokens.identity(&identity(), None)
+        );
     }
 }

@@ -150,7 +150,9 @@ pub async fn reissue(
 ) -> Result<TokenReissued> {
     let (holder, lineage, jti, auth_used) = match caller {
         Ok(Caller::RoomKey(key)) => (key.user_id, key.lineage, key.jti, AuthUsed::RoomKey),
-        Ok(Caller::Identity(Identity { row, .. })) => (row.user_id, row.lineage, row.jti, AuthUsed::AgentIdentity),
+        Ok(Caller::Identity(Identity { row, .. })) => {
+            (row.user_id, row.lineage, row.jti, AuthUsed::AgentIdentity)
+        }
         Ok(Caller::Anonymous) => return Err(Error::missing_bearer()),
         Err(NoCaller::Identity(error)) => return Err(error),
         Ok(Caller::User(_)) | Err(_) => {

@@ -183,7 +183,10 @@ pub async fn qr_code(app: &App, short_code: &str) -> Result<String> {
     by_short_code(app, short_code).await?;
     let link = format!("{}/view#invite={short_code}", app.public_url);
     let code = QrCode::new(link).map_err(Error::internal)?;
-    Ok(code.render::<svg::Color<'_>>().min_dimensions(232, 232).build())
+    Ok(code
+        .render::<svg::Color<'_>>()
+        .min_dimensions(232, 232)
+        .build())
 }
 
 /// A room that has no place left takes nobody.

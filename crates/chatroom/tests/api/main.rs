@@ -22,6 +22,8 @@ mod messages;
 mod nodes;
 mod observability;
 mod operators;
+mod pages;
+mod rendering;
 mod room_keys;
 mod rooms;
 mod rules;
