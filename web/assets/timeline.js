@@ -291,9 +291,10 @@ export class Timeline extends EventTarget {
     const top = this.scroller.getBoundingClientRect().top;
     const anchors = [...this.#items.values()].filter((item) => item.getBoundingClientRect().bottom > top);
     const anchor = anchors.sort((a, b) => Number(a.dataset.seq) - Number(b.dataset.seq))[0];
-    const was = anchor?.getBoundingClientRect().top ?? 0;
+    // Its lower edge: what stands above its text may come or go with the message before it.
+    const was = anchor?.getBoundingClientRect().bottom ?? 0;
     change();
-    if (anchor?.isConnected) this.scroller.scrollTop += anchor.getBoundingClientRect().top - was;
+    if (anchor?.isConnected) this.scroller.scrollTop += anchor.getBoundingClientRect().bottom - was;
   }
 
   #toEnd() {

@@ -214,7 +214,7 @@ function drawHeader(room, summary) {
   byId("room-name").replaceChildren(bdi(room.name));
   byId("room-kind").replaceChildren(icon(room.visibility === "public" ? "globe" : "lock"), room.archived ? "archived" : room.visibility);
   const people = h("button", {
-    type: "button", class: "icon-button counted", "aria-label": "Members", title: "Members",
+    type: "button", id: "members-button", class: "icon-button counted", title: "Members",
     click: () => {
       if (byId("panel-body").dataset.shows === "Members" || summary) document.body.classList.toggle("panel-open");
       else {
@@ -223,7 +223,7 @@ function drawHeader(room, summary) {
         panel("Members");
       }
     },
-  }, icon("people"), h("span", { id: "member-count" }, summary?.member_count ?? room.members.size));
+  }, icon("people"), h("span", { id: "member-count" }, summary?.member_count ?? room.members.size), h("span", { class: "unseen" }, " members"));
   const about = summary ? null : iconButton(room.isOwner ? "settings" : "book", room.isOwner ? "Room settings" : "Rules and data", () => openSettings(room));
   byId("room-tools").replaceChildren(people, ...(about ? [about] : []));
 }
@@ -264,6 +264,10 @@ function home() {
 }
 
 function listen() {
+  byId("skip").onclick = (event) => {
+    event.preventDefault();
+    (document.getElementById("compose") ?? byId("scroller")).focus();
+  };
   byId("menu").onclick = () => document.body.classList.toggle("rooms-open");
   byId("close-rooms").onclick = () => document.body.classList.remove("rooms-open");
   byId("close-panel").onclick = () => {

@@ -135,7 +135,7 @@ test("a visitor reads along, gets an invite for an agent, and can join once sign
   await visitor.screenshot("visitor-invite");
   await visitor.goes("/");
   await visitor.goes(server.signInLink("Vera"));
-  await visitor.sees("#person button");
+  await visitor.page.waitForSelector("#person button");
   await visitor.opens(room);
   await visitor.clicks("#composer .primary");
   await visitor.writes("now I take part");

@@ -24,12 +24,17 @@ const NO_LIMITS = Object.fromEntries(
     .map((limit) => [`SC_CHATROOM__LIMITS__${limit.toUpperCase()}`, "0"]),
 );
 
+/** Servers that run and people who are there: none outlives its test. @type {Set<Server | Person>} */
+const guests = new Set();
+process.on("exit", () => guests.forEach((guest) => guest.child?.kill("SIGKILL")));
+
 /** The real server. */
 export class Server {
   constructor(env = {}) {
     this.folder = mkdtempSync(join(tmpdir(), "sc-web-"));
     this.env = { ...process.env, SC_CHATROOM__LOG__LEVEL: "warn", ...NO_LIMITS, ...env };
     this.listen = "127.0.0.1:0";
+    guests.add(this);
   }
 
   async start() {
@@ -54,7 +59,8 @@ export class Server {
   }
 
   async stop() {
-    await this.kill();
+    guests.delete(this);
+    if (this.child?.exitCode === null && this.child?.signalCode === null) await this.kill();
     rmSync(this.folder, { recursive: true, force: true });
   }
 
@@ -121,6 +127,7 @@ export class Person {
   static async arrives(server, { width = 1280, height = 800, theme = "light" } = {}) {
     const person = new Person();
     person.server = server;
+    guests.add(person);
     person.context = await browser.createBrowserContext();
     person.page = await person.context.newPage();
     person.complaints = [];
@@ -146,7 +153,7 @@ export class Person {
   static async inRoom(server, name, room, options) {
     const person = await Person.arrives(server, options);
     await person.goes(server.signInLink(name));
-    await person.sees("#person button");
+    await person.page.waitForSelector("#person button");
     if (room) await person.opens(room);
     return person;
   }
@@ -206,8 +213,13 @@ export class Person {
     await this.page.screenshot({ path: join(screenshots, `${name}.png`) });
   }
 
-  async leaves() {
+  async stop() {
+    guests.delete(this);
     await this.context.close();
+  }
+
+  async leaves() {
+    await this.stop();
     equal(this.complaints, [], "the page complained");
     equal(this.outside, [], "the page asked elsewhere");
   }
@@ -251,6 +263,7 @@ export async function runAll(filter) {
       failed += 1;
       console.log(`FAIL  ${name}\n      ${error.stack}`);
     }
+    for (const guest of [...guests].reverse()) await guest.stop().catch(() => {});
   }
   console.log(`${passed} passed, ${failed} failed`);
   return failed === 0 && passed > 0;

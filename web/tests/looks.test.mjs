@@ -63,7 +63,7 @@ for (const theme of THEMES) {
     await alice.sees("#sidebar .rooms a");
     await alice.screenshot(`rooms-${theme}-360`);
     await alice.clicks("#close-rooms");
-    await alice.clicks("[aria-label='Members']");
+    await alice.clicks("#members-button");
     await alice.sees("#panel .member");
     await alice.screenshot(`members-${theme}-360`);
     await alice.leaves();
