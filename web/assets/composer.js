@@ -36,7 +36,7 @@ export class Composer {
     this.leave = leave;
     this.draft = `draft:${room.id}`;
     this.text = h("textarea", {
-      id: "compose", rows: 1, placeholder: `Write to ${room.name}`, "aria-label": `Write to ${room.name}`,
+      id: "compose", rows: 1, placeholder: "Write a message", "aria-label": `Write to ${room.name}`,
       role: "combobox", "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": "names", dir: "auto",
       input: () => this.#typed(), keydown: (/** @type {KeyboardEvent} */ event) => this.#key(event),
       blur: () => setTimeout(() => this.#showNames([]), 150),

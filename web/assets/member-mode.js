@@ -110,26 +110,29 @@ export class MemberMode {
 
   /** @param {StreamEvent} event */
   async #event({ event, data }) {
-    const value = JSON.parse(data);
+    const value = parse(data);
+    if (!value) return;
     switch (event) {
       case "message":
         return this.#message(value);
       case "message_edited":
       case "reaction_added":
       case "reaction_removed":
-        return this.#refresh(value.seq);
+        void this.#refresh(value.seq);
+        return;
       case "message_deleted":
         return this.timeline.markDeleted(value.seq);
       case "rules_updated":
         notify(`The rules changed: version ${value.version}`);
         return;
       case "member_updated":
-        return this.#members();
+        void this.#members();
+        return;
       case "agent_typing":
       case "agent_delta":
         return this.typing.update(value);
       case "resync":
-        return this.timeline.showNewest();
+        return this.timeline.showNewest(true);
     }
   }
 
@@ -163,5 +166,14 @@ export class MemberMode {
 
   #members() {
     return this.room.loadMembers().catch(() => {});
+  }
+}
+
+/** What a frame holds; one that cannot be read must not stop the stream. @param {string} data @returns {any} */
+function parse(data) {
+  try {
+    return JSON.parse(data);
+  } catch {
+    return null;
   }
 }

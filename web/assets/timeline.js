@@ -22,6 +22,7 @@ export class Timeline extends EventTarget {
   /** @type {Map<number, HTMLLIElement>} */ #items = new Map();
   #latest = 0;
   #loading = false;
+  #top = 0;
   #unreadFrom = 0;
   pinned = true;
   /** New messages that are not on the page. */
@@ -77,11 +78,13 @@ export class Timeline extends EventTarget {
     return this.#messages;
   }
 
-  /** Shows the newest messages. */
-  async showNewest() {
+  /** Shows the newest messages. @param {boolean} [anew] forgets what was known of the room */
+  async showNewest(anew = false) {
     const page = await this.room.page({ limit: PAGE });
-    this.#latest = page.latest_seq;
+    // The stream may have brought more while the page was on its way.
+    this.#latest = anew ? page.latest_seq : Math.max(this.#latest, page.latest_seq);
     this.#replace(page.messages);
+    if (!this.atEnd) await this.#newer();
     this.pinned = true;
     this.missed = 0;
     this.#toEnd();
@@ -111,6 +114,7 @@ export class Timeline extends EventTarget {
     this.#focus(item);
     item.classList.add("flash");
     item.addEventListener("animationend", () => item.classList.remove("flash"), { once: true });
+    this.pinned = this.atEnd && this.#below < PINNED_PX;
     this.#changed();
   }
 
@@ -128,6 +132,7 @@ export class Timeline extends EventTarget {
       }
     }
     if (!this.pinned) this.missed += 1;
+    else if (!this.atEnd) void this.showNewest().catch(() => {});
     this.#changed();
     return true;
   }
@@ -180,9 +185,13 @@ export class Timeline extends EventTarget {
   }
 
   async #scrolled() {
-    const { scrollTop, scrollHeight, clientHeight } = this.scroller;
-    const below = scrollHeight - scrollTop - clientHeight;
-    this.pinned = below < PINNED_PX && this.atEnd;
+    const { scrollTop } = this.scroller;
+    const below = this.#below;
+    // What grows below does not unpin, only the reader does.
+    const up = scrollTop < this.#top;
+    this.#top = scrollTop;
+    if (below < PINNED_PX && this.atEnd) this.pinned = true;
+    else if (up || !this.atEnd) this.pinned = false;
     if (this.pinned) this.missed = 0;
     this.#changed();
     if (this.#loading) return;
@@ -295,6 +304,12 @@ export class Timeline extends EventTarget {
     const was = anchor?.getBoundingClientRect().bottom ?? 0;
     change();
     if (anchor?.isConnected) this.scroller.scrollTop += anchor.getBoundingClientRect().bottom - was;
+  }
+
+  /** How much of the page lies below what is seen. */
+  get #below() {
+    const { scrollTop, scrollHeight, clientHeight } = this.scroller;
+    return scrollHeight - scrollTop - clientHeight;
   }
 
   #toEnd() {

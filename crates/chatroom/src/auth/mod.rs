@@ -66,7 +66,7 @@ pub struct Identity {
 
 impl Caller {
     /// The identity token of a person who signed in as that person's user token.
-    fn as_signed_in(self) -> Self {
+    fn person_as_user(self) -> Self {
         let Self::Identity(Identity { row, person }) = self else {
             return self;
         };
@@ -254,7 +254,7 @@ impl FromRequestParts<App> for Caller {
         let credential = Credential::from_request_parts(parts, app).await?;
         resolve(app, credential)
             .await?
-            .map(Self::as_signed_in)
+            .map(Self::person_as_user)
             .map_err(NoCaller::into_error)
     }
 }

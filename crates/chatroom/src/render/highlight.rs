@@ -7,8 +7,9 @@ use std::{
 };
 use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet};
 
-/// After so long, the rest of a block stays plain.
-const MOST_TIME: Duration = Duration::from_millis(200);
+/// What highlighting may take for one message, the loading of a grammar included. The rest of its
+/// code stays plain.
+const MOST_TIME: Duration = Duration::from_secs(2);
 /// A longer line stays plain: some grammars take very long for one.
 const LONGEST_LINE: usize = 500;
 
@@ -52,11 +53,16 @@ pub fn classes() -> HashSet<&'static str> {
     classes.filter(|class| !class.is_empty()).collect()
 }
 
-/// A block of code.
-pub fn block(language: &str, text: &str) -> String {
+/// Until when the code of one message is highlighted.
+pub fn deadline() -> Instant {
+    Instant::now() + MOST_TIME
+}
+
+/// A block of code, highlighted until the deadline.
+pub fn block(language: &str, text: &str, deadline: Instant) -> String {
     let mut html = Spans::default();
     match syntax(language) {
-        Some(syntax) => highlight(syntax, text, &mut html),
+        Some(syntax) => highlight(syntax, text, deadline, &mut html),
         None => html.push(text, ""),
     }
     format!("<pre><code>{}</code></pre>\n", html.finish())
@@ -72,13 +78,12 @@ fn syntax(language: &str) -> Option<&'static SyntaxReference> {
     SYNTAXES.find_syntax_by_token(alias.map_or(language, |(_, known)| known))
 }
 
-fn highlight(syntax: &SyntaxReference, text: &str, html: &mut Spans) {
-    let began = Instant::now();
+fn highlight(syntax: &SyntaxReference, text: &str, deadline: Instant, html: &mut Spans) {
     let mut state = ParseState::new(syntax);
     let mut stack = ScopeStack::new();
     let mut plain = false;
     for line in text.split_inclusive('\n') {
-        plain |= line.len() > LONGEST_LINE || began.elapsed() > MOST_TIME;
+        plain |= line.len() > LONGEST_LINE || Instant::now() > deadline;
         let parsed = match plain {
             true => None,
             false => state.parse_line(line, &SYNTAXES).ok(),

@@ -8,6 +8,7 @@ use pulldown_cmark::{
 use std::{
     collections::{HashMap, HashSet},
     sync::LazyLock,
+    time::Instant,
 };
 
 /// Deeper than this, quotes and lists are flattened.
@@ -69,7 +70,13 @@ fn push(markdown: &str) -> Option<String> {
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let parser = TextMergeStream::new(Parser::new_ext(markdown, options));
-    let mut writer = Writer::default();
+    let mut writer = Writer {
+        events: Vec::new(),
+        open: Vec::new(),
+        links: 0,
+        code: None,
+        highlight_until: highlight::deadline(),
+    };
     for (n, event) in parser.enumerate() {
         if n > MAX_EVENTS {
             return None;
@@ -88,13 +95,13 @@ fn plain(text: &str) -> String {
 }
 
 /// Turns markdown's events into those that a page may show.
-#[derive(Default)]
 struct Writer<'a> {
     events: Vec<Event<'a>>,
     /// The open elements, and whether each is shown.
     open: Vec<bool>,
     links: usize,
     code: Option<Code>,
+    highlight_until: Instant,
 }
 
 /// A block of code until its end is reached.
@@ -159,7 +166,7 @@ impl<'a> Writer<'a> {
     fn end(&mut self, tag: TagEnd) {
         let shown = self.open.pop().unwrap_or(false);
         if let (TagEnd::CodeBlock, Some(code)) = (tag, self.code.take()) {
-            let html = highlight::block(&code.language, &code.text);
+            let html = highlight::block(&code.language, &code.text, self.highlight_until);
             self.events.push(Event::Html(html.into()));
             return;
         }
