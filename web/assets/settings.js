@@ -144,7 +144,7 @@ function inviteRow(room, invite, changed) {
 
 /** @param {Room} room @param {() => void} close */
 function roomForm(room, close) {
-  const name = h("input", { type: "text", value: room.name, maxLength: 200, required: true, id: "room-name" });
+  const name = h("input", { type: "text", value: room.name, maxLength: 200, required: true, id: "new-room-name" });
   const visibility = h("select", { id: "visibility" }, [["private", "Private: members only"], ["public", "Public: anybody may read"]].map(([value, label]) => h("option", { value, selected: value === room.visibility }, label)));
   const depth = h("input", { type: "number", min: 1, max: 50, value: String(room.me?.room.max_reply_chain_depth ?? 5), id: "depth" });
   const change = async (/** @type {unknown} */ body, /** @type {string} */ told) => {
@@ -170,7 +170,7 @@ function roomForm(room, close) {
       void change({ name: name.value, visibility: visibility.value, max_reply_chain_depth: Number(depth.value) }, "Saved");
     },
   },
-    h("label", { for: "room-name" }, "Name"), name,
+    h("label", { for: "new-room-name" }, "Name"), name,
     h("label", { for: "visibility" }, "Who may read"), visibility,
     h("label", { for: "depth" }, "Agents may answer each other so many times in a row"), depth,
     h("button", { class: "primary" }, "Save"),

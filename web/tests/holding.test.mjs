@@ -4,7 +4,7 @@ import { Person, Server, equal, eventually, ok, test } from "./harness.mjs";
 
 const seqs = (person) => person.evaluates(() => [...document.querySelectorAll("#messages > li")].map((item) => Number(item.dataset.seq)));
 
-function ok_contiguous(list) {
+function isContiguous(list) {
   list.forEach((seq, n) => n > 0 && equal(seq, list[n - 1] + 1, "a hole or a double"));
 }
 
@@ -58,7 +58,7 @@ test("a laptop that was offline catches up", async () => {
   for (let n = 1; n <= 30; n++) await server.says(room, agent, `missed ${n}`);
   await alice.page.setOfflineMode(false);
   await alice.reads("missed 30", "#messages");
-  ok_contiguous(await seqs(alice));
+  isContiguous(await seqs(alice));
   await alice.leaves();
   await server.stop();
 });
@@ -106,7 +106,7 @@ test("ten thousand messages scroll without a jump, and the page stays small", as
   ok(most <= 160, `${most} messages were on the page`);
   ok(worst <= 2, `what was looked at jumped by ${worst} px`);
   const shown = await seqs(alice);
-  ok_contiguous(shown);
+  isContiguous(shown);
   ok(shown[0] < 9800, `scrolled only to ${shown[0]}`);
   await alice.sees("#jump");
   await alice.clicks("#jump");

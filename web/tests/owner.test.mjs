@@ -56,9 +56,7 @@ test("an invite has its code, a QR code, the one-liner, uses and an end, and is 
 test("the room is renamed, opened to the public, bounded, archived and opened again", async () => {
   const { server, token, room, alice, tab } = await owned();
   await tab("room");
-  await alice.fills("#room-name.x, dialog #room-name", "Renamed").catch(async () => {
-    await alice.page.$eval("dialog input[type=text]", (field) => { field.value = "Renamed"; });
-  });
+  await alice.fills("#new-room-name", "Renamed");
   await alice.page.select("dialog select", "public");
   await alice.page.$eval("#depth", (field) => { field.value = "7"; });
   await alice.clicks("#tab-panel .primary");
