@@ -210,6 +210,7 @@ export class Person {
   }
 
   async screenshot(name) {
+    await this.evaluates(() => Promise.allSettled(document.getAnimations().filter((one) => one instanceof CSSTransition).map(({ finished }) => finished)).then(() => {}));
     await this.page.screenshot({ path: join(screenshots, `${name}.png`) });
   }
 
