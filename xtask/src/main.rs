@@ -7,12 +7,14 @@ mod packages;
 mod run;
 mod services;
 mod test;
+mod web;
 
 use std::process::ExitCode;
 
 const HELP: &str = "\
 cargo xtask test [ARGS…]   install what the tests need, start PostgreSQL and NATS, run every test;
                            ARGS go to cargo test, e.g. `cargo xtask test -p chatroom stream`
+cargo xtask test web [NAME]  only the tests in a browser, or those whose name holds NAME
 cargo xtask ci             formatting, lints, then every test
 cargo xtask bench [ARGS…]  build the server for release and measure it beside its limits;
                            ARGS go to the bench, e.g. `cargo xtask bench posts --rounds 5`
@@ -23,6 +25,7 @@ fn main() -> ExitCode {
     let command = args.next();
     let rest: Vec<String> = args.collect();
     let done = match command.as_deref() {
+        Some("test") if rest.first().is_some_and(|arg| arg == "web") => web::test(&rest[1..]),
         Some("test") => test::test(&rest),
         Some("ci") => test::ci(),
         Some("bench") => bench::run_bench(&rest),

@@ -60,14 +60,6 @@ const NEEDS: &[Need] = &[
         package: "python3-venv",
     },
     Need {
-        program: "curl",
-        package: "curl",
-    },
-    Need {
-        program: "jq",
-        package: "jq",
-    },
-    Need {
         program: "dash",
         package: "dash",
     },
@@ -78,6 +70,10 @@ const NEEDS: &[Need] = &[
     Need {
         program: "shellcheck",
         package: "shellcheck",
+    },
+    Need {
+        program: "chromium",
+        package: "chromium",
     },
 ];
 

@@ -3,7 +3,7 @@
 use crate::{
     packages,
     run::{cargo, command, root, run},
-    services,
+    services, web,
 };
 use std::path::PathBuf;
 
@@ -27,7 +27,11 @@ pub fn test(args: &[String]) -> Result<(), String> {
     {
         tests.arg("--workspace");
     }
-    run(tests.args(args))
+    run(tests.args(args))?;
+    match args.is_empty() {
+        true => web::test(&[]),
+        false => Ok(()),
+    }
 }
 
 /// Installs an MCP server that nobody here wrote, for the agent's tools to use. It is kept.

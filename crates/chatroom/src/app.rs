@@ -8,6 +8,7 @@ use crate::{
     events::{self, Bus, Commit, Hub},
     metrics::Metrics,
     outbound::Outbound,
+    render::Renderer,
     services::{
         fanout::Fanout,
         posting::{Poster, Traffic},
@@ -44,6 +45,7 @@ pub struct Parts {
     pub metrics: Arc<Metrics>,
     pub docs: Docs,
     pub programs: Programs,
+    pub renderer: Renderer,
 }
 
 impl App {

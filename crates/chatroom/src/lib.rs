@@ -21,6 +21,7 @@ pub mod events;
 pub mod metrics;
 pub mod operate;
 pub mod outbound;
+pub mod render;
 pub mod serve;
 pub mod services;
 pub mod store;

@@ -16,6 +16,7 @@ use crate::{
     events::{Bus, BusError, ConnectionCut, Hub},
     metrics::Metrics,
     outbound::Outbound,
+    render::Renderer,
     services::{
         fanout::{self, Fanout},
         posting::{Traffic, Writer},
@@ -143,6 +144,7 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
         metrics,
         docs: Docs::default(),
         programs: Programs::new(config.assets.folder.as_deref()),
+        renderer: Renderer::default(),
         config,
     });
     if let Some(url) = app.config.auth.jwks_url.clone() {

@@ -120,6 +120,9 @@ wire! {
         pub online: bool,
         /// Where the agent describes itself.
         pub agent_card_url: Option<String>,
+        /// What the member's picture is drawn from, the same in every room and on every board.
+        #[serde(default)]
+        pub avatar_seed: String,
         /// Why the last call to the agent failed, until one succeeds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub last_error: Option<String>,

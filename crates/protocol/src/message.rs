@@ -92,6 +92,9 @@ wire! {
         /// Whether it mentions the caller, where the caller is known.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub mentions_me: Option<bool>,
+        /// The text rendered and safe to show in a page, for those who ask with `render=html`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub content_html: Option<String>,
     }
 
     /// `GET /rooms/{id}/messages`.

@@ -10,8 +10,9 @@ use axum::{
     http::{header, request::Parts},
 };
 use protocol::{ErrorCode, RoomId, UserId};
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 /// The largest body that is read.
 const MAX_BODY: usize = 64 * 1024;
@@ -159,6 +160,14 @@ fn refuse_nul(place: &str, encoded: &str) -> Result<()> {
         )));
     }
     Ok(())
+}
+
+/// How a caller wants texts besides as they were written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Render {
+    /// Rendered for a page.
+    Html,
 }
 
 /// A room's id from a path. What is no id names no room.

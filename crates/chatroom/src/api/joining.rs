@@ -21,6 +21,7 @@ pub fn routes() -> OpenApiRouter<App> {
         .routes(routes!(revoke_invite))
         .routes(routes!(auto_invite))
         .routes(routes!(short_code))
+        .routes(routes!(qr_code))
         .routes(routes!(join))
         .routes(routes!(leave))
         .routes(routes!(reissue))
@@ -90,6 +91,27 @@ async fn short_code(
     )?;
     let code = invites::by_short_code(&app, &code).await?;
     Ok(([(header::CACHE_CONTROL, "no-store")], code))
+}
+
+/// A QR code of the link with which a person joins by this invite. Anonymous.
+#[utoipa::path(get, path = "/i/{short_code}/qr.svg", tag = "Joining", params(("short_code" = String, Path)),
+    responses((status = 200, body = String, content_type = "image/svg+xml"), (status = "4XX", body = ErrorBody)))]
+async fn qr_code(
+    State(app): State<App>,
+    origin: Origin,
+    Path(code): Path<String>,
+) -> Result<impl IntoResponse> {
+    app.visitors.take(
+        origin.ip,
+        "/i",
+        app.config.limits.visitor_reads_per_minute,
+        Now::get(),
+    )?;
+    let headers = [
+        (header::CONTENT_TYPE, "image/svg+xml"),
+        (header::CACHE_CONTROL, "no-store"),
+    ];
+    Ok((headers, invites::qr_code(&app, &code).await?))
 }
 
 /// Join a room, with an invite or as a Starchild user in a public room.

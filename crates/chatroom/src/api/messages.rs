@@ -1,6 +1,6 @@
 //! Messages and reactions.
 
-use super::extract::{Json, Path, Query, room};
+use super::extract::{Json, Path, Query, Render, room};
 use crate::{
     app::App,
     auth::{Caller, Credential, network::Origin},
@@ -103,6 +103,14 @@ struct Filter {
     mentions: Option<String>,
     /// Only messages of this sender. Without effect for visitors.
     sender_user_id: Option<String>,
+    /// `html`: each message also has `content_html`, rendered and safe to show in a page.
+    render: Option<Render>,
+}
+
+#[derive(Deserialize, IntoParams)]
+struct Shape {
+    /// `html`: each message also has `content_html`.
+    render: Option<Render>,
 }
 
 /// Read messages. Anonymous in public rooms.
@@ -126,6 +134,7 @@ async fn list(
         limit: filter.limit,
         mentions_me,
         sender: filter.sender_user_id,
+        html: filter.render.is_some(),
     };
     messages::list(&app, &caller, origin.ip, &room(&id)?, wanted)
         .await
@@ -133,15 +142,17 @@ async fn list(
 }
 
 /// Read the chain of replies that leads to a message.
-#[utoipa::path(get, path = "/rooms/{id}/messages/{seq}/thread", tag = "Messages", params(("id" = String, Path), ("seq" = i64, Path)),
+#[utoipa::path(get, path = "/rooms/{id}/messages/{seq}/thread", tag = "Messages", params(("id" = String, Path), ("seq" = i64, Path), Shape),
     responses((status = 200, body = Thread), (status = "4XX", body = ErrorBody)))]
 async fn thread(
     State(app): State<App>,
     caller: Caller,
     origin: Origin,
     Path((id, seq)): Path<(String, i64)>,
+    Query(shape): Query<Shape>,
 ) -> Result<Reply<Thread>> {
-    messages::thread(&app, &caller, origin.ip, &room(&id)?, seq)
+    let html = shape.render.is_some();
+    messages::thread(&app, &caller, origin.ip, &room(&id)?, seq, html)
         .await
         .map(Reply)
 }

@@ -1,6 +1,6 @@
 //! The live stream.
 
-use super::extract::{Path, Query, room};
+use super::extract::{Path, Query, Render, room};
 use crate::{
     app::App,
     auth::{Caller, StreamCaller},
@@ -15,9 +15,10 @@ use axum::{
     http::{HeaderMap, header},
     response::{IntoResponse, Response},
 };
+use futures_util::StreamExt;
 use protocol::{Cursor, ErrorBody};
 use serde::Deserialize;
-use std::time::Duration;
+use std::{convert::Infallible, time::Duration};
 use utoipa::IntoParams;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -34,6 +35,8 @@ struct Position {
     /// A room key, for clients that cannot send headers.
     #[serde(rename = "token")]
     _token: Option<String>,
+    /// `html`: each message also has `content_html`.
+    render: Option<Render>,
 }
 
 /// Follow the room as it happens, as server-sent events.
@@ -74,7 +77,14 @@ async fn stream(
         // Proxies that buffer would hold events back.
         (header::HeaderName::from_static("x-accel-buffering"), "no"),
     ];
-    Ok((headers, Body::from_stream(frames)).into_response())
+    let body = match position.render {
+        None => Body::from_stream(frames),
+        Some(Render::Html) => Body::from_stream(frames.then(move |Ok(frames)| {
+            let app = app.clone();
+            async move { Ok::<_, Infallible>(app.renderer.frames(frames).await) }
+        })),
+    };
+    Ok((headers, body).into_response())
 }
 
 /// Where to resume from. A client that reconnects sends the newest place it knows in the header,

@@ -3,6 +3,10 @@
 //! A [`Credential`] is a bearer whose signature, kind, time and network are good. A [`Caller`]
 //! is a credential that the store has not revoked. Handlers take a `Caller`; posting alone takes
 //! a `Credential`, because it asks the store inside its own transaction.
+//!
+//! The identity token of a person who signed in stands for that person's user token, from any
+//! network, wherever a handler takes a `Caller`: not for posting, nor for the stream, which take
+//! room keys.
 
 pub mod network;
 pub mod secrets;
@@ -20,10 +24,10 @@ use axum::{
     http::{HeaderMap, header, request::Parts},
 };
 use network::{Origin, Peer};
-use protocol::ErrorCode;
+use protocol::{ErrorCode, UserId};
 use serde::Deserialize;
 use std::{convert::Infallible, net::Ipv4Addr, sync::Arc};
-use tokens::{IdentityClaims, Kind, Refused, RoomKeyClaims};
+use tokens::{IdentityClaims, Kind, Person, Refused, RoomKeyClaims};
 pub use user::{TokenType, User};
 
 /// A bearer that is signed well, of a known kind and in time. It may have been revoked.
@@ -49,7 +53,32 @@ pub enum Caller {
     /// The holder of a room key.
     RoomKey(KeyRow),
     /// The holder of an identity token.
-    Identity(IdentityRow),
+    Identity(Identity),
+}
+
+/// An identity token that holds.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    pub row: IdentityRow,
+    /// Set where a person signed in.
+    pub person: Option<Person>,
+}
+
+impl Caller {
+    /// The identity token of a person who signed in as that person's user token.
+    fn person_as_user(self) -> Self {
+        let Self::Identity(Identity { row, person }) = self else {
+            return self;
+        };
+        match (person, row.user_id.parse::<UserId>()) {
+            (Some(person), Ok(id)) if !id.is_external() => Self::User(User {
+                id,
+                name: person.name,
+                token_type: TokenType::Access,
+            }),
+            (person, _) => Self::Identity(Identity { row, person }),
+        }
+    }
 }
 
 /// Why there is no caller, told apart by what was presented: some endpoints answer with the
@@ -127,7 +156,10 @@ impl Credential {
                 _ => Err(NoCaller::RoomKey(key_ended())),
             },
             Self::Identity(claims) => match conn.identity(&claims.jti).await? {
-                Some(identity) if !identity.revoked => Ok(Caller::Identity(identity)),
+                Some(row) if !row.revoked => Ok(Caller::Identity(Identity {
+                    row,
+                    person: claims.person,
+                })),
                 _ => Err(NoCaller::Identity(identity_ended())),
             },
         })
@@ -222,6 +254,7 @@ impl FromRequestParts<App> for Caller {
         let credential = Credential::from_request_parts(parts, app).await?;
         resolve(app, credential)
             .await?
+            .map(Self::person_as_user)
             .map_err(NoCaller::into_error)
     }
 }

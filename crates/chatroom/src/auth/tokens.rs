@@ -84,8 +84,18 @@ pub struct IdentityClaims {
     kind: String,
     pub jti: String,
     pub user_id: String,
+    /// Set where a person signed in; what an agent holds, or was made with a room key, lacks it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person: Option<Person>,
     iat: i64,
     pub exp: i64,
+}
+
+/// A person who has signed in, as their identity token tells of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Person {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
 }
 
 /// What an invite says.
@@ -181,12 +191,13 @@ impl Tokens {
         })
     }
 
-    /// The token of this row.
-    pub fn identity(&self, row: &IdentityRow) -> String {
+    /// The token of this row; a person's tells of them.
+    pub fn identity(&self, row: &IdentityRow, person: Option<&Person>) -> String {
         self.sign(&IdentityClaims {
             kind: Kind::Identity.as_str().to_owned(),
             jti: row.jti.clone(),
             user_id: row.user_id.clone(),
+            person: person.cloned(),
             iat: row.issued_at,
             exp: row.expires_at,
         })
@@ -307,7 +318,7 @@ mod tests {
     #[test]
     fn a_token_of_one_kind_is_refused_as_another() {
         let tokens = tokens();
-        let identity = tokens.identity(&identity());
+        let identity = tokens.identity(&identity(), None);
         assert!(tokens.check_identity(&identity, Now(150_000)).is_ok());
         assert_eq!(
             tokens.check_room_key(&identity, Now(150_000)).unwrap_err(),
@@ -323,7 +334,7 @@ mod tests {
     #[test]
     fn an_expired_token_is_told_from_a_forged_one() {
         let tokens = tokens();
-        let token = tokens.identity(&identity());
+        let token = tokens.identity(&identity(), None);
         assert_eq!(
             tokens.check_identity(&token, Now(200_000)).unwrap_err(),
             Refused::Expired
@@ -358,6 +369,9 @@ mod tests {
     #[test]
     fn the_same_row_gives_the_same_token() {
         let tokens = tokens();
-        assert_eq!(tokens.identity(&identity()), tokens.identity(&identity()));
+        assert_eq!(
+            tokens.identity(&identity(), None),
+            tokens.identity(&identity(), None)
+        );
     }
 }

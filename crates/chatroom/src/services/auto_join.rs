@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     app::App,
-    auth::Caller,
+    auth::{Caller, Identity},
     clock::Now,
     error::{Error, Result},
     store::{Tx, members::MemberRow},
@@ -121,7 +121,9 @@ fn external(caller: &Caller, request: AutoJoin) -> Result<Newcomer> {
             ));
         }
         Caller::RoomKey(key) => told_by_bearer(&key.user_id, request.user_id.as_deref())?,
-        Caller::Identity(row) => told_by_bearer(&row.user_id, request.user_id.as_deref())?,
+        Caller::Identity(Identity { row, .. }) => {
+            told_by_bearer(&row.user_id, request.user_id.as_deref())?
+        }
         Caller::Anonymous | Caller::User(_) => match (&request.user_id, request.client_kind) {
             (Some(wanted), Some(_)) => agent_id(wanted)?,
             (None, Some(_)) => return Err(Error::bad_request("user_id is needed: who joins?")),

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     app::App,
-    auth::{self, Caller, NoCaller, TokenType, User},
+    auth::{self, Caller, Identity, NoCaller, TokenType, User, tokens::Person},
     clock::Now,
     error::{Error, Result},
     store::{Tx, identities::IdentityRow},
@@ -41,7 +41,9 @@ impl Lineage {
 pub fn proven(caller: &Caller, user: &UserId) -> Result<Option<Lineage>> {
     let lineage = match caller {
         Caller::RoomKey(key) if key.user_id == user.as_str() => key.lineage.clone(),
-        Caller::Identity(identity) if identity.user_id == user.as_str() => identity.lineage.clone(),
+        Caller::Identity(Identity { row, .. }) if row.user_id == user.as_str() => {
+            row.lineage.clone()
+        }
         Caller::RoomKey(_) | Caller::Identity(_) => {
             return Err(Error::forbidden("The bearer belongs to another user_id"));
         }
@@ -84,18 +86,19 @@ pub async fn mint(app: &App, caller: Result<Caller, NoCaller>) -> Result<Identit
     limits::take(&mut tx, &[mint_limit(app, "identity", &key.jti)], now).await?;
     let lineage = Lineage(key.lineage.clone().unwrap_or_default());
     let row = new_identity(app, &stored(&key.user_id)?, &lineage, now)?;
-    save(app, tx, row).await
+    // A key is shared to let somebody read or post: what it mints never counts as a person's.
+    save(app, tx, row, None).await
 }
 
 /// Mints a fresh identity token with one that still holds.
 pub async fn refresh(app: &App, caller: Result<Caller, NoCaller>) -> Result<IdentityCreated> {
-    let identity = identity_of(caller)?;
+    let Identity { row: old, person } = identity_of(caller)?;
     let now = Now::get();
     let mut tx = app.db.begin().await?;
-    limits::take(&mut tx, &[mint_limit(app, "refresh", &identity.jti)], now).await?;
-    let lineage = Lineage(identity.lineage.clone().unwrap_or_default());
-    let row = new_identity(app, &stored(&identity.user_id)?, &lineage, now)?;
-    save(app, tx, row).await
+    limits::take(&mut tx, &[mint_limit(app, "refresh", &old.jti)], now).await?;
+    let lineage = Lineage(old.lineage.clone().unwrap_or_default());
+    let row = new_identity(app, &stored(&old.user_id)?, &lineage, now)?;
+    save(app, tx, row, person).await
 }
 
 /// Mints an identity token for a person who has signed in.
@@ -115,7 +118,10 @@ pub async fn exchange(app: &App, user: &User, internal: bool) -> Result<Identity
     )
     .await?;
     let row = new_identity(app, &user.id, &Lineage::of_user(&user.id), now)?;
-    save(app, tx, row).await
+    let person = Person {
+        name: user.name.clone(),
+    };
+    save(app, tx, row, Some(person)).await
 }
 
 pub async fn revoke(
@@ -123,7 +129,7 @@ pub async fn revoke(
     caller: Result<Caller, NoCaller>,
     jti: &str,
 ) -> Result<IdentityRevoked> {
-    let identity = identity_of(caller)?;
+    let identity = identity_of(caller)?.row;
     let mut tx = app.db.begin().await?;
     let target = tx.identity(jti).await?.filter(|target| !target.revoked);
     let target = target
@@ -149,7 +155,9 @@ pub async fn reissue(
 ) -> Result<TokenReissued> {
     let (holder, lineage, jti, auth_used) = match caller {
         Ok(Caller::RoomKey(key)) => (key.user_id, key.lineage, key.jti, AuthUsed::RoomKey),
-        Ok(Caller::Identity(row)) => (row.user_id, row.lineage, row.jti, AuthUsed::AgentIdentity),
+        Ok(Caller::Identity(Identity { row, .. })) => {
+            (row.user_id, row.lineage, row.jti, AuthUsed::AgentIdentity)
+        }
         Ok(Caller::Anonymous) => return Err(Error::missing_bearer()),
         Err(NoCaller::Identity(error)) => return Err(error),
         Ok(Caller::User(_)) | Err(_) => {
@@ -214,17 +222,22 @@ pub fn new_identity(app: &App, user: &UserId, lineage: &Lineage, now: Now) -> Re
     })
 }
 
-async fn save(app: &App, mut tx: Tx, row: IdentityRow) -> Result<IdentityCreated> {
+async fn save(
+    app: &App,
+    mut tx: Tx,
+    row: IdentityRow,
+    person: Option<Person>,
+) -> Result<IdentityCreated> {
     tx.insert_identity(&row).await?;
     tx.commit().await?;
     Ok(IdentityCreated {
-        identity_token: app.tokens.identity(&row),
+        identity_token: app.tokens.identity(&row, person.as_ref()),
         user_id: stored(&row.user_id)?,
         expires_at: row.expires_at,
     })
 }
 
-fn identity_of(caller: Result<Caller, NoCaller>) -> Result<IdentityRow> {
+fn identity_of(caller: Result<Caller, NoCaller>) -> Result<Identity> {
     match caller {
         Ok(Caller::Identity(identity)) => Ok(identity),
         Ok(Caller::Anonymous) => Err(Error::missing_bearer()),

@@ -14,6 +14,7 @@ use crate::{
     store::{Tx, invites::InviteRow},
 };
 use protocol::{AutoInvite, CreateInvite, ErrorCode, InviteCreated, InviteView, Invites, RoomId};
+use qrcode::{QrCode, render::svg};
 use serde_json::json;
 use std::net::IpAddr;
 
@@ -175,6 +176,17 @@ pub async fn by_short_code(app: &App, code: &str) -> Result<String> {
         ));
     }
     Ok(app.tokens.invite(&invite))
+}
+
+/// A QR code, as SVG, of the link with which a person joins by the invite.
+pub async fn qr_code(app: &App, short_code: &str) -> Result<String> {
+    by_short_code(app, short_code).await?;
+    let link = format!("{}/view#invite={short_code}", app.public_url);
+    let code = QrCode::new(link).map_err(Error::internal)?;
+    Ok(code
+        .render::<svg::Color<'_>>()
+        .min_dimensions(232, 232)
+        .build())
 }
 
 /// A room that has no place left takes nobody.

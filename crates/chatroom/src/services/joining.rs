@@ -307,7 +307,7 @@ async fn add(
         joined_at: now.seconds(),
         member_token: member_key.as_ref().map(|key| app.tokens.room_key(key)),
         expires_at: member_key.map(|key| key.expires_at),
-        identity_token: identity.as_ref().map(|row| app.tokens.identity(row)),
+        identity_token: identity.as_ref().map(|row| app.tokens.identity(row, None)),
         identity_expires_at: identity.map(|row| row.expires_at),
     })
 }

@@ -36,7 +36,7 @@ pub async fn list(app: &App, caller: &Caller, room: &RoomId) -> Result<Members> 
         .collect();
     let online = app.online(room.as_str());
     let members = rows.iter().map(|row| {
-        let mut member = wire::member(row, online.contains(&row.user_id))?;
+        let mut member = wire::member(row, online.contains(&row.user_id), &app.secrets)?;
         member.last_error = errors.get(&row.user_id).cloned();
         Ok(member)
     });

@@ -41,6 +41,7 @@ pub struct Query {
     pub limit: Option<i64>,
     pub mentions_me: bool,
     pub sender: Option<String>,
+    pub html: bool,
 }
 
 pub async fn list(
@@ -64,7 +65,7 @@ pub async fn list(
         limit: limit.min(MOST),
         ..Page::default()
     };
-    match access::reader(&mut conn, caller, room).await? {
+    let mut read = match access::reader(&mut conn, caller, room).await? {
         Reading::Visitor(row) => {
             if query.mentions_me {
                 return Err(Error::missing_bearer());
@@ -72,15 +73,20 @@ pub async fn list(
             let most = app.config.limits.visitor_reads_per_minute;
             app.visitors.take(ip, room.as_str(), most, Now::get())?;
             page.limit = limit.min(MOST_FOR_VISITORS);
-            read_page(&mut conn, &row, page, None).await
+            read_page(&mut conn, &row, page, None).await?
         }
         Reading::Member(entry) => {
             let me = entry.member.user_id;
             page.sender = query.sender.as_deref();
             page.mentions = query.mentions_me.then_some(me.as_str());
-            read_page(&mut conn, &entry.room, page, Some(&me)).await
+            read_page(&mut conn, &entry.room, page, Some(&me)).await?
         }
+    };
+    drop(conn);
+    if query.html {
+        app.renderer.messages(&mut read.messages).await;
     }
+    Ok(read)
 }
 
 async fn read_page(
@@ -146,6 +152,7 @@ pub async fn thread(
     ip: IpAddr,
     room: &RoomId,
     seq: i64,
+    html: bool,
 ) -> Result<Thread> {
     let mut conn = app.db.read().await?;
     let (row, me) = match access::reader(&mut conn, caller, room).await? {
@@ -160,9 +167,12 @@ pub async fn thread(
     if rows.is_empty() {
         return Err(no_message());
     }
-    Ok(Thread {
-        thread: dress(&mut conn, &row, rows, me.as_deref()).await?,
-    })
+    let mut thread = dress(&mut conn, &row, rows, me.as_deref()).await?;
+    drop(conn);
+    if html {
+        app.renderer.messages(&mut thread).await;
+    }
+    Ok(Thread { thread })
 }
 
 pub async fn edit(

@@ -58,7 +58,7 @@ pub async fn state(app: &App, caller: &Caller, room: &RoomId, recent: i64) -> Re
     for row in &rows {
         let role_class = RoleClass::from(stored::<MemberKind>(&row.member_kind)?);
         members.push(StateMember {
-            member: wire::member(row, online.contains(&row.user_id))?,
+            member: wire::member(row, online.contains(&row.user_id), &app.secrets)?,
             role_class,
         });
     }

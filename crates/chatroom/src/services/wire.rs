@@ -1,5 +1,6 @@
 //! From stored rows to what travels.
 
+use crate::auth::secrets::Secrets;
 use crate::error::{Error, Result};
 use crate::store::{group::NewMessage, members::MemberRow, messages::MessageRow, rooms::RoomRow};
 use protocol::{MemberView, Message, MessageType, Room, Via};
@@ -27,6 +28,7 @@ pub fn message(row: MessageRow, rules_version: i64) -> Message {
         edited_at: row.edited_at,
         reactions: BTreeMap::new(),
         mentions_me: None,
+        content_html: None,
     }
 }
 
@@ -46,6 +48,7 @@ pub fn new_message(new: &NewMessage, rules_version: i64) -> Message {
         edited_at: None,
         reactions: BTreeMap::new(),
         mentions_me: None,
+        content_html: None,
     }
 }
 
@@ -60,7 +63,7 @@ pub fn room(row: &RoomRow) -> Result<Room> {
     })
 }
 
-pub fn member(row: &MemberRow, online: bool) -> Result<MemberView> {
+pub fn member(row: &MemberRow, online: bool, secrets: &Secrets) -> Result<MemberView> {
     Ok(MemberView {
         user_id: stored(&row.user_id)?,
         user_name: row.user_name.clone(),
@@ -72,6 +75,7 @@ pub fn member(row: &MemberRow, online: bool) -> Result<MemberView> {
         key_stale: row.key_stale,
         online,
         agent_card_url: row.agent_card_url.clone(),
+        avatar_seed: secrets.pseudonym(&row.user_id),
         last_error: None,
         welcome_score: None,
     })

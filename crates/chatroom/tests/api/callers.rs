@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 both_engines![every_endpoint_knows_every_kind_of_caller];
 
 /// Who calls. The rooms are the owner's; `R` is private.
-const CALLERS: [&str; 13] = [
+const CALLERS: [&str; 14] = [
     "nobody",
     "rubbish",   // a bearer that is no token
     "expired",   // the owner's user token, expired
@@ -22,6 +22,7 @@ const CALLERS: [&str; 13] = [
     "elsewhere", // a room key of the owner's for another room
     "identity",  // the agent's identity token
     "revoked",   // a room key that was revoked
+    "person",    // the identity token of the owner, who signed in, from the public internet
 ];
 
 const IN: &str = "in";
@@ -37,21 +38,23 @@ const HIDDEN: &str = "not_found";
 
 /// What each kind of caller gets from each kind of endpoint, in the order of [`CALLERS`].
 #[rustfmt::skip]
-const RULES: [(&str, [&str; 13]); 13] = [
-    // kind       nobody  rubbish   expired   invite    outside   stranger member owner agent     viewer    elsewhere identity  revoked
-    ("anyone",   [IN,     IN,       IN,       IN,       IN,       IN,      IN,    IN,   IN,       IN,       IN,       IN,       IN]),
-    ("reader",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       IN,       HIDDEN,   TOKEN,    KEY]),
-    ("visitor",  [HIDDEN, TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       IN,       HIDDEN,   TOKEN,    KEY]),
-    ("writer",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       SCOPE,    HIDDEN,   TOKEN,    KEY]),
-    ("owner",    [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  ROLE,  IN,   SCOPE,    SCOPE,    HIDDEN,   TOKEN,    KEY]),
-    ("user",     [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, IN,      IN,    IN,   TOKEN,    TOKEN,    TOKEN,    TOKEN,    KEY]),
-    ("member",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   TOKEN,    TOKEN,    TOKEN,    TOKEN,    KEY]),
-    ("admin",    [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, ROLE,    ROLE,  ROLE, TOKEN,    TOKEN,    TOKEN,    TOKEN,    KEY]),
-    ("joiner",   [HIDDEN, TOKEN,    TOKEN,    TOKEN,    INTERNAL, IN,      IN,    IN,   HIDDEN,   HIDDEN,   HIDDEN,   HIDDEN,   KEY]),
-    ("mint",     [NONE,   KEY,      KEY,      KEY,      KEY,      KEY,     KEY,   KEY,  IN,       IN,       IN,       KEY,      KEY]),
-    ("identity", [NONE,   IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IN, IDENTITY]),
-    ("reissue",  [NONE,   KEY,      KEY,      KEY,      KEY,      KEY,     KEY,   KEY,  IN,       ROLE,     ROLE,     IN,       KEY]),
-    ("exchange", [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, ROLE,    ROLE,  ROLE, TOKEN,    TOKEN,    TOKEN,    TOKEN,    TOKEN]),
+const RULES: [(&str, [&str; 14]); 15] = [
+    // kind       nobody  rubbish   expired   invite    outside   stranger member owner agent     viewer    elsewhere identity  revoked   person
+    ("anyone",   [IN,     IN,       IN,       IN,       IN,       IN,      IN,    IN,   IN,       IN,       IN,       IN,       IN, IN]),
+    ("reader",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       IN,       HIDDEN,   TOKEN,    KEY, IN]),
+    ("stream",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       IN,       HIDDEN,   TOKEN,    KEY, TOKEN]),
+    ("visitor",  [HIDDEN, TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       IN,       HIDDEN,   TOKEN,    KEY, IN]),
+    ("writer",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       SCOPE,    HIDDEN,   TOKEN,    KEY, IN]),
+    ("poster",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       SCOPE,    HIDDEN,   TOKEN,    KEY, TOKEN]),
+    ("owner",    [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  ROLE,  IN,   SCOPE,    SCOPE,    HIDDEN,   TOKEN,    KEY, IN]),
+    ("user",     [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, IN,      IN,    IN,   TOKEN,    TOKEN,    TOKEN,    TOKEN,    KEY, IN]),
+    ("member",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   TOKEN,    TOKEN,    TOKEN,    TOKEN,    KEY, IN]),
+    ("admin",    [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, ROLE,    ROLE,  ROLE, TOKEN,    TOKEN,    TOKEN,    TOKEN,    KEY, ROLE]),
+    ("joiner",   [HIDDEN, TOKEN,    TOKEN,    TOKEN,    INTERNAL, IN,      IN,    IN,   HIDDEN,   HIDDEN,   HIDDEN,   HIDDEN,   KEY, IN]),
+    ("mint",     [NONE,   KEY,      KEY,      KEY,      KEY,      KEY,     KEY,   KEY,  IN,       IN,       IN,       KEY,      KEY, KEY]),
+    ("identity", [NONE,   IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IN, IDENTITY, IN]),
+    ("reissue",  [NONE,   KEY,      KEY,      KEY,      KEY,      KEY,     KEY,   KEY,  IN,       ROLE,     ROLE,     IN,       KEY, ROLE]),
+    ("exchange", [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, ROLE,    ROLE,  ROLE, TOKEN,    TOKEN,    TOKEN,    TOKEN,    TOKEN, TOKEN]),
 ];
 
 /// Every endpoint, with what a good request to it looks like. `{seq}` is a message of the
@@ -110,7 +113,7 @@ fn endpoints() -> Vec<(&'static str, Method, &'static str, Value)> {
             "/rooms/{id}/members/{agent}/reissue-token",
             none.clone(),
         ),
-        ("writer", M::POST, "/rooms/{id}/messages", text),
+        ("poster", M::POST, "/rooms/{id}/messages", text),
         ("visitor", M::GET, "/rooms/{id}/messages", none.clone()),
         (
             "visitor",
@@ -130,7 +133,7 @@ fn endpoints() -> Vec<(&'static str, Method, &'static str, Value)> {
             "/rooms/{id}/messages/{seq}/reactions/{emoji}",
             none.clone(),
         ),
-        ("reader", M::GET, "/rooms/{id}/stream", none.clone()),
+        ("stream", M::GET, "/rooms/{id}/stream", none.clone()),
         (
             "member",
             M::POST,
@@ -159,6 +162,7 @@ fn endpoints() -> Vec<(&'static str, Method, &'static str, Value)> {
         ("user", M::DELETE, "/cli-keys/{code}", none.clone()),
         ("anyone", M::GET, "/k/{code}", none.clone()),
         ("anyone", M::GET, "/i/{short_code}", none.clone()),
+        ("anyone", M::GET, "/i/{short_code}/qr.svg", none.clone()),
         ("anyone", M::GET, "/health", none.clone()),
         ("anyone", M::GET, "/docs-version", none.clone()),
         ("anyone", M::GET, "/docs/{name}", none.clone()),
@@ -221,6 +225,11 @@ async fn world(server: &TestServer) -> World {
         .await
         .ok();
     let code = owner.invites(&room).await;
+    let signed_in = server.user_of_type("u_owner", "access");
+    let traded = signed_in.post_nothing("/auth/exchange").await.created();
+    let person = owner
+        .with_token(traded["identity_token"].as_str().unwrap())
+        .seen_from_outside();
     let nobody = server.anonymous();
     let expired = server.token(&["--user", "u_owner", "--ttl", "0s"]);
     let callers = vec![
@@ -237,6 +246,7 @@ async fn world(server: &TestServer) -> World {
         elsewhere,
         agent.identity(),
         revoked,
+        person,
     ];
     eventually("the token has expired", async || {
         let reply = callers[2].get("/rooms").await;

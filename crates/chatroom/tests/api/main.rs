@@ -28,6 +28,8 @@ mod messages;
 mod nodes;
 mod observability;
 mod operators;
+mod pages;
+mod rendering;
 mod reputation;
 mod room_keys;
 mod rooms;

@@ -1,6 +1,6 @@
 //! The web entry: trading an access token for an identity token, and CORS.
 
-use crate::harness::{Setup, both_engines, forged, now};
+use crate::harness::{Caller, Setup, TestServer, both_engines, claims, forged, now};
 use reqwest::Method;
 use serde_json::json;
 
@@ -10,6 +10,11 @@ both_engines![
     only_an_access_token_is_traded,
     an_exchange_is_limited_to_one_a_minute_for_each_user,
     the_identity_of_a_person_opens_their_rooms,
+    the_identity_of_a_person_manages_their_rooms_from_anywhere,
+    the_identity_of_a_person_enters_public_rooms,
+    the_identity_of_a_person_posts_nothing_by_itself,
+    what_a_room_key_mints_is_no_person,
+    a_revoked_identity_manages_nothing,
     pages_of_other_origins_may_not_call,
     pages_of_allowed_origins_may_call,
 ];
@@ -113,6 +118,100 @@ async fn the_identity_of_a_person_opens_their_rooms(setup: Setup) {
         "web",
         "a person posts from the viewer"
     );
+}
+
+/// A person who signed in, with their identity token, from the public internet.
+async fn signed_in(server: &TestServer, id: &str, name: &str) -> Caller {
+    let token = server.token(&["--user", id, "--name", name, "--type", "access"]);
+    let person = server.anonymous().with_token(&token).seen_from_outside();
+    let traded = person.post_nothing(EXCHANGE).await.created();
+    person.with_token(traded["identity_token"].as_str().unwrap())
+}
+
+async fn the_identity_of_a_person_manages_their_rooms_from_anywhere(setup: Setup) {
+    let server = setup.start().await;
+    let first = signed_in(&server, "u_alice", "Alice").await;
+    let fresh = first.post_nothing("/agent-identity/refresh").await.ok();
+    let alice = first.with_token(fresh["identity_token"].as_str().unwrap());
+    let room = alice.creates_a_room().await;
+    let rooms = alice.get("/rooms").await.ok();
+    assert_eq!(rooms["rooms"][0]["room_id"], room.as_str());
+    let path = |rest: &str| format!("/rooms/{room}{rest}");
+    alice.patch(path(""), json!({"name": "renamed"})).await.ok();
+    alice
+        .patch(path("/rules"), json!({"content": "be kind"}))
+        .await
+        .ok();
+    let invite = alice.invites(&room).await;
+    assert!(invite.starts_with("inv_"));
+    let audit = alice.get(path("/audit")).await.ok();
+    assert!(audit["entries"].as_array().unwrap().len() >= 3);
+    let member = alice.sees_member(&room, "u_alice").await.unwrap();
+    assert_eq!(member["user_name"], "Alice", "the sign-in told the name");
+    assert_eq!(member["member_kind"], "starchild_user");
+}
+
+async fn the_identity_of_a_person_enters_public_rooms(setup: Setup) {
+    let server = setup.start().await;
+    let room = server.user("u_owner").creates_a_public_room().await;
+    let bob = signed_in(&server, "u_bob", "Bob").await;
+    let joined = bob
+        .post(
+            format!("/rooms/{room}/join"),
+            json!({"adapter_type": "pull"}),
+        )
+        .await
+        .created();
+    assert_eq!(joined["member_kind"], "starchild_user");
+    assert_eq!(joined["user_name"], "Bob");
+    let key = bob.with_token(joined["member_token"].as_str().unwrap());
+    let posted = key
+        .post(format!("/rooms/{room}/messages"), json!({"content": "hi"}))
+        .await
+        .created();
+    assert_eq!(posted["via"], "web");
+}
+
+async fn the_identity_of_a_person_posts_nothing_by_itself(setup: Setup) {
+    let server = setup.start().await;
+    let alice = signed_in(&server, "u_alice", "Alice").await;
+    let room = alice.creates_a_room().await;
+    alice
+        .post(format!("/rooms/{room}/messages"), json!({"content": "hi"}))
+        .await
+        .refused(401, "token_invalid");
+}
+
+/// A viewer's link is made to be shared: whoever holds it must not become the owner.
+async fn what_a_room_key_mints_is_no_person(setup: Setup) {
+    let server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let shared = alice.viewer(&room).await.seen_from_outside();
+    let minted = shared.post_nothing("/agent-identity").await.created();
+    assert_eq!(minted["user_id"], "u_alice");
+    let mut holder = shared.with_token(minted["identity_token"].as_str().unwrap());
+    for _ in 0..2 {
+        holder.get("/rooms").await.refused(401, "token_invalid");
+        holder
+            .patch(format!("/rooms/{room}"), json!({"name": "mine"}))
+            .await
+            .refused(401, "token_invalid");
+        let fresh = holder.post_nothing("/agent-identity/refresh").await.ok();
+        holder = holder.with_token(fresh["identity_token"].as_str().unwrap());
+    }
+}
+
+async fn a_revoked_identity_manages_nothing(setup: Setup) {
+    let server = setup.start().await;
+    let alice = signed_in(&server, "u_alice", "Alice").await;
+    let jti = claims(alice.token().unwrap())["jti"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    alice.get("/rooms").await.ok();
+    alice.delete(format!("/agent-identity/{jti}")).await.ok();
+    alice.get("/rooms").await.refused(401, "identity_invalid");
 }
 
 async fn pages_of_other_origins_may_not_call(setup: Setup) {

@@ -1,0 +1,90 @@
+//! The pages and what they are made of.
+
+use crate::harness::{Setup, both_engines};
+use serde_json::json;
+
+both_engines![
+    pages_allow_nothing_from_elsewhere_and_no_inline_script,
+    assets_are_kept_for_good_and_pages_are_asked_for_anew,
+    the_qr_code_of_an_invite_lasts_as_long_as_the_invite,
+];
+
+async fn pages_allow_nothing_from_elsewhere_and_no_inline_script(setup: Setup) {
+    let server = setup.start().await;
+    for path in ["/", "/view", "/leaderboard.html"] {
+        let page = server.anonymous().get(path).await;
+        assert_eq!(page.status, 200);
+        let policy = page.header("content-security-policy").unwrap();
+        assert!(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self';"));
+        assert!(!policy.contains("unsafe"), "{policy}");
+        assert!(policy.contains("require-trusted-types-for 'script'"));
+        assert_eq!(page.header("referrer-policy"), Some("no-referrer"));
+        assert_eq!(page.header("x-content-type-options"), Some("nosniff"));
+        let html = page.text();
+        assert!(!html.contains("style=") && !html.contains("<style") && !html.contains(" onclick"));
+        for part in html
+            .split(['"', '\''])
+            .filter(|part| part.starts_with("http"))
+        {
+            assert!(part.contains('…'), "{path} names {part}");
+        }
+    }
+}
+
+async fn assets_are_kept_for_good_and_pages_are_asked_for_anew(setup: Setup) {
+    let server = setup.start().await;
+    let nobody = server.anonymous();
+    let page = nobody.get("/view").await;
+    let etag = page.header("etag").unwrap().to_owned();
+    assert_eq!(page.header("cache-control"), Some("no-cache"));
+    let again = nobody.get("/view").header("if-none-match", &etag).await;
+    assert_eq!((again.status, again.text()), (304, ""));
+    let script = page
+        .text()
+        .split('"')
+        .find(|part| part.ends_with("/view.js"));
+    let script = script.unwrap().to_owned();
+    let asset = nobody.get(&script).await;
+    assert!(asset.header("cache-control").unwrap().contains("immutable"));
+    assert!(
+        asset
+            .header("content-type")
+            .unwrap()
+            .starts_with("text/javascript")
+    );
+    let packed = nobody
+        .get(&script)
+        .header("accept-encoding", "br, gzip")
+        .await;
+    assert_eq!(packed.header("content-encoding"), Some("gzip"));
+    for wrong in [
+        "/assets/0000000000000000/view.js".to_owned(),
+        script.replace("view.js", "none.js"),
+    ] {
+        nobody.get(wrong).await.refused(404, "not_found");
+    }
+}
+
+async fn the_qr_code_of_an_invite_lasts_as_long_as_the_invite(setup: Setup) {
+    let server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let path = format!("/rooms/{room}/invites");
+    let invite = alice.post(&path, json!({})).await.created();
+    let qr = format!("/i/{}/qr.svg", invite["short_code"].as_str().unwrap());
+    let image = server.anonymous().get(&qr).await;
+    assert_eq!(image.header("content-type"), Some("image/svg+xml"));
+    assert!(image.text().contains("<svg"));
+    let invites = alice.get(&path).await.ok();
+    let jti = invites["invites"][0]["code_jti"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    alice.delete(format!("{path}/{jti}")).await.ok();
+    let nobody = server.anonymous();
+    nobody.get(&qr).await.refused(404, "not_found");
+    nobody
+        .get("/i/i_nothing1/qr.svg")
+        .await
+        .refused(404, "not_found");
+}

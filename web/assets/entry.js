@@ -1,0 +1,77 @@
+// Ways in: a sign-in link, an invite, a room's link. Tokens never stay in the address.
+
+import { ApiError, call, refusal, send, words } from "./api.js";
+import { bdi, h } from "./dom.js";
+import { claims, identity, keepKey, signIn } from "./session.js";
+import { notify } from "./ui.js";
+
+/**
+ * Takes what the address holds and leaves only the room in it.
+ * @returns {{room: string | null, invite: string | null, userJwt: string | null}}
+ */
+export function readAddress() {
+  const query = new URLSearchParams(location.search);
+  const hash = new URLSearchParams(location.hash.slice(1));
+  const room = query.get("room");
+  const token = query.get("token");
+  if (room && token) keepKey(room, token, false);
+  history.replaceState(null, "", room ? `/view?room=${encodeURIComponent(room)}` : "/view");
+  return { room, invite: hash.get("invite"), userJwt: hash.get("user_jwt") };
+}
+
+/** Signs in with the token of a link; gives why it did not work. @param {string} jwt @returns {Promise<string | null>} */
+export async function enter(jwt) {
+  try {
+    await signIn(jwt);
+    return null;
+  } catch (error) {
+    return words(error);
+  }
+}
+
+/**
+ * Asks an invited person how to join.
+ * @param {string} code
+ * @param {(room: string) => void} open
+ * @returns {Promise<Node>}
+ */
+export async function invitation(code, open) {
+  const response = await send(`/i/${encodeURIComponent(code)}`);
+  if (!response.ok) throw await refusal(response);
+  const invite = await response.text();
+  const { room_id: room, display_name } = claims(invite);
+  if (typeof room !== "string") throw new ApiError(404, "not_found", "This invite leads to no room");
+  const who = identity();
+  const name = h("input", { type: "text", maxLength: 64, required: true, id: "guest-name", value: display_name ?? "", readOnly: Boolean(display_name), autocomplete: "nickname" });
+  const join = async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    const id = `guest-${Array.from(crypto.getRandomValues(new Uint8Array(6)), (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+    const guest = { client_kind: "human", user_id: id, display_name: name.value };
+    try {
+      const joined = await call(`/rooms/${room}/join`, {
+        method: "POST",
+        token: who?.token ?? null,
+        body: { invite_code: invite, adapter_type: "pull", ...(who ? {} : guest) },
+      });
+      keepKey(room, joined.member_token, true);
+      open(room);
+    } catch (error) {
+      if (error instanceof ApiError && error.code === "already_member") open(room);
+      else notify(words(error), "error");
+    }
+  };
+  return h("form", { class: "entry", submit: join },
+    h("h1", {}, "You are invited to a room"),
+    who ? h("p", {}, "You join as ", bdi(who.name ?? who.userId), ".") : h("label", { for: "guest-name" }, "Your name in the room"),
+    who ? null : name,
+    h("button", { class: "primary" }, "Join the room"));
+}
+
+/**
+ * What is shown where there is no room to show.
+ * @param {string} title
+ * @param {...(Node | string)} content
+ */
+export function bootError(title, ...content) {
+  return h("div", { class: "entry", role: "alert" }, h("h1", {}, title), ...content, h("p", {}, h("a", { class: "button", href: "/" }, "To the front page")));
+}

@@ -1,0 +1,54 @@
+// The front page: the public rooms, and signing in.
+
+import { call, words } from "./api.js";
+import { bdi, byId, h } from "./dom.js";
+import { identity } from "./session.js";
+import { day } from "./time.js";
+import { themeButton } from "./ui.js";
+
+/** @import { PublicRoom } from "../types.js" */
+
+async function showPublicRooms() {
+  const list = byId("public");
+  try {
+    const { rooms } = await call("/rooms/public?limit=50");
+    list.replaceChildren(...rooms.map((/** @type {PublicRoom} */ room) =>
+      h("li", {}, h("a", { href: `/view?room=${room.room_id}` }, h("span", { class: "cut" }, bdi(room.name)), h("small", {}, day(room.created_at))))));
+    if (rooms.length === 0) list.append(h("li", { class: "note" }, "There is no public room yet."));
+  } catch (error) {
+    list.replaceChildren(h("li", { class: "note", role: "alert" }, words(error)));
+  }
+}
+
+function showPerson() {
+  const who = identity();
+  if (!who) return;
+  byId("person").replaceChildren("You are signed in as ", bdi(who.name ?? who.userId), ". ", h("a", { class: "button primary", href: "/view" }, "To your rooms"));
+}
+
+/** Follows a link of this server, wherever it was made; another server's is refused. @param {Event} event */
+function follow(event) {
+  event.preventDefault();
+  const field = /** @type {HTMLInputElement} */ (byId("link"));
+  const target = wayIn(field.value.trim());
+  byId("paste-note").textContent = target ? "" : "This is no sign-in link, room link or invite of this server.";
+  if (target) location.assign(target);
+}
+
+/** @param {string} text */
+function wayIn(text) {
+  if (/^i_[\w-]{8}$/.test(text)) return `/view#invite=${text}`;
+  if (/^rm_[\w-]{1,64}$/.test(text)) return `/view?room=${text}`;
+  try {
+    const url = new URL(text, location.origin);
+    const known = url.pathname === "/view" || /^\/k\/ck_[\w-]+$/.test(url.pathname);
+    return known && url.origin === location.origin && (url.search || url.hash || url.pathname !== "/view") ? url.pathname + url.search + url.hash : null;
+  } catch {
+    return null;
+  }
+}
+
+byId("theme").append(themeButton());
+byId("paste").addEventListener("submit", follow);
+showPerson();
+void showPublicRooms();

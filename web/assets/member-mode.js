@@ -1,0 +1,179 @@
+// Taking part in a room: its stream, writing, and what can be done with messages.
+
+import { words } from "./api.js";
+import { Composer } from "./composer.js";
+import { byId } from "./dom.js";
+import { Outbox } from "./outbox.js";
+import { Stream } from "./sse.js";
+import { TypingList } from "./typing.js";
+import { announce, confirm, notify } from "./ui.js";
+
+/** @import { Message, StreamEvent } from "../types.js" */
+/** @import { ApiError } from "./api.js" */
+/** @import { Room } from "./room.js" */
+/** @import { Timeline } from "./timeline.js" */
+
+const PRESENCE_MS = 30_000;
+
+export class MemberMode {
+  /** @type {Composer | null} */ composer = null;
+  /** @type {Map<number, Promise<void>>} */ #refreshing = new Map();
+
+  /**
+   * @param {Room} room
+   * @param {Timeline} timeline
+   * @param {(live: boolean) => void} onLive
+   * @param {(error: ApiError) => void} onRefused
+   */
+  constructor(room, timeline, onLive, onRefused) {
+    this.room = room;
+    this.timeline = timeline;
+    this.typing = new TypingList(room, byId("typing"));
+    this.presence = setInterval(() => document.visibilityState === "visible" && this.#members(), PRESENCE_MS);
+    if (room.canPost) this.#compose();
+    this.stream = new Stream({
+      room: room.id,
+      token: room.key?.token ?? "",
+      cursor: String(timeline.latest),
+      onEvent: (event) => this.#event(event),
+      onState: (state) => {
+        onLive(state === "live");
+        if (state === "live") void this.#members();
+      },
+      onRefused,
+    });
+  }
+
+  close() {
+    this.stream.close();
+    this.typing.close();
+    clearInterval(this.presence);
+    byId("outbox").replaceChildren();
+  }
+
+  /** @param {Message} message */
+  reply(message) {
+    this.composer?.reply(message);
+  }
+
+  /** @param {Message} message */
+  edit(message) {
+    this.composer?.edit(message);
+  }
+
+  /** @param {Message} message */
+  async remove(message) {
+    if (!(await confirm("Delete this message?", "Its text is gone for everybody.", "Delete"))) return;
+    await this.#act(() => this.room.call(`/messages/${message.seq}`, { method: "DELETE" }));
+  }
+
+  /** @param {Message} message @param {string} emoji @param {boolean} on */
+  react(message, emoji, on) {
+    const path = `/messages/${message.seq}/reactions`;
+    return this.#act(async () => {
+      if (on) await this.room.call(path, { method: "POST", body: { emoji } });
+      else await this.room.call(`${path}/${encodeURIComponent(emoji)}`, { method: "DELETE" });
+      await this.#refresh(message.seq);
+    });
+  }
+
+  #compose() {
+    const outbox = new Outbox(
+      this.room,
+      byId("outbox"),
+      (seq) => this.#sent(seq),
+      (letter) => this.composer?.restore(letter.content),
+    );
+    this.composer = new Composer(this.room, byId("composer"), {
+      send: (content, replyTo) => outbox.send(content, replyTo),
+      lastOwn: () => this.timeline.shown.findLast((message) => message.sender_user_id === this.room.userId && message.via === "web" && !message.deleted),
+      leave: () => this.timeline.focusLast(),
+    });
+  }
+
+  /** What was sent comes back with the stream; where that is broken, it is fetched. @param {number} seq */
+  #sent(seq) {
+    if (!this.timeline.pinned && this.timeline.latest <= seq) void this.timeline.showNewest().catch(() => {});
+    setTimeout(() => {
+      if (this.timeline.latest < seq) void this.timeline.showNewest().catch(() => {});
+    }, 3000);
+  }
+
+  /** @param {() => Promise<unknown>} what */
+  async #act(what) {
+    try {
+      await what();
+    } catch (error) {
+      notify(words(error), "error");
+    }
+  }
+
+  /** @param {StreamEvent} event */
+  async #event({ event, data }) {
+    const value = parse(data);
+    if (!value) return;
+    switch (event) {
+      case "message":
+        return this.#message(value);
+      case "message_edited":
+      case "reaction_added":
+      case "reaction_removed":
+        void this.#refresh(value.seq);
+        return;
+      case "message_deleted":
+        return this.timeline.markDeleted(value.seq);
+      case "rules_updated":
+        notify(`The rules changed: version ${value.version}`);
+        return;
+      case "member_updated":
+        void this.#members();
+        return;
+      case "agent_typing":
+      case "agent_delta":
+        return this.typing.update(value);
+      case "resync":
+        return this.timeline.showNewest(true);
+    }
+  }
+
+  /** @param {Message} message */
+  #message(message) {
+    const { me } = this.room;
+    const name = me?.user_name ?? me?.user_id ?? "";
+    message.mentions_me = message.content.toLowerCase().includes(`@${name.toLowerCase()}`);
+    if (message.via === "agent") this.typing.done(message.sender_user_id);
+    if (!this.timeline.receive(message)) return;
+    if (message.type === "system") void this.#members();
+    if (message.sender_user_id === this.room.userId && message.via === "web") return;
+    const who = message.type === "system" ? "" : `${this.room.nameOf(message.sender_user_id, message.sender_user_name)}: `;
+    announce(who + message.content.slice(0, 300));
+  }
+
+  /** Shows a message as it is now: the events tell that it changed, the server how. @param {number} seq */
+  async #refresh(seq) {
+    if (!this.timeline.has(seq)) return;
+    const last = this.#refreshing.get(seq) ?? Promise.resolve();
+    const next = last.then(async () => {
+      const message = await this.room.message(seq).catch(() => null);
+      if (!message) return;
+      this.room.remember(message);
+      this.timeline.update(message);
+    });
+    this.#refreshing.set(seq, next);
+    await next;
+    if (this.#refreshing.get(seq) === next) this.#refreshing.delete(seq);
+  }
+
+  #members() {
+    return this.room.loadMembers().catch(() => {});
+  }
+}
+
+/** What a frame holds; one that cannot be read must not stop the stream. @param {string} data @returns {any} */
+function parse(data) {
+  try {
+    return JSON.parse(data);
+  } catch {
+    return null;
+  }
+}

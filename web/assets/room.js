@@ -1,0 +1,138 @@
+// One room as this page knows it: who is in it, who is looking, and how to ask the server about it.
+
+import { ApiError, call } from "./api.js";
+import { read, write } from "./store.js";
+
+/** @import { Me, Member, Message, Page } from "../types.js" */
+/** @import { Identity, RoomKey } from "./session.js" */
+
+/** Higher than any seq: the newest messages stand before it. */
+const NEWEST = Number.MAX_SAFE_INTEGER;
+/** Quotes of messages that are not on the page, at the most. */
+const MOST_QUOTES = 200;
+
+export class Room extends EventTarget {
+  /** @type {Map<string, Member>} */ members = new Map();
+  /** @type {Me | null} */ me = null;
+  name = "";
+  archived = false;
+  /** @type {"private" | "public"} */ visibility = "private";
+  /** @type {Map<number, Promise<Message | null>>} */ #quotes = new Map();
+
+  /**
+   * @param {string} id
+   * @param {RoomKey | null} key nothing for a visitor
+   * @param {Identity | null} identity
+   */
+  constructor(id, key, identity) {
+    super();
+    this.id = id;
+    this.key = key;
+    this.identity = identity && (!key || key.userId === identity.userId) ? identity : null;
+  }
+
+  get userId() {
+    return this.key?.userId ?? null;
+  }
+
+  /** Whether the person may manage the room from here. */
+  get isOwner() {
+    return this.me?.role === "owner" && this.identity !== null;
+  }
+
+  get canPost() {
+    return this.key !== null && this.key.canPost && !this.archived;
+  }
+
+  /** Asks about the room as member or visitor. @param {string} path @param {import("./api.js").Options} [options] */
+  call(path, options = {}) {
+    return call(`/rooms/${this.id}${path}`, { token: this.key?.token ?? null, ...options });
+  }
+
+  /** Asks as the person who is signed in: for what a room key does not do. @param {string} path @param {import("./api.js").Options} [options] */
+  manage(path, options = {}) {
+    return call(`/rooms/${this.id}${path}`, { token: this.identity?.token ?? this.key?.token ?? null, ...options });
+  }
+
+  async loadMe() {
+    const me = /** @type {Me} */ (await this.call("/me"));
+    this.me = me;
+    this.name = me.room.name;
+    this.archived = me.room.archived;
+    this.visibility = me.room.visibility;
+    this.dispatchEvent(new Event("changed"));
+  }
+
+  async loadMembers() {
+    const { members } = await this.call("/members");
+    this.members = new Map(members.map((/** @type {Member} */ member) => [member.user_id, member]));
+    this.dispatchEvent(new Event("members"));
+  }
+
+  /**
+   * @param {{since?: number, before?: number, limit?: number}} range
+   * @returns {Promise<Page>}
+   */
+  page({ since, before, limit = 50 }) {
+    const query = new URLSearchParams({ limit: String(limit), render: "html" });
+    if (since === undefined) query.set("before", String(before ?? NEWEST));
+    else query.set("since", String(since));
+    return this.call(`/messages?${query}`);
+  }
+
+  /** One message, as it is now. @param {number} seq @returns {Promise<Message | null>} */
+  async message(seq) {
+    const { messages } = await this.page({ since: seq - 1, limit: 1 });
+    return messages[0]?.seq === seq ? messages[0] : null;
+  }
+
+  /** One message for a quote, asked for once. @param {number} seq */
+  quote(seq) {
+    let quote = this.#quotes.get(seq);
+    if (!quote) {
+      quote = this.message(seq).catch(() => null);
+      if (this.#quotes.size >= MOST_QUOTES) this.#quotes.clear();
+      this.#quotes.set(seq, quote);
+    }
+    return quote;
+  }
+
+  /** What is quoted changes with the message. @param {Message} message */
+  remember(message) {
+    if (this.#quotes.has(message.seq)) this.#quotes.set(message.seq, Promise.resolve(message));
+  }
+
+  /** @param {string} userId @param {string | null} [snapshot] the name when the message was written */
+  nameOf(userId, snapshot) {
+    return snapshot ?? this.members.get(userId)?.user_name ?? userId;
+  }
+
+  /** @param {Message} message */
+  isAgent(message) {
+    return message.via === "agent";
+  }
+
+  /** Up to where the person has read. */
+  get lastRead() {
+    return Number(read(`read:${this.id}`) ?? "0") || 0;
+  }
+
+  set lastRead(seq) {
+    if (seq > this.lastRead) write(`read:${this.id}`, String(seq));
+  }
+}
+
+/** What a member is, in words. @param {string} kind */
+export function kindWords(kind) {
+  return (
+    {
+      starchild_agent: "agent of a Starchild user",
+      starchild_user: "person",
+      external_agent: "agent that came with an invite",
+      external_user: "guest",
+    }[kind] ?? kind
+  );
+}
+
+/** @param {unknown} error @param {string} code */
+export const isCode = (error, code) => error instanceof ApiError && error.code === code;

@@ -1,0 +1,171 @@
+// Following a room's stream: reading its frames, and coming back after a break.
+
+import { ApiError, refusal, send } from "./api.js";
+
+/** @import { StreamEvent } from "../types.js" */
+
+const LONGEST_FRAME = 4_000_000;
+/** The server gives a sign of life more often than this. */
+const SILENCE_MS = 60_000;
+const FIRST_WAIT_MS = 500;
+const LONGEST_WAIT_MS = 30_000;
+
+/** Reads frames from pieces of text, wherever these were cut. */
+export class FrameReader {
+  #rest = "";
+  /** @type {string[]} */ #data = [];
+  /** @type {string | null} */ #id = null;
+  #event = "";
+
+  /** @param {string} text @returns {StreamEvent[]} */
+  push(text) {
+    this.#rest += text;
+    if (this.#rest.length > LONGEST_FRAME) throw new Error("a frame is too long");
+    /** @type {StreamEvent[]} */
+    const events = [];
+    // A carriage return at the end may be half of a line's end.
+    const lines = this.#rest.split(/\r\n|\n|\r(?!$)/);
+    this.#rest = lines.pop() ?? "";
+    for (const line of lines) {
+      if (line === "") {
+        if (this.#data.length > 0 || this.#id !== null) {
+          events.push({ id: this.#id, event: this.#event || "message", data: this.#data.join("\n") });
+        }
+        this.#data = [];
+        this.#id = null;
+        this.#event = "";
+        continue;
+      }
+      const colon = line.indexOf(":");
+      if (colon === 0) continue;
+      const field = colon < 0 ? line : line.slice(0, colon);
+      const value = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
+      if (field === "data") this.#data.push(value);
+      else if (field === "event") this.#event = value;
+      else if (field === "id") this.#id = value;
+    }
+    return events;
+  }
+}
+
+/** How long to wait before the nth attempt: doubling, with a random part. @param {number} attempt */
+export function waitBefore(attempt) {
+  const most = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** attempt);
+  return most / 2 + (Math.random() * most) / 2;
+}
+
+/**
+ * A room's stream. It reconnects until it is closed or refused, each time from the last event
+ * that was handled.
+ */
+export class Stream {
+  #closed = false;
+  /** @type {AbortController | null} */ #request = null;
+  /** @type {(() => void) | null} */ #wake = null;
+  #heardAt = 0;
+  #attempt = 0;
+
+  /**
+   * @param {object} options
+   * @param {string} options.room
+   * @param {string} options.token
+   * @param {string} options.cursor
+   * @param {(event: StreamEvent) => Promise<void> | void} options.onEvent
+   * @param {(state: "live" | "waiting") => void} options.onState
+   * @param {(error: ApiError) => void} options.onRefused
+   */
+  constructor(options) {
+    this.options = options;
+    this.cursor = options.cursor;
+    this.onOnline = () => this.#hurry();
+    this.onVisible = () => {
+      if (document.visibilityState !== "visible") return;
+      this.#hurry();
+      this.#checkSilence();
+    };
+    window.addEventListener("online", this.onOnline);
+    document.addEventListener("visibilitychange", this.onVisible);
+    this.watchdog = setInterval(() => this.#checkSilence(), 5000);
+    void this.#run();
+  }
+
+  close() {
+    this.#closed = true;
+    window.removeEventListener("online", this.onOnline);
+    document.removeEventListener("visibilitychange", this.onVisible);
+    clearInterval(this.watchdog);
+    this.#request?.abort();
+    this.#wake?.();
+  }
+
+  /** Connects at once where it waits. */
+  #hurry() {
+    this.#wake?.();
+  }
+
+  /** Connects anew where nothing was heard for too long, as after a laptop's sleep. */
+  #checkSilence() {
+    if (this.#request && Date.now() - this.#heardAt > SILENCE_MS) this.#request.abort();
+  }
+
+  async #run() {
+    while (!this.#closed) {
+      try {
+        await this.#read();
+      } catch (error) {
+        if (error instanceof ApiError && !error.passes) {
+          this.close();
+          this.options.onRefused(error);
+          return;
+        }
+        if (error instanceof ApiError && error.retryAfter) await this.#wait(error.retryAfter * 1000);
+      }
+      if (this.#closed) return;
+      this.options.onState("waiting");
+      await this.#wait(waitBefore(this.#attempt++));
+    }
+  }
+
+  async #read() {
+    const request = new AbortController();
+    this.#request = request;
+    this.#heardAt = Date.now();
+    const { room, token } = this.options;
+    const query = new URLSearchParams({ since: this.cursor, render: "html", deltas: "1" });
+    try {
+      const response = await send(`/rooms/${room}/stream?${query}`, { token, signal: request.signal });
+      if (!response.ok) throw await refusal(response);
+      if (!response.body) return;
+      this.#attempt = 0;
+      this.options.onState("live");
+      const frames = new FrameReader();
+      const decoder = new TextDecoder();
+      const reader = response.body.getReader();
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done || this.#closed) return;
+        this.#heardAt = Date.now();
+        for (const event of frames.push(decoder.decode(value, { stream: true }))) {
+          if (event.data) await this.options.onEvent(event);
+          if (event.id) this.cursor = event.id;
+        }
+      }
+    } finally {
+      request.abort();
+      this.#request = null;
+    }
+  }
+
+  /** @param {number} ms */
+  #wait(ms) {
+    return new Promise((resolve) => {
+      const end = () => {
+        clearTimeout(timer);
+        this.#wake = null;
+        resolve(undefined);
+      };
+      const timer = setTimeout(end, ms);
+      this.#wake = end;
+    });
+  }
+}

@@ -1,0 +1,117 @@
+// Small things that every part of the page uses: notices, dialogs, countdowns, the theme.
+
+import { h, icon, iconButton } from "./dom.js";
+import { read, write } from "./store.js";
+
+/** Tells people who do not see the page. @param {string} text */
+export function announce(text) {
+  const region = document.getElementById("announcer");
+  if (region) region.textContent = text;
+}
+
+/**
+ * Shows a notice for a while.
+ * @param {string} text
+ * @param {"info" | "error"} [kind]
+ */
+export function notify(text, kind = "info") {
+  const place = document.getElementById("notices");
+  if (!place) return;
+  const notice = h("div", { class: `notice ${kind}`, role: kind === "error" ? "alert" : "status" }, h("span", {}, text));
+  notice.append(iconButton("close", "Dismiss", () => notice.remove()));
+  place.append(notice);
+  setTimeout(() => notice.remove(), kind === "error" ? 12_000 : 5000);
+}
+
+/**
+ * Opens a dialog and gives it; it is gone once closed.
+ * @param {string} title
+ * @param {(Node | string)[]} content
+ * @param {{wide?: boolean}} [options]
+ */
+export function dialog(title, content, { wide = false } = {}) {
+  const heading = h("h2", { id: "dialog-title" }, title);
+  const element = h("dialog", { class: wide ? "wide" : undefined, "aria-labelledby": "dialog-title" });
+  element.append(
+    h("header", {}, heading, iconButton("close", "Close", () => element.close())),
+    h("div", { class: "dialog-body" }, ...content),
+  );
+  element.addEventListener("close", () => element.remove());
+  element.addEventListener("click", (event) => event.target === element && element.close());
+  document.body.append(element);
+  element.showModal();
+  return element;
+}
+
+/**
+ * Asks before something that cannot be taken back.
+ * @param {string} title
+ * @param {string} text
+ * @param {string} yes
+ * @returns {Promise<boolean>}
+ */
+export function confirm(title, text, yes) {
+  return new Promise((resolve) => {
+    let answer = false;
+    const accept = () => {
+      answer = true;
+      asked.close();
+    };
+    const asked = dialog(title, [
+      h("p", {}, text),
+      h("div", { class: "row end" },
+        h("button", { type: "button", click: () => asked.close() }, "Cancel"),
+        h("button", { type: "button", class: "danger", click: accept }, yes)),
+    ]);
+    asked.addEventListener("close", () => resolve(answer));
+  });
+}
+
+/**
+ * Counts down in an element, then calls back.
+ * @param {number} seconds
+ * @param {(left: number) => void} tick
+ * @returns {() => void} stops it
+ */
+export function countdown(seconds, tick) {
+  const end = Date.now() + seconds * 1000;
+  const step = () => {
+    const left = Math.max(0, Math.ceil((end - Date.now()) / 1000));
+    tick(left);
+    if (left === 0) clearInterval(timer);
+  };
+  const timer = setInterval(step, 500);
+  step();
+  return () => clearInterval(timer);
+}
+
+/** A text with a button that copies it. @param {string} label @param {string} text */
+export function copyField(label, text) {
+  const field = h("input", { type: "text", readOnly: true, value: text, "aria-label": label, focus: () => field.select() });
+  const button = h("button", { type: "button", click: () => copy(text, label) }, icon("copy"), "Copy");
+  return h("div", { class: "copy-field" }, field, button);
+}
+
+/** @param {string} text @param {string} what */
+export async function copy(text, what) {
+  try {
+    await navigator.clipboard.writeText(text);
+    notify(`Copied: ${what}`);
+  } catch {
+    notify("The browser did not allow copying. Select the text and copy it by hand.", "error");
+  }
+}
+
+/** Applies the chosen theme, and gives the button that changes it. */
+export function themeButton() {
+  const apply = (/** @type {string | null} */ theme) => {
+    if (theme) document.documentElement.dataset.theme = theme;
+    else delete document.documentElement.dataset.theme;
+  };
+  apply(read("theme"));
+  return iconButton("theme", "Light or dark", () => {
+    const dark = read("theme") ? read("theme") === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    write("theme", dark ? "light" : "dark");
+    apply(read("theme"));
+  });
+}

@@ -1,0 +1,271 @@
+// What the browser tests stand on: the real server on a folder of its own, and people in a real
+// browser.
+
+import { execFileSync, spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+
+const { SC_TEST_SERVER: program, SC_TEST_WEB: modules, SC_TEST_SCREENSHOTS: screenshots } = process.env;
+if (!program || !modules || !screenshots) {
+  throw new Error("run this with `cargo xtask test web`: it sets SC_TEST_SERVER, SC_TEST_WEB and SC_TEST_SCREENSHOTS");
+}
+const inModules = (path) => pathToFileURL(join(modules, "node_modules", path)).href;
+const { default: puppeteer } = await import(inModules("puppeteer-core/lib/puppeteer/puppeteer-core.js"));
+export const axeSource = join(modules, "node_modules/axe-core/axe.min.js");
+mkdirSync(screenshots, { recursive: true });
+
+/** How long anything is waited for: the machine may be busy. */
+export const PATIENCE = Number(process.env.SC_TEST_PATIENCE_MS ?? 60_000);
+
+const NO_LIMITS = Object.fromEntries(
+  ["agent_messages_per_minute", "agent_cooldown_seconds", "web_messages_per_hour_per_key", "web_messages_per_hour_per_ip", "visitor_reads_per_minute", "auto_invites_per_hour", "token_mints_per_minute"]
+    .map((limit) => [`SC_CHATROOM__LIMITS__${limit.toUpperCase()}`, "0"]),
+);
+
+/** Servers that run and people who are there: none outlives its test. @type {Set<Server | Person>} */
+const guests = new Set();
+process.on("exit", () => guests.forEach((guest) => guest.child?.kill("SIGKILL")));
+
+/** The real server. */
+export class Server {
+  constructor(env = {}) {
+    this.folder = mkdtempSync(join(tmpdir(), "sc-web-"));
+    this.env = { ...process.env, SC_CHATROOM__LOG__LEVEL: "warn", ...NO_LIMITS, ...env };
+    this.listen = "127.0.0.1:0";
+    guests.add(this);
+  }
+
+  async start() {
+    this.child = spawn(program, ["serve", "--listen", this.listen, "--data", this.folder], { env: this.env, stdio: ["ignore", "pipe", "inherit"] });
+    this.url = await new Promise((resolve, reject) => {
+      let printed = "";
+      this.child.stdout.on("data", (bytes) => {
+        printed += bytes;
+        const found = /Open (http:\/\/[\d.:]+)\//.exec(printed);
+        if (found) resolve(found[1]);
+      });
+      this.child.on("exit", (code) => reject(new Error(`the server ended with ${code}`)));
+    });
+    this.listen = new URL(this.url).host;
+    return this;
+  }
+
+  async kill() {
+    const ended = new Promise((resolve) => this.child.once("exit", resolve));
+    this.child.kill("SIGKILL");
+    await ended;
+  }
+
+  async stop() {
+    guests.delete(this);
+    if (this.child?.exitCode === null && this.child?.signalCode === null) await this.kill();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  token(user, name, type = "access") {
+    return execFileSync(program, ["token", "--data", this.folder, "--user", user, "--name", name, "--type", type], { env: this.env }).toString().trim();
+  }
+
+  /** A link with which a person signs in, as `sc-chatroom user add` prints it. */
+  signInLink(name) {
+    const printed = execFileSync(program, ["user", "add", name, "--data", this.folder], { env: this.env, stdio: ["ignore", "pipe", "ignore"] }).toString().trim();
+    return this.url + printed.slice(printed.indexOf("/view#"));
+  }
+
+  async api(path, { token, method = "GET", body } = {}) {
+    const headers = {};
+    if (token) headers.authorization = `Bearer ${token}`;
+    if (body) headers["content-type"] = "application/json";
+    const response = await fetch(this.url + path, { method, headers, body: body && JSON.stringify(body) });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+    return text.startsWith("{") ? JSON.parse(text) : text;
+  }
+
+  post(path, token, body) {
+    return this.api(path, { method: "POST", token, body });
+  }
+
+  /** A room of this owner's. */
+  async room(owner, name = "The room", visibility = "private") {
+    return (await this.post("/rooms", owner, { name, visibility })).room_id;
+  }
+
+  /** A member who came with an invite: its room key. */
+  async joins(owner, room, body) {
+    const { invite_code } = await this.post(`/rooms/${room}/invites`, owner, {});
+    return (await this.post(`/rooms/${room}/join`, null, { invite_code, adapter_type: "pull", ...body })).member_token;
+  }
+
+  agent(owner, room, display_name = "Curious Otter", more = {}) {
+    return this.joins(owner, room, { user_id: "curious_otter-3a9f1c20", display_name, ...more });
+  }
+
+  /** Says something; gives its seq. */
+  async says(room, token, content, reply_to_seq) {
+    return (await this.post(`/rooms/${room}/messages`, token, { content, reply_to_seq })).seq;
+  }
+}
+
+let browser;
+
+export async function openBrowser() {
+  const chromium = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+  browser = await puppeteer.launch({
+    executablePath: process.env.CHROMIUM ?? chromium[0],
+    args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
+    protocolTimeout: 180_000,
+  });
+}
+
+export const closeBrowser = () => browser?.close();
+
+/** Somebody at a browser of their own. Whatever the page complains about is kept. */
+export class Person {
+  static async arrives(server, { width = 1280, height = 800, theme = "light" } = {}) {
+    const person = new Person();
+    person.server = server;
+    guests.add(person);
+    person.context = await browser.createBrowserContext();
+    person.page = await person.context.newPage();
+    person.complaints = [];
+    person.outside = [];
+    person.page.setDefaultTimeout(PATIENCE);
+    person.page.on("console", (message) => {
+      if (message.type() === "error" && !/Failed to load resource|ERR_/.test(message.text())) person.complaints.push(message.text());
+    });
+    person.page.on("pageerror", (error) => person.complaints.push(String(error)));
+    person.page.on("dialog", (dialog) => {
+      person.complaints.push(`a dialog: ${dialog.message()}`);
+      void dialog.dismiss();
+    });
+    person.page.on("request", (request) => {
+      if (!request.url().startsWith(server.url) && !request.url().startsWith("data:")) person.outside.push(request.url());
+    });
+    await person.page.setViewport({ width, height });
+    await person.page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: theme }]);
+    return person;
+  }
+
+  /** Somebody who signed in and looks at a room. */
+  static async inRoom(server, name, room, options) {
+    const person = await Person.arrives(server, options);
+    await person.goes(server.signInLink(name));
+    await person.page.waitForSelector("#person button");
+    if (room) await person.opens(room);
+    return person;
+  }
+
+  async goes(path) {
+    await this.page.goto(path.startsWith("http") ? path : this.server.url + path);
+  }
+
+  async opens(room) {
+    await this.goes(`/view?room=${room}`);
+    await this.sees("body[data-stage=room]");
+  }
+
+  sees(selector) {
+    return this.page.waitForSelector(selector, { visible: true });
+  }
+
+  /** Waits until the page's text holds this. */
+  reads(text, where = "body") {
+    return this.until((wanted, place) => document.querySelector(place)?.innerText.includes(wanted), text, where);
+  }
+
+  /** Waits until this holds in the page. */
+  until(condition, ...args) {
+    return this.page.waitForFunction(condition, { polling: 100 }, ...args);
+  }
+
+  /** Clicks what is there, also where it shows only under the pointer. */
+  async clicks(selector) {
+    await this.page.waitForSelector(selector);
+    await this.page.$eval(selector, (element) => element.click());
+  }
+
+  async fills(selector, text) {
+    await this.sees(selector);
+    await this.page.$eval(selector, (field) => { field.value = ""; });
+    await this.page.type(selector, text);
+  }
+
+  async writes(text) {
+    await this.sees("#compose");
+    await this.page.focus("#compose");
+    await this.page.type("#compose", text);
+    await this.page.keyboard.press("Enter");
+  }
+
+  evaluates(what, ...args) {
+    return this.page.evaluate(what, ...args);
+  }
+
+  /** The contents of the messages on the page. */
+  contents() {
+    return this.evaluates(() => [...document.querySelectorAll("#messages .content")].map((element) => element.innerText.trim()));
+  }
+
+  async screenshot(name) {
+    await this.evaluates(() => Promise.allSettled(document.getAnimations().filter((one) => one instanceof CSSTransition).map(({ finished }) => finished)).then(() => {}));
+    await this.page.screenshot({ path: join(screenshots, `${name}.png`) });
+  }
+
+  async stop() {
+    guests.delete(this);
+    await this.context.close();
+  }
+
+  async leaves() {
+    await this.stop();
+    equal(this.complaints, [], "the page complained");
+    equal(this.outside, [], "the page asked elsewhere");
+  }
+}
+
+export function equal(got, wanted, words = "") {
+  const [a, b] = [JSON.stringify(got), JSON.stringify(wanted)];
+  if (a !== b) throw new Error(`${words}: got ${a}, wanted ${b}`);
+}
+
+export function ok(holds, words) {
+  if (!holds) throw new Error(words);
+}
+
+/** Waits until this holds, outside the page. */
+export async function eventually(words, condition) {
+  const end = Date.now() + PATIENCE;
+  for (;;) {
+    const value = await condition();
+    if (value) return value;
+    if (Date.now() > end) throw new Error(`never: ${words}`);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+const tests = [];
+/** A test, named for what holds. */
+export const test = (name, run) => tests.push({ name, run });
+
+/** Runs those whose name holds the filter. */
+export async function runAll(filter) {
+  let passed = 0;
+  let failed = 0;
+  for (const { name, run } of tests.filter(({ name }) => name.includes(filter))) {
+    const began = Date.now();
+    try {
+      await run();
+      passed += 1;
+      console.log(`ok    ${name} (${Date.now() - began} ms)`);
+    } catch (error) {
+      failed += 1;
+      console.log(`FAIL  ${name}\n      ${error.stack}`);
+    }
+    for (const guest of [...guests].reverse()) await guest.stop().catch(() => {});
+  }
+  console.log(`${passed} passed, ${failed} failed`);
+  return failed === 0 && passed > 0;
+}

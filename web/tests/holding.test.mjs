@@ -1,0 +1,227 @@
+// What must hold: breaks of the stream, long histories, hostile rooms.
+
+import { Person, Server, equal, eventually, ok, test } from "./harness.mjs";
+
+const seqs = (person) => person.evaluates(() => [...document.querySelectorAll("#messages > li")].map((item) => Number(item.dataset.seq)));
+
+function isContiguous(list) {
+  list.forEach((seq, n) => n > 0 && equal(seq, list[n - 1] + 1, "a hole or a double"));
+}
+
+test("the stream resumes after the server was killed, without a hole or a double", async () => {
+  const server = await new Server().start();
+  const owner = server.token("u_alice", "Alice");
+  const room = await server.room(owner);
+  const agent = await server.agent(owner, room);
+  const alice = await Person.inRoom(server, "Alice", room);
+  for (let round = 0; round < 3; round++) {
+    await server.says(room, agent, `before ${round}`);
+    await alice.reads(`before ${round}`, "#messages");
+    await server.kill();
+    await alice.reads("Reconnecting", "#status");
+    await server.start();
+    await server.says(room, agent, `after ${round}`);
+    await alice.reads(`after ${round}`, "#messages");
+    await alice.until(() => document.querySelector("#status").hidden);
+  }
+  const shown = await seqs(alice);
+  equal(shown, Array.from({ length: shown.length }, (_, n) => n + 1), "the messages");
+  await alice.leaves();
+  await server.stop();
+});
+
+test("what was written while the server was gone is sent once, also after a reload", async () => {
+  const server = await new Server().start();
+  const owner = server.token("u_alice", "Alice");
+  const room = await server.room(owner);
+  const alice = await Person.inRoom(server, "Alice", room);
+  await server.kill();
+  await alice.writes("into the void");
+  await alice.reads("cannot be reached", "#outbox");
+  await server.start();
+  await alice.page.reload();
+  await alice.reads("into the void", "#messages");
+  await alice.page.reload();
+  await alice.reads("into the void", "#messages");
+  equal((await alice.contents()).filter((text) => text === "into the void").length, 1, "how often it was sent");
+  await alice.leaves();
+  await server.stop();
+});
+
+test("a laptop that was offline catches up", async () => {
+  const server = await new Server().start();
+  const owner = server.token("u_alice", "Alice");
+  const room = await server.room(owner);
+  const agent = await server.agent(owner, room);
+  const alice = await Person.inRoom(server, "Alice", room);
+  await alice.page.setOfflineMode(true);
+  for (let n = 1; n <= 30; n++) await server.says(room, agent, `missed ${n}`);
+  await alice.page.setOfflineMode(false);
+  await alice.reads("missed 30", "#messages");
+  isContiguous(await seqs(alice));
+  await alice.leaves();
+  await server.stop();
+});
+
+test("ten thousand messages scroll without a jump, and the page stays small", async () => {
+  const server = await new Server().start();
+  const owner = server.token("u_alice", "Alice");
+  const room = await server.room(owner);
+  const agent = await server.agent(owner, room);
+  for (let n = 0; n < 10_000; n += 100) {
+    await Promise.all(Array.from({ length: 100 }, (_, i) => server.says(room, agent, `message number ${n + i} ${"words ".repeat((n + i) % 40)}`)));
+  }
+  await server.says(room, agent, "the very last");
+  const alice = await Person.inRoom(server, "Alice", room);
+  await alice.sees("#messages > li");
+  let most = 0;
+  let worst = 0;
+  let loads = 0;
+  for (let step = 0; step < 120; step++) {
+    const seen = await alice.evaluates(async () => {
+      const scroller = document.getElementById("scroller");
+      const frame = () => new Promise((resolve) => requestAnimationFrame(() => resolve(undefined)));
+      const top = scroller.getBoundingClientRect().top;
+      const anchor = [...document.querySelectorAll("#messages > li")].find((item) => item.getBoundingClientRect().bottom > top + 100);
+      const first = document.querySelector("#messages > li")?.dataset.seq;
+      const before = anchor.getBoundingClientRect().top;
+      const wanted = Math.max(0, scroller.scrollTop - 400);
+      const moved = scroller.scrollTop - wanted;
+      scroller.scrollTop = wanted;
+      await frame();
+      const end = Date.now() + 60_000;
+      while (scroller.scrollTop < 300 && document.querySelector("#messages > li")?.dataset.seq === first && first !== "1" && Date.now() < end) await frame();
+      await frame();
+      return {
+        jump: anchor.isConnected ? Math.abs(anchor.getBoundingClientRect().top - before - moved) : 0,
+        count: document.querySelectorAll("#messages > li").length,
+        loaded: document.querySelector("#messages > li")?.dataset.seq !== first,
+      };
+    });
+    most = Math.max(most, seen.count);
+    worst = Math.max(worst, seen.jump);
+    loads += seen.loaded ? 1 : 0;
+  }
+  ok(loads >= 5, `older messages were loaded ${loads} times`);
+  ok(most <= 160, `${most} messages were on the page`);
+  ok(worst <= 2, `what was looked at jumped by ${worst} px`);
+  const shown = await seqs(alice);
+  isContiguous(shown);
+  ok(shown[0] < 9800, `scrolled only to ${shown[0]}`);
+  await alice.sees("#jump");
+  await alice.clicks("#jump");
+  await alice.reads("the very last", "#messages");
+  console.log(`      10,000 messages: at most ${most} on the page, largest jump ${worst} px over ${loads} loads`);
+  await alice.leaves();
+  await server.stop();
+});
+
+const HOSTILE = [
+  "<script>document.title='pwned'</script>",
+  "<img src=x onerror=\"document.title='pwned'\">",
+  "[click](javascript:document.title='pwned')",
+  "![picture](https://evil.example/track.png)",
+  "<style>body{display:none}</style><iframe src=//evil.example></iframe>",
+  "```html\"><img src=x onerror=alert(1)>\n</code></pre><script>alert(1)</script>\n```",
+  "\u202Eright to left override\u2066 and isolates",
+  "W".repeat(4096),
+  "\u0301".repeat(1000),
+  ">".repeat(4000),
+];
+const BAD_NAME = "<img src=x onerror=alert(1)>\u202Eevil";
+
+test("a hostile room does nothing to the page", async () => {
+  const server = await new Server().start();
+  const owner = server.token("u_alice", "Alice");
+  const room = await server.room(owner, "<script>alert(1)</script>\u202Emoor", "public");
+  const agent = await server.agent(owner, room, BAD_NAME, { agent_card_url: "https://evil.example/\"><script>alert(1)</script>" }).catch(() => server.agent(owner, room, BAD_NAME));
+  await server.api(`/rooms/${room}/rules`, { method: "PATCH", token: owner, body: { content: HOSTILE.slice(0, 6).join("\n") } });
+  await server.api(`/rooms/${room}/data`, { method: "PATCH", token: owner, body: { content: HOSTILE[1] } });
+  let last;
+  const first = await server.says(room, agent, HOSTILE[0]);
+  for (const text of HOSTILE) last = await server.says(room, agent, text, first);
+  for (const emoji of ["<b>x</b>", "\u202Ex", "👍"]) await server.post(`/rooms/${room}/messages/${last}/reactions`, agent, { emoji }).catch(() => {});
+  const alice = await Person.inRoom(server, "Alice", room, { width: 360, height: 740 });
+  await alice.sees(`#messages > li[data-seq='${last}']`);
+  const found = await alice.evaluates(() => ({
+    scripts: document.querySelectorAll("#messages script, #messages img, #messages iframe, #messages style").length,
+    handlers: [...document.querySelectorAll("#messages *")].filter((element) => [...element.attributes].some(({ name }) => name.startsWith("on") || name === "style")).length,
+    wide: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    wideList: document.querySelector("#scroller").scrollWidth - document.querySelector("#scroller").clientWidth,
+    shown: getComputedStyle(document.body).display,
+    bareNames: [...document.querySelectorAll("#messages .name")].filter((name) => !name.querySelector("bdi")).length,
+    links: [...document.querySelectorAll("#messages a")].filter((link) => link.hasAttribute("href") && !/^(https?|mailto):/.test(link.href)).length,
+  }));
+  equal(found, { scripts: 0, handlers: 0, wide: 0, wideList: 0, shown: "grid", bareNames: 0, links: 0 }, "the page");
+  ok(!(await alice.page.title()).includes("pwned"), "the title was changed");
+  await alice.screenshot("hostile-360");
+  await alice.clicks("[aria-label='Room settings']");
+  await alice.sees("#rules-text");
+  await alice.clicks("#tab-audit");
+  await alice.sees("#tab-panel table");
+  await alice.clicks("dialog [aria-label='Close']");
+  await alice.clicks("#messages .name");
+  await alice.sees("dialog dl");
+  equal(await alice.evaluates(() => document.querySelectorAll("dialog script, dialog img").length), 0, "the member's card");
+  await alice.leaves();
+  const visitor = await Person.arrives(server);
+  await visitor.goes("/");
+  await visitor.sees("#public a");
+  await visitor.opens(room);
+  await visitor.sees("#messages > li");
+  await visitor.leaves();
+  await server.stop();
+});
+
+test("the policy stops an inline script, a style attribute and markup from elsewhere", async () => {
+  const server = await new Server().start();
+  const person = await Person.arrives(server);
+  await person.goes("/view");
+  const stopped = await person.evaluates(async () => {
+    const violations = [];
+    document.addEventListener("securitypolicyviolation", (event) => violations.push(event.effectiveDirective));
+    const script = document.createElement("script");
+    let typed = false;
+    try {
+      script.textContent = "globalThis.ran = true";
+      document.body.append(script);
+    } catch {
+      typed = true;
+    }
+    let markup = false;
+    try {
+      document.body.insertAdjacentHTML("beforeend", "<b>x</b>");
+    } catch {
+      markup = true;
+    }
+    const image = new Image();
+    image.src = "https://evil.example/x.png";
+    document.body.append(image);
+    await fetch("https://evil.example/").catch(() => {});
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    return { ran: Boolean(globalThis.ran), markup: markup || typed, violations: [...new Set(violations)].sort() };
+  });
+  equal(stopped.ran, false, "an inline script ran");
+  equal(stopped.markup, true, "markup was parsed");
+  ok(stopped.violations.includes("connect-src") && stopped.violations.includes("img-src"), JSON.stringify(stopped));
+  await person.stop();
+  await server.stop();
+});
+
+test("somebody who is removed is out at once", async () => {
+  const server = await new Server().start();
+  const owner = server.token("u_alice", "Alice");
+  const room = await server.room(owner);
+  const { short_code } = await server.post(`/rooms/${room}/invites`, owner, {});
+  const guest = await Person.arrives(server);
+  await guest.goes(`/view#invite=${short_code}`);
+  await guest.fills("#guest-name", "Gus");
+  await guest.clicks("form .primary");
+  await guest.sees("#compose");
+  const { members } = await server.api(`/rooms/${room}/members`, { token: owner });
+  const gus = await eventually("Gus is a member", () => members.find(({ user_name }) => user_name === "Gus"));
+  await server.api(`/rooms/${room}/members/${gus.user_id}`, { method: "DELETE", token: owner });
+  await guest.reads("access to this room has ended");
+  await guest.leaves();
+  await server.stop();
+});

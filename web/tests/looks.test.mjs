@@ -1,0 +1,128 @@
+// How the pages look: themes, widths, accessibility, speed. The screenshots are for people.
+
+import { Person, Server, axeSource, equal, ok, test } from "./harness.mjs";
+
+const WIDTHS = [360, 820, 1440];
+const THEMES = ["light", "dark"];
+
+async function furnished() {
+  const server = await new Server().start();
+  const owner = server.token("u_alice", "Alice");
+  const room = await server.room(owner, "Launch planning", "public");
+  const agent = await server.agent(owner, room);
+  await server.room(owner, "A room with a rather long name that has to be cut somewhere");
+  const key = (await server.post(`/rooms/${room}/room-keys`, owner, { for_user_id: "u_alice" })).token;
+  await server.says(room, key, "Good morning! Shall we look at the **checklist**?");
+  const seq = await server.says(room, agent, "Both do the same:\n\n```rust\nfn release(version: &str) -> Result<(), Error> {\n    // stop at the first failure\n    publish(build(version)?, \"stable\", 3)\n}\n```\n\n| Script | Safe |\n|---|---|\n| `a.sh` | no |\n| `b.sh` | yes |\n\n> quoted\n\n1. one\n2. two");
+  await server.post(`/rooms/${room}/messages/${seq}/reactions`, key, { emoji: "👍" });
+  await server.says(room, key, "Thanks, @Curious Otter", seq);
+  return { server, owner, room };
+}
+
+async function axe(person, where) {
+  const source = await import("node:fs").then(({ readFileSync }) => readFileSync(axeSource, "utf8"));
+  // The page's policy lets no other script in; the browser's own protocol does.
+  await person.evaluates(source);
+  const { violations } = await person.evaluates(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+  const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+  const told = serious.map(({ id, nodes }) => `${id}: ${nodes.map(({ target, failureSummary }) => `${target} ${failureSummary}`).slice(0, 3).join(" | ")}`);
+  equal(told, [], `${where}: axe`);
+}
+
+for (const theme of THEMES) {
+  test(`pages fit 360, 820 and 1440 px and are accessible, ${theme}`, async () => {
+    const { server, room } = await furnished();
+    const alice = await Person.inRoom(server, "Alice", null, { theme });
+    for (const [name, path, ready] of [
+      ["front", "/", "#public a"],
+      ["home", "/view", ".rooms a"],
+      ["room", `/view?room=${room}`, "#messages .reaction"],
+      ["leaderboard", "/leaderboard.html", "#board > *"],
+    ]) {
+      for (const width of WIDTHS) {
+        await alice.page.setViewport({ width, height: width === 360 ? 740 : 900 });
+        await alice.goes(path);
+        if (!(name === "home" && width === 360)) await alice.sees(ready);
+        await alice.until(() => document.fonts.status === "loaded");
+        const wide = await alice.evaluates(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+        equal(wide, 0, `${name} at ${width} px scrolls sideways`);
+        await alice.screenshot(`${name}-${theme}-${width}`);
+        if (width !== 820) await axe(alice, `${name} ${theme} ${width}`);
+      }
+    }
+    await alice.goes(`/view?room=${room}`);
+    await alice.clicks("[aria-label='Room settings']");
+    for (const tab of ["rules", "invites", "room", "audit"]) {
+      await alice.clicks(`#tab-${tab}`);
+      await alice.sees("#tab-panel form, #tab-panel textarea, #tab-panel table");
+      await axe(alice, `${tab} ${theme}`);
+    }
+    await alice.page.setViewport({ width: 360, height: 740 });
+    await alice.opens(room);
+    await alice.clicks("#menu");
+    await alice.sees("#sidebar .rooms a");
+    await alice.screenshot(`rooms-${theme}-360`);
+    await alice.clicks("#close-rooms");
+    await alice.clicks("#members-button");
+    await alice.sees("#panel .member");
+    await alice.screenshot(`members-${theme}-360`);
+    await alice.leaves();
+    await server.stop();
+  });
+}
+
+test("the theme follows the system, can be changed, and is kept", async () => {
+  const { server } = await furnished();
+  const person = await Person.arrives(server, { theme: "dark" });
+  await person.goes("/");
+  const back = () => person.evaluates(() => getComputedStyle(document.body).backgroundColor);
+  const dark = await back();
+  await person.clicks("[aria-label='Light or dark']");
+  const light = await back();
+  ok(dark !== light, "the theme did not change");
+  await person.page.reload();
+  await person.sees("[aria-label='Light or dark']");
+  equal(await back(), light, "after a reload");
+  await person.page.emulateMediaFeatures([{ name: "prefers-reduced-motion", value: "reduce" }]);
+  await person.goes("/view");
+  ok(await person.evaluates(() => Number.parseFloat(getComputedStyle(document.querySelector("#panel")).transitionDuration) < 0.001), "things still move");
+  await person.leaves();
+  await server.stop();
+});
+
+test("the leaderboard shows both scopes, or says why it cannot", async () => {
+  const { server, room } = await furnished();
+  const alice = await Person.inRoom(server, "Alice");
+  await alice.goes("/leaderboard.html");
+  await alice.sees("#board .board, #board .note");
+  await alice.clicks("#tab-room");
+  await alice.reads("Choose a room", "#board");
+  await alice.page.$eval("#room", (field, value) => {
+    field.value = value;
+    field.dispatchEvent(new Event("change", { bubbles: true }));
+  }, room);
+  await alice.sees("#board .board, #board [role=alert], #board .note");
+  await alice.until(() => !document.querySelector("#board").innerText.includes("Choose a room"));
+  await alice.page.select("#window", "7");
+  await alice.page.select("#limit", "100");
+  await alice.sees("#board > *");
+  await alice.leaves();
+  await server.stop();
+});
+
+test("the first paint comes soon", async () => {
+  const { server, room } = await furnished();
+  const times = [];
+  for (let n = 0; n < 7; n++) {
+    const visitor = await Person.arrives(server);
+    await visitor.goes(`/view?room=${room}`);
+    await visitor.sees("#messages article");
+    const paint = await visitor.until(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime);
+    times.push(Math.round(await paint.jsonValue()));
+    await visitor.leaves();
+  }
+  times.sort((a, b) => a - b);
+  console.log(`      first contentful paint with an empty cache: median ${times[3]} ms, of ${times.join(", ")}`);
+  ok(times[0] < 5000, "no paint within 5 s");
+  await server.stop();
+});

@@ -1,0 +1,114 @@
+// What the owner of a room can do.
+
+import { Person, Server, equal, eventually, ok, test } from "./harness.mjs";
+
+async function owned() {
+  const server = await new Server().start();
+  const token = server.token("u_alice", "Alice");
+  const room = await server.room(token, "Mine");
+  const agent = await server.agent(token, room);
+  const alice = await Person.inRoom(server, "Alice", room);
+  const tab = async (name) => {
+    if (!(await alice.page.$("dialog .tabs"))) await alice.clicks("[aria-label='Room settings']");
+    await alice.clicks(`#tab-${name}`);
+  };
+  return { server, token, room, agent, alice, tab };
+}
+
+test("rules and data are edited with their versions, and a change meanwhile is told", async () => {
+  const { server, token, room, alice, tab } = await owned();
+  for (const which of ["rules", "data"]) {
+    await tab(which);
+    await alice.fills(`#${which}-text`, `be kind in ${which}`);
+    await alice.clicks("#tab-panel .primary");
+    await alice.reads("Version 1", "#tab-panel");
+    equal((await server.api(`/rooms/${room}/${which}`, { token })).content, `be kind in ${which}`, which);
+  }
+  await tab("rules");
+  await alice.sees("#rules-text");
+  await server.api(`/rooms/${room}/rules`, { method: "PATCH", token, body: { content: "from elsewhere" } });
+  await alice.clicks("#tab-panel .primary");
+  await alice.reads("was saved while you were writing");
+  await alice.evaluates(() => [...document.querySelectorAll("dialog button")].find((button) => button.innerText === "Replace").click());
+  await alice.reads("Version 3", "#tab-panel");
+  await alice.reads("Rules updated to v3", "#messages");
+  await alice.leaves();
+  await server.stop();
+});
+
+test("an invite has its code, a QR code, the one-liner, uses and an end, and is revoked", async () => {
+  const { server, token, room, alice, tab } = await owned();
+  await tab("invites");
+  await alice.fills("#uses", "3");
+  await alice.clicks("#tab-panel .primary");
+  await alice.until(() => document.querySelector(".invite img")?.naturalWidth > 0);
+  const fields = await alice.page.$$eval(".invite input", (inputs) => inputs.map((input) => input.value));
+  ok(/^curl -sSL \S+\/install\/i_/.test(fields[0]) && /#invite=i_/.test(fields[1]) && fields[2].startsWith("inv_"), fields.join("\n"));
+  await alice.reads("0 of 3 used", "#tab-panel");
+  await alice.screenshot("invites");
+  await alice.clicks("#tab-panel .plain-list button");
+  await alice.reads("No invite is open", "#tab-panel");
+  equal((await server.api(`/rooms/${room}/invites`, { token })).invites, [], "the open invites");
+  await alice.leaves();
+  await server.stop();
+});
+
+test("the room is renamed, opened to the public, bounded, archived and opened again", async () => {
+  const { server, token, room, alice, tab } = await owned();
+  await tab("room");
+  await alice.fills("#new-room-name", "Renamed");
+  await alice.page.select("dialog select", "public");
+  await alice.page.$eval("#depth", (field) => { field.value = "7"; });
+  await alice.clicks("#tab-panel .primary");
+  await alice.reads("Renamed", "#room-header h1");
+  const me = await server.api(`/rooms/${room}/me`, { token });
+  equal([me.room.name, me.room.visibility, me.room.max_reply_chain_depth], ["Renamed", "public", 7], "the room");
+  await tab("room");
+  await alice.clicks("#tab-panel .danger");
+  await alice.evaluates(() => [...document.querySelectorAll("dialog button")].find((button) => button.innerText === "Archive").click());
+  await alice.reads("This room is archived", "#composer");
+  await tab("room");
+  await alice.clicks("#tab-panel .danger");
+  await alice.sees("#compose");
+  await tab("audit");
+  for (const words of ["room renamed", "visibility changed", "chain depth changed", "room archived", "room unarchived"]) await alice.reads(words, "#tab-panel");
+  await alice.screenshot("audit");
+  await alice.leaves();
+  await server.stop();
+});
+
+test("a member's card tells who it is; the owner renames and removes", async () => {
+  const { server, token, room, alice } = await owned();
+  await alice.reads("Curious Otter", "#panel");
+  const card = () => alice.evaluates(() => [...document.querySelectorAll("#panel .member")].find((button) => button.innerText.includes("Otter")).click());
+  await card();
+  await alice.reads("agent that came with an invite", "dialog");
+  await alice.reads("ext_curious_otter-3a9f1c20", "dialog");
+  await alice.until(() => !document.querySelector("dialog dl").innerText.includes("…"));
+  await alice.screenshot("member-card");
+  await alice.fills("#new-name", "Quiet Otter");
+  await alice.clicks("dialog form button");
+  await alice.reads("Quiet Otter", "#panel");
+  await card();
+  await alice.clicks("dialog .card-actions > .danger");
+  await alice.evaluates(() => [...document.querySelectorAll("dialog button")].find((button) => button.innerText === "Remove").click());
+  await alice.reads("was removed by Alice", "#messages");
+  await eventually("the member is gone", async () => (await server.api(`/rooms/${room}/members`, { token })).members.length === 1);
+  await alice.leaves();
+  await server.stop();
+});
+
+test("whoever is not the owner reads rules and data and changes nothing", async () => {
+  const { server, token, room, alice } = await owned();
+  await server.api(`/rooms/${room}/rules`, { method: "PATCH", token, body: { content: "be **kind**" } });
+  const key = await server.joins(token, room, { user_id: "bob", display_name: "Bob", client_kind: "human" });
+  const bob = await Person.arrives(server);
+  await bob.goes(`/view?room=${room}&token=${key}`);
+  await bob.clicks("[aria-label='Rules and data']");
+  await bob.reads("be **kind**", "#tab-panel");
+  equal(await bob.page.$$eval("dialog [role=tab]", (tabs) => tabs.map((tab) => tab.innerText)), ["Rules", "Data"], "the tabs");
+  equal(await bob.page.$("dialog textarea"), null, "Bob can edit");
+  await bob.leaves();
+  await alice.leaves();
+  await server.stop();
+});

@@ -1,0 +1,238 @@
+// Reading and writing, with two people and an agent at once.
+
+import { Person, Server, equal, eventually, test } from "./harness.mjs";
+
+/** Alice and Bob at their browsers, and an agent, in one room. */
+async function three(env) {
+  const server = await new Server(env).start();
+  const owner = server.token("u_alice", "Alice");
+  const room = await server.room(owner, "Together");
+  const agent = await server.agent(owner, room, "Curious Otter", { agent_card_url: "https://otter.example/.well-known/agent-card.json" });
+  const { short_code } = await server.post(`/rooms/${room}/invites`, owner, {});
+  const alice = await Person.inRoom(server, "Alice", room);
+  const bob = await Person.arrives(server, { width: 400 });
+  await bob.goes(`/view#invite=${short_code}`);
+  await bob.fills("#guest-name", "Bob");
+  await bob.clicks("form .primary");
+  await bob.sees("#compose");
+  return { server, owner, room, agent, alice, bob };
+}
+
+async function farewell({ server, alice, bob }) {
+  await alice.leaves();
+  await bob.leaves();
+  await server.stop();
+}
+
+const item = (seq) => `#messages > li[data-seq='${seq}']`;
+
+test("what one writes the others see as it happens, rendered and highlighted", async () => {
+  const all = await three();
+  const { server, room, agent, alice, bob } = all;
+  await alice.writes("hello **Bob**, look at `this`");
+  await bob.reads("hello Bob, look at this", "#messages");
+  const answer = await server.says(room, agent, "```rust\nfn main() {} // done\n```\n\nsee https://example.org", undefined);
+  for (const person of [alice, bob]) {
+    await person.sees(`${item(answer)} .hl-keyword`);
+    await person.sees(`${item(answer)} .badge.agent`);
+    await person.sees(`${item(answer)} svg.avatar`);
+    equal(await person.page.$eval(`${item(answer)} .content a`, (link) => [link.href, link.target, link.rel]), ["https://example.org/", "_blank", "noopener noreferrer nofollow"], "the link");
+  }
+  await alice.reads("otter.example", item(answer));
+  await alice.reads("Today", "#messages .divider");
+  const first = await server.says(room, agent, "one");
+  const second = await server.says(room, agent, "two");
+  await alice.sees(item(second));
+  equal(await alice.evaluates((a, b) => [a, b].map((selector) => document.querySelector(selector).classList.contains("grouped")), item(first), item(second)), [true, true], "messages in a row are grouped");
+  await alice.reads("here now", "#panel");
+  await alice.screenshot("talking");
+  await farewell(all);
+});
+
+test("a reply shows what it answers, leads to it, and has its thread", async () => {
+  const all = await three();
+  const { server, room, agent, alice, bob } = all;
+  const question = await server.says(room, agent, "which of the two?");
+  await bob.sees(item(question));
+  await bob.clicks(`${item(question)} [aria-label='Reply']`);
+  await bob.reads("Answering Curious Otter", "#composer");
+  await bob.writes("the second one");
+  await alice.reads("the second one", "#messages");
+  const reply = await alice.page.$eval("#messages > li:last-child", (element) => Number(element.dataset.seq));
+  await alice.reads("which of the two?", `${item(reply)} .quote`);
+  await alice.clicks(`${item(reply)} .quote`);
+  await alice.until((selector) => document.activeElement === document.querySelector(selector), item(question));
+  await alice.clicks(`${item(reply)} [aria-label='Show thread']`);
+  await alice.reads("the second one", "#panel .thread");
+  await alice.reads("which of the two?", "#panel .thread");
+  await alice.screenshot("thread");
+  await alice.clicks("#panel .thread > button");
+  await alice.writes("I agree");
+  await bob.reads("I agree", "#messages");
+  await farewell(all);
+});
+
+test("reactions, edits and deletions are seen by all", async () => {
+  const all = await three();
+  const { alice, bob } = all;
+  await alice.writes("helo everybody");
+  await bob.reads("helo everybody", "#messages");
+  const seq = await bob.page.$eval("#messages > li:last-child", (element) => Number(element.dataset.seq));
+  await bob.clicks(`${item(seq)} [aria-label='React']`);
+  await bob.clicks(".picker .emoji button");
+  await alice.reads("1", `${item(seq)} .reaction`);
+  await alice.clicks(`${item(seq)} .reaction`);
+  await bob.reads("2", `${item(seq)} .reaction.mine`);
+  await bob.clicks(`${item(seq)} .reaction`);
+  await alice.reads("1", `${item(seq)} .reaction.mine`);
+  await alice.page.focus("#compose");
+  await alice.page.keyboard.press("ArrowUp");
+  await alice.reads("Editing your message", "#composer");
+  await alice.fills("#compose", "hello everybody");
+  await alice.page.keyboard.press("Enter");
+  await bob.reads("hello everybody", "#messages");
+  await bob.reads("(edited)", item(seq));
+  await bob.sees(`${item(seq)} .reaction`);
+  equal(await bob.page.$(`${item(seq)} [aria-label='Delete']`), null, "Bob may delete what Alice wrote");
+  await alice.clicks(`${item(seq)} [aria-label='Delete']`);
+  await alice.clicks("dialog .danger");
+  await bob.reads("This message was deleted", item(seq));
+  await farewell(all);
+});
+
+test("names are completed after an @ and marked in the text", async () => {
+  const all = await three();
+  const { alice, bob } = all;
+  await alice.page.focus("#compose");
+  await alice.page.type("#compose", "ask @cur");
+  await alice.sees("#names li[aria-selected='true']");
+  await alice.page.keyboard.press("Tab");
+  equal(await alice.page.$eval("#compose", (field) => field.value), "ask @Curious Otter ", "the completed text");
+  await alice.page.type("#compose", "and @Bob");
+  await alice.page.keyboard.press("Escape");
+  await alice.page.keyboard.press("Enter");
+  await bob.sees("#messages .mentions-me");
+  equal(await bob.evaluates(() => [...document.querySelectorAll("#messages .mention")].map((element) => element.innerText)), ["@Curious Otter", "@Bob"], "the marked names");
+  await farewell(all);
+});
+
+test("a draft and the answer it is survive a reload", async () => {
+  const all = await three();
+  const { server, room, agent, alice } = all;
+  const seq = await server.says(room, agent, "a question");
+  await alice.sees(item(seq));
+  await alice.clicks(`${item(seq)} [aria-label='Reply']`);
+  await alice.page.type("#compose", "half a thou");
+  await alice.page.reload();
+  await alice.sees("#compose");
+  equal(await alice.page.$eval("#compose", (field) => field.value), "half a thou", "the draft");
+  await alice.reads("Answering Curious Otter", "#composer");
+  await alice.page.type("#compose", "ght");
+  await alice.page.focus("#compose");
+  await alice.page.keyboard.press("Enter");
+  await alice.reads("half a thought", "#messages");
+  await alice.page.reload();
+  await alice.sees("#compose");
+  equal(await alice.page.$eval("#compose", (field) => field.value), "", "the draft after sending");
+  await farewell(all);
+});
+
+test("long answers are folded, and what is new since the last visit is marked", async () => {
+  const all = await three();
+  const { server, room, agent, alice } = all;
+  const long = await server.says(room, agent, Array.from({ length: 60 }, (_, n) => `line ${n}`).join("\n"));
+  await alice.sees(`${item(long)} .folded`);
+  await alice.clicks(`${item(long)} .fold`);
+  equal(await alice.page.$(`${item(long)} .folded`), null, "still folded");
+  await alice.until(() => document.querySelector("#jump").hidden);
+  await alice.goes("/");
+  const next = await server.says(room, agent, "while you were away");
+  await alice.opens(room);
+  await alice.reads("New", `${item(next)} .divider.unread`);
+  await farewell(all);
+});
+
+test("an agent's words appear as they come", async () => {
+  const all = await three();
+  const { alice } = all;
+  await alice.evaluates(async () => {
+    const assets = document.querySelector("script[type=module]").src.replace("view.js", "");
+    const { TypingList } = await import(`${assets}typing.js`);
+    const room = { members: new Map(), nameOf: () => "Curious Otter" };
+    globalThis.typing = new TypingList(room, document.getElementById("typing"));
+    globalThis.typing.update({ user_id: "ext_a" });
+  });
+  await alice.reads("Curious Otter is writing", "#typing");
+  await alice.evaluates(() => globalThis.typing.update({ user_id: "ext_a", text: "The answer <b>is" }));
+  await alice.reads("The answer <b>is", "#typing");
+  await alice.evaluates(() => globalThis.typing.done("ext_a"));
+  await alice.until(() => document.querySelector("#typing").children.length === 0);
+  await farewell(all);
+});
+
+test("a refusal is told in words, with a countdown where waiting helps, and nothing is lost", async () => {
+  const all = await three({ SC_CHATROOM__LIMITS__WEB_MESSAGES_PER_HOUR_PER_KEY: "1" });
+  const { alice } = all;
+  await alice.writes("the first");
+  await alice.reads("the first", "#messages");
+  await alice.writes("one too many");
+  await alice.reads("You can send again in", "#outbox");
+  equal(await alice.page.$eval("#outbox button", (button) => button.disabled), true, "sending again is possible at once");
+  await alice.screenshot("refused");
+  await alice.page.reload();
+  await alice.reads("one too many", "#outbox");
+  await alice.clicks("#outbox button:last-child");
+  equal(await alice.page.$eval("#compose", (field) => field.value), "one too many", "the text that was taken back");
+  await alice.fills("#compose", "");
+  await alice.page.$eval("#compose", (field) => {
+    field.value = "ä".repeat(2100);
+    field.dispatchEvent(new Event("input"));
+  });
+  await alice.reads("too many", ".count");
+  equal(await alice.page.$eval("#composer .primary", (button) => button.disabled), true, "too long a text can be sent");
+  await farewell(all);
+});
+
+test("a room is used with the keyboard alone", async () => {
+  const all = await three();
+  const { server, room, agent, alice, bob } = all;
+  const seq = await server.says(room, agent, "can you hear me?");
+  await alice.sees(item(seq));
+  const press = async (...keys) => { for (const key of keys) await alice.page.keyboard.press(key); };
+  await alice.evaluates(() => document.activeElement?.blur());
+  await press("Tab", "Enter");
+  await alice.until(() => document.activeElement?.id === "compose");
+  await alice.page.keyboard.type("with keys");
+  await press("Enter");
+  await bob.reads("with keys", "#messages");
+  await alice.reads("with keys", "#messages");
+  await press("Escape");
+  await alice.until(() => document.activeElement?.matches("#messages > li:last-child"));
+  await press("ArrowUp");
+  await alice.until((selector) => document.activeElement?.matches(selector), item(seq));
+  await press("Tab", "Tab");
+  await alice.until(() => document.activeElement?.closest(".tools"));
+  await press("Enter");
+  await alice.sees(".picker");
+  await press("ArrowRight", "Enter");
+  await bob.sees(`${item(seq)} .reaction`);
+  await alice.evaluates((selector) => document.querySelector(selector).focus(), item(seq));
+  await press("r");
+  await alice.until(() => document.activeElement?.id === "compose");
+  await alice.page.keyboard.type("I hear you");
+  await press("Enter");
+  await bob.reads("I hear you", "#messages");
+  await farewell(all);
+});
+
+test("new messages are told to those who do not see them, and one's own are not", async () => {
+  const all = await three();
+  const { server, room, agent, alice } = all;
+  equal(await alice.page.$eval("#announcer", (region) => region.getAttribute("aria-live")), "polite", "the live region");
+  await server.says(room, agent, "listen");
+  await eventually("it is announced", () => alice.page.$eval("#announcer", (region) => region.textContent === "Curious Otter: listen"));
+  await alice.writes("mine");
+  await alice.reads("mine", "#messages");
+  equal(await alice.page.$eval("#announcer", (region) => region.textContent), "Curious Otter: listen", "what was announced");
+  await farewell(all);
+});
