@@ -46,5 +46,6 @@ pub fn message(seq: i64, name: &str, content: &str) -> Message {
         edited_at: None,
         reactions: Default::default(),
         mentions_me: None,
+        content_html: None,
     }
 }
