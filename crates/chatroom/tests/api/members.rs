@@ -53,9 +53,10 @@ async fn the_list_shows_flags_and_no_secrets(setup: Setup) {
         "user_id": "u_bob", "user_name": "Bob", "member_kind": "starchild_agent",
         "role": "member", "joined_at": member["joined_at"].as_i64().unwrap(),
         "has_agent_endpoint": true, "has_akm_key": true, "key_stale": false, "online": false,
-        "agent_card_url": null
+        "agent_card_url": null, "avatar_seed": member["avatar_seed"].as_str().unwrap()
     });
     assert_eq!(*member, expected);
+    assert_ne!(member["avatar_seed"], owner["avatar_seed"]);
     assert_eq!(
         (&owner["user_id"], &owner["role"]),
         (&json!("u_alice"), &json!("owner"))
