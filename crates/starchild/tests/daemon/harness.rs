@@ -129,14 +129,17 @@ impl Server {
 
     /// Alice, who owns rooms.
     pub fn alice(&self) -> Client {
+        let client = Client::new(&self.url()).unwrap();
+        client.with_token(&self.alice_token()).unwrap()
+    }
+
+    pub fn alice_token(&self) -> String {
         let token = Command::new(server_program())
             .args(["token", "--user", "u_alice", "--name", "Alice", "--data"])
             .arg(self.data())
             .output()
             .unwrap();
-        let token = String::from_utf8(token.stdout).unwrap();
-        let client = Client::new(&self.url()).unwrap();
-        client.with_token(token.trim()).unwrap()
+        String::from_utf8(token.stdout).unwrap().trim().to_owned()
     }
 }
 
