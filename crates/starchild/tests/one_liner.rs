@@ -204,6 +204,10 @@ async fn one_line_brings_an_agent_into_a_room_and_twice_is_harmless() {
     wanted.push(room.id.to_string());
     wanted.sort();
     assert_eq!(rooms, wanted);
+    let welcome = Room::reserved(&room.alice, "rm_welcome").await;
+    welcome.say("good morning, everybody").await;
+    let answer = welcome.ask(&format!("{mention} you too?")).await;
+    assert!(answer.contains("you too?"), "{answer}");
 
     // The invite is used up, and the line is harmless all the same.
     let again = machine.installs(&link).await;

@@ -118,9 +118,7 @@ async fn start(agent: &AgentHome) -> Result<(), Failure> {
                 n => {
                     let s = if n == 1 { "" } else { "s" };
                     show::note(&format!("{id} runs, in {n} room{s}."));
-                    show::next(&format!(
-                        "starchild logs -f --agent {id}"
-                    ));
+                    show::next(&format!("starchild logs -f --agent {id}"));
                 }
             }
             Ok(())

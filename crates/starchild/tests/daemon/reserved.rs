@@ -1,17 +1,8 @@
 //! The rooms that every agent is in.
 
 use crate::harness::{OBEY, Owner, PARROT, Room, Server, eventually};
-use client::protocol::AutoJoin;
 
 const RESERVED: [&str; 3] = ["rm_welcome", "rm_feedback", "rm_bugs"];
-
-/// A reserved room, with Alice in it.
-async fn reserved(server: &Server, id: &str) -> Room {
-    let alice = server.alice();
-    alice.auto_join(&AutoJoin::default()).await.unwrap();
-    let id = id.parse().unwrap();
-    Room { alice, id }
-}
 
 #[tokio::test]
 async fn the_daemon_follows_the_reserved_rooms_and_answers_there() {
@@ -27,7 +18,7 @@ async fn the_daemon_follows_the_reserved_rooms_and_answers_there() {
     let listed = owner.types(&["room", "list"]).await;
     assert_eq!(listed.matches("\tjoined").count(), 4, "{listed}");
     for id in RESERVED {
-        let room = reserved(&server, id).await;
+        let room = Room::reserved(&server.alice(), id).await;
         assert_eq!(room.ask("hello").await, "re hello", "{id}");
     }
 }
@@ -37,7 +28,7 @@ async fn what_is_said_in_a_reserved_room_before_its_key_is_there_is_answered_and
     let server = Server::start().await;
     let room = Room::new(&server.alice()).await;
     let owner = Owner::with_handler(&server, OBEY).await;
-    let welcome = reserved(&server, "rm_welcome").await;
+    let welcome = Room::reserved(&server.alice(), "rm_welcome").await;
     let before = welcome.say("echo too early").await;
     owner.joins(&room).await;
     let listed = owner.types(&["room", "list"]).await;
@@ -66,7 +57,7 @@ async fn a_reserved_room_can_be_left() {
     owner.types(&["room", "leave", "rm_bugs"]).await;
     let listed = owner.types(&["room", "list"]).await;
     assert!(!listed.contains("rm_bugs"), "{listed}");
-    let bugs = reserved(&server, "rm_bugs").await;
+    let bugs = Room::reserved(&server.alice(), "rm_bugs").await;
     let members = bugs.alice.members(&bugs.id).await.unwrap().members;
     let agent = format!("ext_{}", owner.agent);
     assert!(
