@@ -130,7 +130,7 @@ impl Server {
     /// Alice, who owns rooms.
     pub fn alice(&self) -> Client {
         let client = Client::new(&self.url()).unwrap();
-        client.with_token(&self.alice_token()).unwrap()
+        client.with_token(self.alice_token()).unwrap()
     }
 
     pub fn alice_token(&self) -> String {
