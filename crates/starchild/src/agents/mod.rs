@@ -59,7 +59,7 @@ pub enum Command {
 /// What `add` takes.
 #[derive(Args)]
 pub struct AddArgs {
-    /// The first half of the agent's id: 8 to 20 characters of a-z 0-9 _ .
+    /// The first half of the agent's id: 8 to 20 characters of a-z 0-9 . _
     #[arg(long)]
     prefix: String,
     #[command(flatten)]
@@ -136,6 +136,7 @@ fn add(home: &Home, args: &AddArgs) -> Result<(), Failure> {
         show::note(&format!("note: {error}"));
     }
     println!("{}", agent.id());
+    show::next(&format!("starchild room join CODE --agent {}", agent.id()));
     Ok(())
 }
 

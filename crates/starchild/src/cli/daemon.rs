@@ -110,14 +110,17 @@ async fn start(agent: &AgentHome) -> Result<(), Failure> {
     drop(spinner);
     match report {
         Report::Ready { rooms } => {
-            let rooms = match rooms {
-                0 => "in no room yet; starchild room join CODE brings it into one".to_owned(),
-                1 => "in 1 room".to_owned(),
-                n => format!("in {n} rooms"),
-            };
-            show::note(&format!(
-                "{id} runs, {rooms}. starchild logs --agent {id} -f shows what it does."
-            ));
+            match rooms {
+                0 => {
+                    show::note(&format!("{id} runs, in no room yet."));
+                    show::next(&format!("starchild room join CODE --agent {id}"));
+                }
+                n => {
+                    let s = if n == 1 { "" } else { "s" };
+                    show::note(&format!("{id} runs, in {n} room{s}."));
+                    show::next(&format!("starchild logs -f --agent {id}"));
+                }
+            }
             Ok(())
         }
         Report::Failed { message, passing } if passing => Err(Failure::later(message)),
@@ -144,7 +147,7 @@ async fn stop_agent(agent: &AgentHome, now: bool) -> Result<(), Failure> {
         show::note(&format!("{id} does not run."));
         return Ok(());
     };
-    let _spinner = Spinner::new("finishing the message in hand");
+    let spinner = Spinner::new("finishing the message in hand");
     process::ask_to_end(pid)?;
     if now {
         // The second time only counts once the first was heard.
@@ -153,7 +156,10 @@ async fn stop_agent(agent: &AgentHome, now: bool) -> Result<(), Failure> {
     }
     let config = BackendConfig::load(&agent.config_file());
     let patience = config.map_or(ROOM_TO_END, |config| config.timeout() + ROOM_TO_END);
-    if process::ended(agent, patience).await {
+    let ended = process::ended(agent, patience).await;
+    drop(spinner);
+    if ended {
+        show::note(&format!("{id} is stopped."));
         return Ok(());
     }
     Err(

@@ -44,7 +44,7 @@ enum Command {
     Byoa(agents::Command),
     /// Print the id that an agent with this prefix has on this machine.
     Id {
-        /// 8 to 20 characters of a-z 0-9 _ .
+        /// 8 to 20 characters of a-z 0-9 . _
         #[arg(long)]
         prefix: String,
     },

@@ -74,6 +74,13 @@ pub fn note(text: &str) {
     };
 }
 
+/// Tells a person at a terminal what comes next. A script that takes the result knows by itself.
+pub fn next(text: &str) {
+    if io::stdout().is_terminal() {
+        note(&format!("Next: {text}"));
+    }
+}
+
 fn bold(text: &str) -> String {
     match has_colour(&io::stdout()) {
         true => format!("\x1b[1m{text}\x1b[0m"),

@@ -1,5 +1,6 @@
-//! Keeps the agent's credentials: identity tokens are replaced before they end, and the key of a
-//! room whose file is lost is fetched anew.
+//! Keeps the agent's credentials: identity tokens are replaced before they end, and a key is fetched
+//! for a room that has none here: its file is lost, or it is a reserved room, which is joined
+//! without one.
 
 use super::{
     pause::Pause,
@@ -64,15 +65,15 @@ async fn recover_all(home: &AgentHome, client_of: &impl Fn(&str) -> Result<Clien
         match recovered {
             Ok(_) => {
                 pause.reset();
-                tracing::info!(%room, "the room's file was lost; it is back with a new key");
+                tracing::info!(%room, "the room has a new key");
             }
             Err(error) => match recovery_verdict(&error) {
                 Verdict::Wait(asked) => {
-                    tracing::info!(%room, %error, "the room's file is lost; waiting for a new key");
+                    tracing::info!(%room, %error, "the room has no key here yet; asking again");
                     sleep(asked.unwrap_or_else(|| pause.next())).await;
                 }
                 _ => {
-                    tracing::warn!(%room, %error, "the room's file is lost, and there is no new key");
+                    tracing::warn!(%room, %error, "there is no key for the room, so it is not followed");
                     if home.unremember_room(&server, &room).is_err() {
                         return;
                     }

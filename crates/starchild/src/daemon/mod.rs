@@ -9,7 +9,7 @@ mod around;
 mod feed;
 mod gate;
 mod journal;
-mod keeper;
+pub mod keeper;
 mod link;
 pub mod log;
 mod pause;

@@ -88,7 +88,14 @@ impl Supervisor {
         loop {
             tokio::select! {
                 () = stop.asked() => break,
-                _ = tick.tick() => self.look(),
+                _ = tick.tick() => match self.home.pid_file().exists() {
+                    true => self.look(),
+                    // Nobody could stop it any more, and another may be started.
+                    false => {
+                        tracing::warn!("the agent's folder is gone");
+                        break;
+                    }
+                },
                 Some(ended) = self.tasks.join_next() => self.ended(ended),
             }
         }

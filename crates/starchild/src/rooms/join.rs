@@ -66,12 +66,16 @@ pub async fn join(home: &Home, args: JoinArgs) -> Result<(), Failure> {
             (room, is_new)
         }
     };
-    place(&room).enter_reserved_rooms().await;
+    let reserved = place(&room).enter_reserved_rooms().await;
     drop(spinner);
     let was = if is_new { "joined" } else { "is already in" };
     show::note(&format!("{} {was} {room}.", agent.id()));
+    if !reserved.is_empty() {
+        let rooms = reserved.join(", ");
+        show::note(&format!("Like every agent, it is now in {rooms} too."));
+    }
     if process::running(&agent).is_none() {
-        show::note(&format!("Next: starchild run --agent {}", agent.id()));
+        show::next(&format!("starchild run --agent {}", agent.id()));
     }
     println!("{room}");
     Ok(())
@@ -215,39 +219,47 @@ impl Place<'_> {
             joined_with,
             left: None,
         };
-        let seq = self.joined_at_seq(&file).await?;
-        self.agent
-            .save_cursor(&self.room, &CursorFile { seq, answer: None })?;
+        let client = self.client.with_token(file.member_token.expose())?;
+        let shown = file.user_name.as_deref().unwrap_or(file.user_id.as_str());
+        self.begin_where_it_came_in(&client, &self.room, shown)
+            .await?;
         self.agent.save_room(&file)?;
         Ok(())
     }
 
-    /// The place in the room where the agent came in: what was said before is not its business.
-    async fn joined_at_seq(&self, file: &RoomFile) -> Result<i64, Failure> {
-        let client = self.client.with_token(file.member_token.expose())?;
+    /// Keeps the place in the room where the agent came in, under the name that was shown: what
+    /// was said before is not its business.
+    async fn begin_where_it_came_in(
+        &self,
+        client: &Client,
+        room: &RoomId,
+        shown: &str,
+    ) -> Result<(), Failure> {
         let query = MessageQuery {
             before: Some(i64::MAX),
             limit: Some(200),
             ..MessageQuery::default()
         };
-        let page = client.messages(&self.room, &query).await?;
-        let shown = file.user_name.as_deref().unwrap_or(file.user_id.as_str());
+        let page = client.messages(room, &query).await?;
         let told = |message: &&Message| {
             let content = message.content.strip_prefix(shown);
             message.via == Via::System && content.is_some_and(|rest| rest.starts_with(" joined"))
         };
         let told = page.messages.iter().rev().find(told);
-        Ok(told.map_or(page.latest_seq, |message| message.seq))
+        let seq = told.map_or(page.latest_seq, |message| message.seq);
+        self.agent
+            .save_cursor(room, &CursorFile { seq, answer: None })?;
+        Ok(())
     }
 
-    /// Joins the rooms that every agent is in. The daemon fetches their keys; where there are no
-    /// such rooms, nothing is amiss.
-    async fn enter_reserved_rooms(&self) {
+    /// Joins the rooms that every agent is in, and gives those that are new to it. The daemon
+    /// fetches their keys; where there are no such rooms, nothing is amiss.
+    async fn enter_reserved_rooms(&self) -> Vec<String> {
         let Ok(Some(identity)) = self.agent.identity(self.server) else {
-            return;
+            return Vec::new();
         };
         let Ok(client) = self.client.with_token(identity.identity_token.expose()) else {
-            return;
+            return Vec::new();
         };
         let agent = AutoJoin {
             user_id: Some(self.agent.id().to_string()),
@@ -256,10 +268,20 @@ impl Place<'_> {
             user_name: None,
         };
         let Ok(joined) = client.auto_join(&agent).await else {
-            return;
+            return Vec::new();
         };
-        for room in joined.reserved_rooms {
-            let _ = self.agent.remember_room(self.server, &room.room_id);
+        let mut new = Vec::new();
+        for seat in joined.reserved_rooms {
+            if seat.newly_joined {
+                let shown = seat.user_name.as_deref().unwrap_or(seat.user_id.as_str());
+                // Anybody may read these rooms. Where it fails, the daemon begins at the newest.
+                let _ = self
+                    .begin_where_it_came_in(self.client, &seat.room_id, shown)
+                    .await;
+                new.push(seat.room_id.to_string());
+            }
+            let _ = self.agent.remember_room(self.server, &seat.room_id);
         }
+        new
     }
 }

@@ -10,6 +10,7 @@ use crate::{
         failure::Failure,
         show::{self, Spinner, Table},
     },
+    daemon::keeper,
     home::{AgentHome, Home, RoomFile},
 };
 use clap::{Args, Subcommand};
@@ -67,6 +68,14 @@ pub async fn run(home: &Home, command: Command) -> Result<(), Failure> {
 async fn leave(agent: &AgentHome, room: &RoomId) -> Result<(), Failure> {
     let Some(file) = agent.room(room)? else {
         let id = agent.id();
+        if keeper::lost_rooms(agent)
+            .iter()
+            .any(|(_, lost)| lost == room)
+        {
+            return Err(Failure::later(format!("{id} has no key for {room} yet")).next(
+                "Its daemon fetches one within minutes while it runs; leave the room after that.",
+            ));
+        }
         return Err(Failure::mend(format!("{id} is not in {room}"))
             .next(format!("starchild room list --agent {id} shows its rooms.")));
     };
@@ -102,10 +111,19 @@ struct Listed {
     server: String,
     user_name: Option<String>,
     state: String,
-    expires_at: i64,
+    expires_at: Option<i64>,
 }
 
 fn list(agent: &AgentHome, as_json: bool) -> Result<(), Failure> {
+    let without_key = keeper::lost_rooms(agent)
+        .into_iter()
+        .map(|(server, room)| Listed {
+            room_id: room.to_string(),
+            server,
+            user_name: None,
+            state: "joined, the daemon fetches its key".into(),
+            expires_at: None,
+        });
     let listed: Vec<_> = agent
         .rooms()?
         .into_iter()
@@ -116,8 +134,9 @@ fn list(agent: &AgentHome, as_json: bool) -> Result<(), Failure> {
             state: file
                 .left
                 .map_or("joined".into(), |why| format!("left: {why}")),
-            expires_at: file.expires_at,
+            expires_at: Some(file.expires_at),
         })
+        .chain(without_key)
         .collect();
     if as_json {
         return Ok(show::json(&listed)?);

@@ -1,6 +1,6 @@
 //! The command line: what is printed, what is kept, and the exit codes.
 
-use crate::harness::{Owner, PARROT, Room, Server, eventually};
+use crate::harness::{Owner, PARROT, Room, Server, eventually, room_with};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 
@@ -120,6 +120,14 @@ async fn a_daemon_runs_apart_from_the_terminal_and_is_one_at_a_time() {
     assert!(owner.place().join("daemon.pid").exists());
     owner.types(&["run"]).await;
     owner.types(&["stop", "--now"]).await;
+}
+
+#[tokio::test]
+async fn a_daemon_whose_folder_is_removed_ends() {
+    let (_server, room, owner, mut daemon) = room_with(PARROT).await;
+    assert_eq!(room.ask("hello").await, "re hello");
+    std::fs::rename(owner.home(), owner.folder.path().join("gone")).unwrap();
+    assert!(daemon.ends().await.success());
 }
 
 #[tokio::test]

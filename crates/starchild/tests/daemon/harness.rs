@@ -1,7 +1,7 @@
 //! A server, its owner, and an agent's owner at the shell.
 
 use client::{Client, MessageQuery, PostMessage};
-use protocol::{CreateInvite, InviteCreated, Message, RoomId};
+use protocol::{AutoJoin, CreateInvite, InviteCreated, Message, RoomId};
 use std::{
     fs::File,
     io::{BufRead, BufReader, Read},
@@ -129,14 +129,17 @@ impl Server {
 
     /// Alice, who owns rooms.
     pub fn alice(&self) -> Client {
+        let client = Client::new(&self.url()).unwrap();
+        client.with_token(self.alice_token()).unwrap()
+    }
+
+    pub fn alice_token(&self) -> String {
         let token = Command::new(server_program())
             .args(["token", "--user", "u_alice", "--name", "Alice", "--data"])
             .arg(self.data())
             .output()
             .unwrap();
-        let token = String::from_utf8(token.stdout).unwrap();
-        let client = Client::new(&self.url()).unwrap();
-        client.with_token(token.trim()).unwrap()
+        String::from_utf8(token.stdout).unwrap().trim().to_owned()
     }
 }
 
@@ -159,6 +162,14 @@ pub struct Room {
 impl Room {
     pub async fn new(alice: &Client) -> Self {
         let id = alice.create_room("a room", None).await.unwrap().room_id;
+        let alice = alice.clone();
+        Self { alice, id }
+    }
+
+    /// A reserved room, with Alice in it.
+    pub async fn reserved(alice: &Client, id: &str) -> Self {
+        alice.auto_join(&AutoJoin::default()).await.unwrap();
+        let id = id.parse().unwrap();
         let alice = alice.clone();
         Self { alice, id }
     }

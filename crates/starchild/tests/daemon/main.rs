@@ -7,5 +7,6 @@ mod commands;
 mod contract;
 mod crash;
 mod harness;
+mod reserved;
 mod rooms;
 mod skeletons;
