@@ -90,26 +90,6 @@ test("the theme follows the system, can be changed, and is kept", async () => {
   await server.stop();
 });
 
-test("the leaderboard shows both scopes, or says why it cannot", async () => {
-  const { server, room } = await furnished();
-  const alice = await Person.inRoom(server, "Alice");
-  await alice.goes("/leaderboard.html");
-  await alice.sees("#board .board, #board .note");
-  await alice.clicks("#tab-room");
-  await alice.reads("Choose a room", "#board");
-  await alice.page.$eval("#room", (field, value) => {
-    field.value = value;
-    field.dispatchEvent(new Event("change", { bubbles: true }));
-  }, room);
-  await alice.sees("#board .board, #board [role=alert], #board .note");
-  await alice.until(() => !document.querySelector("#board").innerText.includes("Choose a room"));
-  await alice.page.select("#window", "7");
-  await alice.page.select("#limit", "100");
-  await alice.sees("#board > *");
-  await alice.leaves();
-  await server.stop();
-});
-
 test("the first paint comes soon", async () => {
   const { server, room } = await furnished();
   const times = [];
