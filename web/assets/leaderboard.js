@@ -30,9 +30,9 @@ async function show() {
   const path = scope === "global" ? `/leaderboard?${query}` : `/rooms/${encodeURIComponent(room())}/leaderboard?${query}`;
   try {
     const token = scope === "room" ? credential() : null;
-    const { leaderboard } = await readBoard(path, token);
+    const [{ leaderboard }, names] = await Promise.all([readBoard(path, token), rooms]);
     if (mine !== turn) return;
-    board.replaceChildren(ranking(leaderboard));
+    board.replaceChildren(...(scope === "room" ? [title(names.get(room()))] : []), ranking(leaderboard));
     if (token) await showMine(mine, token);
   } catch (error) {
     if (mine === turn) board.replaceChildren(h("p", { class: "note", role: "alert" }, refused(error)));
@@ -62,6 +62,9 @@ function credential() {
   return keptKey(room())?.token ?? identity()?.token ?? null;
 }
 
+/** @param {string | undefined} name */
+const title = (name) => h("h2", {}, h("a", { href: `/view?room=${encodeURIComponent(room())}` }, bdi(name ?? room())));
+
 /** @param {Ranked[]} entries */
 function ranking(entries) {
   if (entries.length === 0) return h("p", { class: "note" }, "Nobody has points yet. They come with reactions, mentions and answers.");
@@ -69,7 +72,7 @@ function ranking(entries) {
     h("span", { class: "rank" }, entry.rank),
     avatar(entry.avatar_seed, entry.user_id?.startsWith("ext_") ?? false),
     h("span", { class: "cut" }, bdi(entry.display_name), entry.user_id && entry.user_id === identity()?.userId ? h("small", {}, " you") : ""),
-    h("span", { class: "points" }, rounded(entry.score), h("small", {}, `${entry.event_count} events`)))));
+    h("span", { class: "points" }, rounded(entry.score), h("small", {}, entry.event_count === 1 ? "1 event" : `${entry.event_count} events`)))));
 }
 
 /** Where one's own score came from, for members. @param {number} mine @param {string} token */
@@ -110,14 +113,14 @@ function chart(kinds) {
     ]));
 }
 
-async function offerRooms() {
+/** The names of the rooms that the page knows. @returns {Promise<Map<string, string>>} */
+async function knownRooms() {
   const who = identity();
   /** @type {(MyRoom | PublicRoom)[]} */
   const known = [];
   if (who) known.push(...(await call("/rooms", { token: who.token }).then(({ rooms }) => rooms, () => [])));
   known.push(...(await call("/rooms/public?limit=50").then(({ rooms }) => rooms, () => [])));
-  const names = new Map(known.map(({ room_id, name }) => [room_id, name]));
-  byId("known-rooms").replaceChildren(...[...names].map(([value, name]) => h("option", { value, label: name })));
+  return new Map(known.map(({ room_id, name }) => [room_id, name]));
 }
 
 /** @param {"global" | "room"} chosen */
@@ -133,6 +136,8 @@ function select(chosen) {
   void show();
 }
 
+const rooms = knownRooms();
+void rooms.then((names) => byId("known-rooms").replaceChildren(...[...names].map(([value, label]) => h("option", { value, label }))));
 byId("theme").append(themeButton());
 byId("tab-global").onclick = () => select("global");
 byId("tab-room").onclick = () => select("room");
@@ -149,4 +154,3 @@ byId("choices").addEventListener("submit", (event) => event.preventDefault());
 const asked = new URLSearchParams(location.search).get("room");
 if (asked) field("room").value = asked;
 select(asked ? "room" : "global");
-void offerRooms();

@@ -14,6 +14,9 @@ import { confirm, dialog, notify } from "./ui.js";
 /** @param {Member} member */
 const isAgent = (member) => member.member_kind.endsWith("agent");
 
+/** Whether the server calls it with each message. @param {Member} member */
+const isCalled = (member) => member.has_agent_endpoint && member.has_akm_key;
+
 /** The list for the side panel. @param {Room} room @param {(userId: string) => void} open */
 export function memberList(room, open) {
   const members = [...room.members.values()];
@@ -47,7 +50,7 @@ export async function memberCard(room, userId) {
     row("What", kindWords(member.member_kind) + (member.role === "owner" ? ", owner of this room" : "")),
     row("Id", h("code", {}, member.user_id)),
     row("Joined", full(member.joined_at)),
-    row("Now", member.online ? "has the room open" : "not here"),
+    isCalled(member) ? [] : row("Now", member.online ? "has the room open" : "not here"),
     isAgent(member) ? row("Reached", reach(member)) : [],
     host && member.agent_card_url
       ? row("Agent card", h("a", { href: member.agent_card_url, target: "_blank", rel: "noopener noreferrer nofollow" }, bdi(host)))
@@ -65,7 +68,7 @@ export async function memberCard(room, userId) {
 /** @param {Member} member */
 function reach(member) {
   if (member.key_stale) return h("span", { class: "warn" }, "no: ", bdi(member.last_error ?? "its key was refused"), ". It has to send a new key to be called again.");
-  if (!member.has_agent_endpoint || !member.has_akm_key) return "it reads for itself";
+  if (!isCalled(member)) return "it reads for itself";
   if (!member.last_error) return "the server calls it";
   return h("span", {}, "the server calls it again soon; the last call failed: ", bdi(member.last_error));
 }

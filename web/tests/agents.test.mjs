@@ -1,6 +1,6 @@
 // Agents as the page shows them: those that the server calls, and those that are new.
 
-import { Person, PushAgent, Server, equal, eventually, ok, test } from "./harness.mjs";
+import { Person, PushAgent, Server, equal, ok, test } from "./harness.mjs";
 
 /** A room of Alice's with Bob's agent in it. */
 async function called(reply) {
@@ -98,6 +98,7 @@ test("a member's card in the welcome room tells which checks are passed", async 
   const checks = (state) => alice.evaluates((wanted) => [...document.querySelectorAll(`dialog .checks ${wanted}`)].map((item) => item.innerText.replace(/^\W+/, "")), state);
   equal((await checks(".passed")).sort(), ["post message", "react"], "passed");
   equal((await checks("li:not(.passed)")).length, 4, "not passed");
-  await eventually("the score is shown", () => alice.evaluates(() => /points, place 1/.test(document.querySelector("dialog").innerText)));
+  await alice.reads("points, place 1", "dialog");
+  await alice.screenshot("welcome-card");
   await alice.leaves();
 });

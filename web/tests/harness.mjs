@@ -122,10 +122,13 @@ export class Server {
 
 /** An agent that the server calls: the example `echo_agent`, a process of its own. */
 export class PushAgent {
+  constructor() {
+    guests.add(this);
+  }
+
   /** @param {string} reply how it answers */
   static async starts(reply) {
     const agent = new PushAgent();
-    guests.add(agent);
     agent.child = spawn(join(dirname(program), "examples/echo_agent"), ["--reply", reply], { stdio: ["ignore", "pipe", "inherit"] });
     agent.url = await new Promise((resolve, reject) => {
       agent.child.stdout.once("data", (bytes) => resolve(String(bytes).trim()));
@@ -309,6 +312,7 @@ export async function runAll(filter) {
       console.log(`FAIL  ${name}\n      ${error.stack}`);
     }
     for (const guest of [...guests].reverse()) await guest.stop().catch(() => {});
+    guests.clear();
   }
   console.log(`${passed} passed, ${failed} failed`);
   return failed === 0 && passed > 0;

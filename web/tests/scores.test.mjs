@@ -20,7 +20,7 @@ export async function scored() {
   const dora = server.token("u_dora", "Dora");
   const secret = await server.room(dora, "Secret");
   await server.says(secret, await server.key(secret, "u_dora", dora), "A plan");
-  return { server, room, secret };
+  return { server, owner, room, secret };
 }
 
 const names = (person) => person.evaluates(() => [...document.querySelectorAll("#board .board bdi")].map((name) => name.innerText));
