@@ -37,7 +37,8 @@ export interface Member {
   key_stale: boolean;
   online: boolean;
   agent_card_url: string | null;
-  avatar_seed?: string;
+  avatar_seed: string;
+  last_error?: string;
   welcome_score?: WelcomeScore;
 }
 
@@ -100,8 +101,8 @@ export interface Ranked {
   score: number;
   event_count: number;
   user_id?: string;
-  display_name: string | null;
-  avatar_seed?: string;
+  display_name: string;
+  avatar_seed: string;
 }
 
 export interface Score {
@@ -115,7 +116,9 @@ export interface Score {
   recent_events: { kind: string; points: number; source_seq: number | null; source_emoji: string | null; created_at: number }[];
 }
 
-export interface Typing { user_id: string; reply_to_seq: number | null; text: string; at: number }
+export interface AgentTyping { user_id: string; reply_to_seq: number; typing: boolean }
+export interface AgentDelta { user_id: string; reply_to_seq: number; text: string }
+export interface MemberUpdated { user_id: string; has_agent_endpoint: boolean; has_akm_key: boolean; key_stale: boolean; reason?: string }
 
 /** An event of a room's stream. */
 export interface StreamEvent { id: string | null; event: string; data: string }

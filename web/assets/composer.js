@@ -179,7 +179,7 @@ export class Composer {
     this.text.setAttribute("aria-expanded", String(members.length > 0));
     this.list.replaceChildren(...members.map((member, at) =>
       h("li", { id: `name-${at}`, role: "option", mousedown: (/** @type {Event} */ event) => { event.preventDefault(); this.#insert(member); } },
-        avatar(member.avatar_seed ?? member.user_id, member.member_kind.endsWith("agent")), bdi(member.user_name ?? member.user_id))));
+        avatar(member.avatar_seed, member.member_kind.endsWith("agent")), bdi(member.user_name ?? member.user_id))));
     this.#choose(0);
   }
 

@@ -29,12 +29,23 @@ async function show() {
   const query = `window=${field("window").value}&limit=${field("limit").value}`;
   const path = scope === "global" ? `/leaderboard?${query}` : `/rooms/${encodeURIComponent(room())}/leaderboard?${query}`;
   try {
-    const { leaderboard } = await call(path, { token: scope === "room" ? credential() : null });
+    const token = scope === "room" ? credential() : null;
+    const [{ leaderboard }, names] = await Promise.all([readBoard(path, token), rooms]);
     if (mine !== turn) return;
-    board.replaceChildren(ranking(leaderboard));
-    if (scope === "room") await showMine(mine);
+    board.replaceChildren(...(scope === "room" ? [title(names.get(room()))] : []), ranking(leaderboard));
+    if (token) await showMine(mine, token);
   } catch (error) {
     if (mine === turn) board.replaceChildren(h("p", { class: "note", role: "alert" }, refused(error)));
+  }
+}
+
+/** A public room shows its board to whoever is no member of it, too. @param {string} path @param {string | null} token */
+async function readBoard(path, token) {
+  try {
+    return await call(path, { token });
+  } catch (error) {
+    if (token && error instanceof ApiError && (error.status === 401 || error.status === 403)) return call(path);
+    throw error;
   }
 }
 
@@ -51,20 +62,21 @@ function credential() {
   return keptKey(room())?.token ?? identity()?.token ?? null;
 }
 
+/** @param {string | undefined} name */
+const title = (name) => h("h2", {}, h("a", { href: `/view?room=${encodeURIComponent(room())}` }, bdi(name ?? room())));
+
 /** @param {Ranked[]} entries */
 function ranking(entries) {
   if (entries.length === 0) return h("p", { class: "note" }, "Nobody has points yet. They come with reactions, mentions and answers.");
   return h("ol", { class: "board" }, entries.map((entry) => h("li", {},
     h("span", { class: "rank" }, entry.rank),
-    avatar(entry.avatar_seed ?? entry.user_id ?? entry.display_name ?? "", entry.user_id?.startsWith("ext_") ?? false),
-    h("span", { class: "cut" }, bdi(entry.display_name ?? entry.user_id ?? "somebody")),
-    h("span", { class: "points" }, rounded(entry.score), h("small", {}, `${entry.event_count} events`)))));
+    avatar(entry.avatar_seed, entry.user_id?.startsWith("ext_") ?? false),
+    h("span", { class: "cut" }, bdi(entry.display_name), entry.user_id && entry.user_id === identity()?.userId ? h("small", {}, " you") : ""),
+    h("span", { class: "points" }, rounded(entry.score), h("small", {}, entry.event_count === 1 ? "1 event" : `${entry.event_count} events`)))));
 }
 
-/** Where one's own score came from, for members. @param {number} mine */
-async function showMine(mine) {
-  const token = credential();
-  if (!token) return;
+/** Where one's own score came from, for members. @param {number} mine @param {string} token */
+async function showMine(mine, token) {
   const score = /** @type {Score | null} */ (await call(`/rooms/${encodeURIComponent(room())}/me/score`, { token }).catch(() => null));
   if (!score || mine !== turn) return;
   const kinds = Object.entries(score.summary.by_kind).sort(([, a], [, b]) => Math.abs(b) - Math.abs(a));
@@ -72,12 +84,23 @@ async function showMine(mine) {
     h("h2", {}, `Your ${rounded(score.summary.score)} points`),
     score.summary.newcomer_boost_active ? h("p", { class: "note" }, "Your points count half again as much in your first week.") : "",
     kinds.length > 0 ? chart(kinds) : h("p", { class: "note" }, "No points yet."),
-    h("ul", { class: "room-list" }, score.recent_events.slice(0, 20).map((event) => h("li", { class: "note" },
-      `${full(event.created_at)}: ${label(event.kind)} ${event.source_emoji ?? ""} ${event.points > 0 ? "+" : ""}${rounded(event.points)}`))));
+    score.recent_events.length > 0 ? h("h3", {}, "What came last") : "",
+    h("ul", { class: "score-events" }, score.recent_events.slice(0, 20).map((event) => h("li", {},
+      h("span", {}, label(event.kind), " ", bdi(event.source_emoji ?? "")),
+      h("small", {}, full(event.created_at)),
+      h("span", { class: "points" }, `${event.points > 0 ? "+" : ""}${rounded(event.points)}`)))));
 }
 
-/** @param {string} kind */
-const label = (kind) => kind.replaceAll("_", " ");
+/** @type {Record<string, string>} */
+const LABELS = {
+  reaction_received: "Reaction received",
+  mention_received: "Mention received",
+  thread_started_replies: "Thread with three answers",
+  post_authored: "Message written",
+  penalty_message_deleted_by_owner: "Message deleted by the owner",
+  penalty_kick: "Removed from the room",
+};
+const label = (/** @type {string} */ kind) => LABELS[kind] ?? kind.replaceAll("_", " ");
 
 /** One bar for each kind of event. @param {[string, number][]} kinds */
 function chart(kinds) {
@@ -90,14 +113,14 @@ function chart(kinds) {
     ]));
 }
 
-async function offerRooms() {
+/** The names of the rooms that the page knows. @returns {Promise<Map<string, string>>} */
+async function knownRooms() {
   const who = identity();
   /** @type {(MyRoom | PublicRoom)[]} */
   const known = [];
   if (who) known.push(...(await call("/rooms", { token: who.token }).then(({ rooms }) => rooms, () => [])));
   known.push(...(await call("/rooms/public?limit=50").then(({ rooms }) => rooms, () => [])));
-  const names = new Map(known.map(({ room_id, name }) => [room_id, name]));
-  byId("known-rooms").replaceChildren(...[...names].map(([value, name]) => h("option", { value, label: name })));
+  return new Map(known.map(({ room_id, name }) => [room_id, name]));
 }
 
 /** @param {"global" | "room"} chosen */
@@ -113,6 +136,8 @@ function select(chosen) {
   void show();
 }
 
+const rooms = knownRooms();
+void rooms.then((names) => byId("known-rooms").replaceChildren(...[...names].map(([value, label]) => h("option", { value, label }))));
 byId("theme").append(themeButton());
 byId("tab-global").onclick = () => select("global");
 byId("tab-room").onclick = () => select("room");
@@ -129,4 +154,3 @@ byId("choices").addEventListener("submit", (event) => event.preventDefault());
 const asked = new URLSearchParams(location.search).get("room");
 if (asked) field("room").value = asked;
 select(asked ? "room" : "global");
-void offerRooms();

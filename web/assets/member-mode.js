@@ -8,7 +8,7 @@ import { Stream } from "./sse.js";
 import { TypingList } from "./typing.js";
 import { announce, confirm, notify } from "./ui.js";
 
-/** @import { Message, StreamEvent } from "../types.js" */
+/** @import { MemberUpdated, Message, StreamEvent } from "../types.js" */
 /** @import { ApiError } from "./api.js" */
 /** @import { Room } from "./room.js" */
 /** @import { Timeline } from "./timeline.js" */
@@ -39,6 +39,7 @@ export class MemberMode {
       onState: (state) => {
         onLive(state === "live");
         if (state === "live") void this.#members();
+        else this.typing.clear();
       },
       onRefused,
     });
@@ -126,11 +127,11 @@ export class MemberMode {
         notify(`The rules changed: version ${value.version}`);
         return;
       case "member_updated":
-        void this.#members();
-        return;
+        return this.#memberUpdated(value);
       case "agent_typing":
+        return this.typing.typing(value);
       case "agent_delta":
-        return this.typing.update(value);
+        return this.typing.delta(value);
       case "resync":
         return this.timeline.showNewest(true);
     }
@@ -141,7 +142,7 @@ export class MemberMode {
     const { me } = this.room;
     const name = me?.user_name ?? me?.user_id ?? "";
     message.mentions_me = message.content.toLowerCase().includes(`@${name.toLowerCase()}`);
-    if (message.via === "agent") this.typing.done(message.sender_user_id);
+    if (message.via === "agent") this.typing.done(message.sender_user_id, message.reply_to_seq);
     if (!this.timeline.receive(message)) return;
     if (message.type === "system") void this.#members();
     if (message.sender_user_id === this.room.userId && message.via === "web") return;
@@ -162,6 +163,12 @@ export class MemberMode {
     this.#refreshing.set(seq, next);
     await next;
     if (this.#refreshing.get(seq) === next) this.#refreshing.delete(seq);
+  }
+
+  /** @param {MemberUpdated} member */
+  #memberUpdated({ user_id, key_stale, reason }) {
+    void this.#members();
+    if (key_stale) notify(`${this.room.nameOf(user_id)} cannot be reached${reason ? `: ${reason}` : ""}`, "error");
   }
 
   #members() {

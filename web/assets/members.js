@@ -14,6 +14,9 @@ import { confirm, dialog, notify } from "./ui.js";
 /** @param {Member} member */
 const isAgent = (member) => member.member_kind.endsWith("agent");
 
+/** Whether the server calls it with each message. @param {Member} member */
+const isCalled = (member) => member.has_agent_endpoint && member.has_akm_key;
+
 /** The list for the side panel. @param {Room} room @param {(userId: string) => void} open */
 export function memberList(room, open) {
   const members = [...room.members.values()];
@@ -24,10 +27,10 @@ export function memberList(room, open) {
 
 /** @param {Member} member @param {(userId: string) => void} open */
 function memberRow(member, open) {
-  const notes = [member.role === "owner" && "owner", member.key_stale && "cannot be reached", member.online && "here now"].filter(Boolean);
+  const notes = [member.role === "owner" && "owner", member.key_stale && "cannot be reached", member.online && "here now", welcome(member)].filter(Boolean);
   return h("li", {},
     h("button", { type: "button", class: "member", click: () => open(member.user_id) },
-      h("span", { class: member.online ? "presence online" : "presence" }, avatar(member.avatar_seed ?? member.user_id, isAgent(member))),
+      h("span", { class: member.online ? "presence online" : "presence" }, avatar(member.avatar_seed, isAgent(member))),
       h("span", { class: "who" },
         h("span", { class: "cut" }, bdi(member.user_name ?? member.user_id)),
         notes.length > 0 && h("small", { class: member.key_stale ? "warn" : undefined }, notes.join(" · ")))));
@@ -47,15 +50,15 @@ export async function memberCard(room, userId) {
     row("What", kindWords(member.member_kind) + (member.role === "owner" ? ", owner of this room" : "")),
     row("Id", h("code", {}, member.user_id)),
     row("Joined", full(member.joined_at)),
-    row("Now", member.online ? "has the room open" : "not here"),
+    isCalled(member) ? [] : row("Now", member.online ? "has the room open" : "not here"),
     isAgent(member) ? row("Reached", reach(member)) : [],
     host && member.agent_card_url
       ? row("Agent card", h("a", { href: member.agent_card_url, target: "_blank", rel: "noopener noreferrer nofollow" }, bdi(host)))
       : [],
     [h("dt", {}, "Score here"), score],
-    member.welcome_score ? row("Welcome checks", `${member.welcome_score.passed} of ${member.welcome_score.total} passed`) : []);
+    member.welcome_score ? row("Welcome", `${welcome(member)} passed`) : []);
   const card = dialog(member.user_name ?? member.user_id, [
-    h("div", { class: "card" }, avatar(member.avatar_seed ?? member.user_id, isAgent(member)), facts),
+    h("div", { class: "card" }, avatar(member.avatar_seed, isAgent(member)), facts),
     checks(member),
     actions(room, member, () => card.close()),
   ]);
@@ -64,10 +67,14 @@ export async function memberCard(room, userId) {
 
 /** @param {Member} member */
 function reach(member) {
-  if (member.key_stale) return "no: its key was refused; its owner has to attach it again";
-  if (member.has_agent_endpoint && member.has_akm_key) return "the server calls it";
-  return "it reads for itself";
+  if (member.key_stale) return h("span", { class: "warn" }, "no: ", bdi(member.last_error ?? "its key was refused"), ". It has to send a new key to be called again.");
+  if (!isCalled(member)) return "it reads for itself";
+  if (!member.last_error) return "the server calls it";
+  return h("span", {}, "the server calls it again soon; the last call failed: ", bdi(member.last_error));
 }
+
+/** @param {Member} member */
+const welcome = ({ welcome_score: score }) => score && `${score.passed} of ${score.total} checks`;
 
 /** @param {Member} member */
 function checks(member) {

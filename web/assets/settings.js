@@ -31,15 +31,15 @@ export function openSettings(room, tab = "rules") {
     const at = buttons.indexOf(/** @type {HTMLButtonElement} */ (document.activeElement));
     if (step && at >= 0) buttons[(at + step + buttons.length) % buttons.length].focus();
   });
+  let selecting = 0;
   const select = async (/** @type {string} */ id) => {
     for (const button of buttons) button.setAttribute("aria-selected", String(button.id === `tab-${id}`));
     panel.setAttribute("aria-labelledby", `tab-${id}`);
     panel.replaceChildren(h("p", { class: "note" }, "Loading…"));
-    try {
-      panel.replaceChildren(await tabs[id].show());
-    } catch (error) {
-      panel.replaceChildren(h("p", { class: "note", role: "alert" }, words(error)));
-    }
+    const turn = ++selecting;
+    const content = await tabs[id].show().catch((error) => h("p", { class: "note", role: "alert" }, words(error)));
+    // Another tab may have been chosen meanwhile.
+    if (turn === selecting) panel.replaceChildren(content);
   };
   const page = dialog(room.name, [list, panel], { wide: true });
   void select(tabs[tab] ? tab : "rules");

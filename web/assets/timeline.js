@@ -45,8 +45,7 @@ export class Timeline extends EventTarget {
     scroller.addEventListener("scroll", () => this.#scrolled(), { passive: true, signal });
     list.addEventListener("keydown", (event) => this.#key(event), { signal });
     this.resized = new ResizeObserver(() => this.pinned && this.#toEnd());
-    this.resized.observe(list);
-    this.resized.observe(scroller);
+    for (const part of [scroller, ...scroller.children]) this.resized.observe(part);
   }
 
   close() {

@@ -3,13 +3,18 @@
 import { avatar } from "./avatar.js";
 import { bdi, h } from "./dom.js";
 
+/** @import { AgentDelta, AgentTyping } from "../types.js" */
 /** @import { Room } from "./room.js" */
 
 /** An agent that was not heard of for so long is not writing any more. */
 const FORGET_MS = 60_000;
+/** What it wrote stays for so long after it stopped: the message comes in its place. */
+const LINGER_MS = 2000;
+
+/** @typedef {{replyTo: number, at: number, item: HTMLElement}} Writing */
 
 export class TypingList {
-  /** @type {Map<string, {text: string, at: number, item: HTMLElement}>} */ #writing = new Map();
+  /** @type {Map<string, Writing>} */ #writing = new Map();
 
   /** @param {Room} room @param {HTMLElement} place */
   constructor(room, place) {
@@ -21,15 +26,37 @@ export class TypingList {
 
   close() {
     clearInterval(this.timer);
+    this.clear();
+  }
+
+  /** Nothing is known any more of who is writing. */
+  clear() {
+    this.#writing.clear();
     this.place.replaceChildren();
   }
 
-  /** @param {{user_id: string, text?: string}} event */
-  update({ user_id, text = "" }) {
-    const known = this.#writing.get(user_id);
-    const item = known?.item ?? h("li", { class: "typing" });
-    const words = text || known?.text || "";
-    this.#writing.set(user_id, { text: words, at: Date.now(), item });
+  /** @param {AgentTyping} event */
+  typing({ user_id, reply_to_seq, typing }) {
+    if (typing) return this.#show(user_id, reply_to_seq, "");
+    const last = this.#writing.get(user_id);
+    setTimeout(() => last && this.#writing.get(user_id) === last && this.#forget(user_id, last), LINGER_MS);
+  }
+
+  /** @param {AgentDelta} event its text is all that was written so far */
+  delta({ user_id, reply_to_seq, text }) {
+    this.#show(user_id, reply_to_seq, text);
+  }
+
+  /** The answer is there. @param {string} userId @param {number | null} replyTo */
+  done(userId, replyTo) {
+    const known = this.#writing.get(userId);
+    if (known?.replyTo === replyTo) this.#forget(userId, known);
+  }
+
+  /** @param {string} user_id @param {number} replyTo @param {string} words */
+  #show(user_id, replyTo, words) {
+    const item = this.#writing.get(user_id)?.item ?? h("li", { class: "typing" });
+    this.#writing.set(user_id, { replyTo, at: Date.now(), item });
     const member = this.room.members.get(user_id);
     item.replaceChildren(
       avatar(member?.avatar_seed ?? user_id, true),
@@ -39,13 +66,13 @@ export class TypingList {
     if (!item.isConnected) this.place.append(item);
   }
 
-  /** The answer is there. @param {string} userId */
-  done(userId) {
-    this.#writing.get(userId)?.item.remove();
+  /** @param {string} userId @param {Writing} writing */
+  #forget(userId, { item }) {
+    item.remove();
     this.#writing.delete(userId);
   }
 
   #sweep() {
-    for (const [user, { at }] of this.#writing) if (Date.now() - at > FORGET_MS) this.done(user);
+    for (const [user, writing] of this.#writing) if (Date.now() - writing.at > FORGET_MS) this.#forget(user, writing);
   }
 }

@@ -121,7 +121,7 @@ test("a visitor reads along, gets an invite for an agent, and can join once sign
   await visitor.goes("/");
   await visitor.reads("Open house", "#public");
   await visitor.screenshot("front");
-  await visitor.clicks("#public a");
+  await visitor.clicks(`#public a[href$="${room}"]`);
   await visitor.reads("welcome, everybody", "#messages");
   await visitor.reads("Curious Otter", "#panel");
   equal(await visitor.evaluates(() => document.querySelector("#compose")), null, "a visitor has a message field");

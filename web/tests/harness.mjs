@@ -4,7 +4,7 @@
 import { execFileSync, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 
 const { SC_TEST_SERVER: program, SC_TEST_WEB: modules, SC_TEST_SCREENSHOTS: screenshots } = process.env;
@@ -24,7 +24,7 @@ const NO_LIMITS = Object.fromEntries(
     .map((limit) => [`SC_CHATROOM__LIMITS__${limit.toUpperCase()}`, "0"]),
 );
 
-/** Servers that run and people who are there: none outlives its test. @type {Set<Server | Person>} */
+/** What runs and who is there: none outlives its test. @type {Set<Server | PushAgent | Person>} */
 const guests = new Set();
 process.on("exit", () => guests.forEach((guest) => guest.child?.kill("SIGKILL")));
 
@@ -99,6 +99,17 @@ export class Server {
     return (await this.post(`/rooms/${room}/join`, null, { invite_code, adapter_type: "pull", ...body })).member_token;
   }
 
+  /** The key with which this member writes in a browser. */
+  async key(room, user, token) {
+    return (await this.post(`/rooms/${room}/room-keys`, token, { for_user_id: user })).token;
+  }
+
+  /** A user of this server takes part, or their agent does. */
+  async comes(owner, room, token, body = { adapter_type: "pull" }) {
+    const { invite_code } = await this.post(`/rooms/${room}/invites`, owner, {});
+    return this.post(`/rooms/${room}/join`, token, { invite_code, ...body });
+  }
+
   agent(owner, room, display_name = "Curious Otter", more = {}) {
     return this.joins(owner, room, { user_id: "curious_otter-3a9f1c20", display_name, ...more });
   }
@@ -106,6 +117,42 @@ export class Server {
   /** Says something; gives its seq. */
   async says(room, token, content, reply_to_seq) {
     return (await this.post(`/rooms/${room}/messages`, token, { content, reply_to_seq })).seq;
+  }
+}
+
+/** An agent that the server calls: the example `echo_agent`, a process of its own. */
+export class PushAgent {
+  constructor() {
+    guests.add(this);
+  }
+
+  /** @param {string} reply how it answers */
+  static async starts(reply) {
+    const agent = new PushAgent();
+    agent.child = spawn(join(dirname(program), "examples/echo_agent"), ["--reply", reply], { stdio: ["ignore", "pipe", "inherit"] });
+    agent.url = await new Promise((resolve, reject) => {
+      agent.child.stdout.once("data", (bytes) => resolve(String(bytes).trim()));
+      agent.child.once("error", reject);
+      agent.child.once("exit", (code) => reject(new Error(`the agent ended with ${code}`)));
+    });
+    return agent;
+  }
+
+  /** From now on it answers like this. */
+  async replies(reply) {
+    const answer = await fetch(`${this.url}/reply`, { method: "POST", body: reply });
+    ok(answer.ok, `the agent answered ${answer.status}`);
+  }
+
+  /** Joins a room as this user's agent. */
+  joins(server, owner, room, token) {
+    return server.comes(owner, room, token, { adapter_type: "clawd", agent_endpoint: this.url, akm_key: "sk_of_the_agent" });
+  }
+
+  async stop() {
+    guests.delete(this);
+    const ended = new Promise((resolve) => this.child.once("exit", resolve));
+    if (this.child.kill("SIGKILL")) await ended;
   }
 }
 
@@ -265,6 +312,7 @@ export async function runAll(filter) {
       console.log(`FAIL  ${name}\n      ${error.stack}`);
     }
     for (const guest of [...guests].reverse()) await guest.stop().catch(() => {});
+    guests.clear();
   }
   console.log(`${passed} passed, ${failed} failed`);
   return failed === 0 && passed > 0;

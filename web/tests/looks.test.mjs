@@ -1,6 +1,8 @@
 // How the pages look: themes, widths, accessibility, speed. The screenshots are for people.
 
-import { Person, Server, axeSource, equal, ok, test } from "./harness.mjs";
+import { createServer } from "node:http";
+import { Person, PushAgent, Server, axeSource, equal, ok, test } from "./harness.mjs";
+import { scored } from "./scores.test.mjs";
 
 const WIDTHS = [360, 820, 1440];
 const THEMES = ["light", "dark"];
@@ -18,6 +20,30 @@ async function furnished() {
   await server.says(room, key, "Thanks, @Curious Otter", seq);
   return { server, owner, room };
 }
+
+/** An agent whose answer waits half way until the test lets it go on. */
+class HeldAgent extends PushAgent {
+  static async starts() {
+    const agent = new HeldAgent();
+    agent.server = createServer((request, response) => {
+      request.resume();
+      response.writeHead(agent.refuses ? 401 : 200, { "content-type": "text/event-stream" });
+      if (agent.refuses) return response.end();
+      agent.says = (text) => response.end(frame(text));
+      response.write(frame("Two points are open: the *price*, and who writes the announcement."));
+    });
+    await new Promise((resolve) => agent.server.listen(0, "127.0.0.1", resolve));
+    agent.url = `http://127.0.0.1:${agent.server.address().port}`;
+    return agent;
+  }
+
+  async stop() {
+    this.server.closeAllConnections();
+    this.server.close();
+  }
+}
+
+const frame = (text) => `data: ${JSON.stringify({ text })}\n\n`;
 
 async function axe(person, where) {
   const source = await import("node:fs").then(({ readFileSync }) => readFileSync(axeSource, "utf8"));
@@ -71,6 +97,46 @@ for (const theme of THEMES) {
   });
 }
 
+for (const theme of THEMES) {
+  test(`scores, a growing answer and a member's card fit and are accessible, ${theme}`, async () => {
+    const { server, owner, room } = await scored();
+    const carol = await HeldAgent.starts();
+    await carol.joins(server, owner, room, server.token("u_carol", "Carol"));
+    const alice = await Person.inRoom(server, "Alice", null, { theme });
+    const looks = async (name, width) => {
+      equal(await alice.evaluates(() => document.documentElement.scrollWidth - document.documentElement.clientWidth), 0, `${name} at ${width} px scrolls sideways`);
+      await alice.screenshot(`${name}-${theme}-${width}`);
+      await axe(alice, `${name} ${theme} ${width}`);
+    };
+    for (const width of [360, 1440]) {
+      await alice.page.setViewport({ width, height: width === 360 ? 740 : 900 });
+      await alice.goes(`/leaderboard.html?room=${room}`);
+      await alice.sees("#mine .bars");
+      await looks("scores", width);
+      await alice.page.$eval("#mine", (part) => part.scrollIntoView());
+      await alice.screenshot(`chart-${theme}-${width}`);
+      await alice.opens(room);
+      await alice.writes("What is still open?");
+      await alice.sees("#typing .content");
+      await looks("typing", width);
+      carol.says(" Nobody has looked at the last one yet.");
+      await alice.reads("Nobody has looked", "#messages li:last-child");
+      await alice.clicks("#messages li:last-child .name");
+      await alice.reads("points, place", "dialog");
+      await looks("card", width);
+    }
+    carol.refuses = true;
+    await alice.page.keyboard.press("Escape");
+    await alice.writes("Are you there?");
+    await alice.reads("cannot be reached", ".notice.error");
+    await looks("stale", 1440);
+    await alice.evaluates(() => [...document.querySelectorAll("#panel .member")].find((row) => row.innerText.includes("Carol")).click());
+    await alice.reads("refused its key", "dialog .warn");
+    await looks("stale-card", 1440);
+    await alice.leaves();
+  });
+}
+
 test("the theme follows the system, can be changed, and is kept", async () => {
   const { server } = await furnished();
   const person = await Person.arrives(server, { theme: "dark" });
@@ -87,26 +153,6 @@ test("the theme follows the system, can be changed, and is kept", async () => {
   await person.goes("/view");
   ok(await person.evaluates(() => Number.parseFloat(getComputedStyle(document.querySelector("#panel")).transitionDuration) < 0.001), "things still move");
   await person.leaves();
-  await server.stop();
-});
-
-test("the leaderboard shows both scopes, or says why it cannot", async () => {
-  const { server, room } = await furnished();
-  const alice = await Person.inRoom(server, "Alice");
-  await alice.goes("/leaderboard.html");
-  await alice.sees("#board .board, #board .note");
-  await alice.clicks("#tab-room");
-  await alice.reads("Choose a room", "#board");
-  await alice.page.$eval("#room", (field, value) => {
-    field.value = value;
-    field.dispatchEvent(new Event("change", { bubbles: true }));
-  }, room);
-  await alice.sees("#board .board, #board [role=alert], #board .note");
-  await alice.until(() => !document.querySelector("#board").innerText.includes("Choose a room"));
-  await alice.page.select("#window", "7");
-  await alice.page.select("#limit", "100");
-  await alice.sees("#board > *");
-  await alice.leaves();
   await server.stop();
 });
 

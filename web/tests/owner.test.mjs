@@ -36,6 +36,27 @@ test("rules and data are edited with their versions, and a change meanwhile is t
   await server.stop();
 });
 
+test("a tab that loads slowly does not cover the one chosen after it", async () => {
+  const { server, alice } = await owned();
+  let release = () => {};
+  await alice.page.setRequestInterception(true);
+  alice.page.on("request", (request) => {
+    if (request.url().endsWith("/rules")) release = () => request.continue();
+    else void request.continue();
+  });
+  await alice.clicks("[aria-label='Room settings']");
+  await alice.clicks("#tab-room");
+  await alice.sees("#new-room-name");
+  const answered = alice.page.waitForResponse((response) => response.url().endsWith("/rules"));
+  release();
+  await answered;
+  // A later answer has come, so the page has taken the rules too.
+  await alice.evaluates(() => fetch("/rooms/public").then((response) => response.text()));
+  equal(await alice.page.$("#rules-text"), null, "the rules cover the room's tab");
+  await alice.leaves();
+  await server.stop();
+});
+
 test("an invite has its code, a QR code, the one-liner, uses and an end, and is revoked", async () => {
   const { server, token, room, alice, tab } = await owned();
   await tab("invites");

@@ -5,6 +5,8 @@ import "./entry.test.mjs";
 import "./talking.test.mjs";
 import "./holding.test.mjs";
 import "./owner.test.mjs";
+import "./agents.test.mjs";
+import "./scores.test.mjs";
 import "./looks.test.mjs";
 
 await openBrowser();

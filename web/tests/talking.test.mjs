@@ -152,24 +152,6 @@ test("long answers are folded, and what is new since the last visit is marked", 
   await farewell(all);
 });
 
-test("an agent's words appear as they come", async () => {
-  const all = await three();
-  const { alice } = all;
-  await alice.evaluates(async () => {
-    const assets = document.querySelector("script[type=module]").src.replace("view.js", "");
-    const { TypingList } = await import(`${assets}typing.js`);
-    const room = { members: new Map(), nameOf: () => "Curious Otter" };
-    globalThis.typing = new TypingList(room, document.getElementById("typing"));
-    globalThis.typing.update({ user_id: "ext_a" });
-  });
-  await alice.reads("Curious Otter is writing", "#typing");
-  await alice.evaluates(() => globalThis.typing.update({ user_id: "ext_a", text: "The answer <b>is" }));
-  await alice.reads("The answer <b>is", "#typing");
-  await alice.evaluates(() => globalThis.typing.done("ext_a"));
-  await alice.until(() => document.querySelector("#typing").children.length === 0);
-  await farewell(all);
-});
-
 test("a refusal is told in words, with a countdown where waiting helps, and nothing is lost", async () => {
   const all = await three({ SC_CHATROOM__LIMITS__WEB_MESSAGES_PER_HOUR_PER_KEY: "1" });
   const { alice } = all;

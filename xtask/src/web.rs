@@ -14,7 +14,8 @@ pub fn test(args: &[String]) -> Result<(), String> {
     run(command("node")
         .arg(modules.join("node_modules/typescript/bin/tsc"))
         .args(["-p", "web"]))?;
-    run(cargo().args(["build", "--package", "chatroom"]))?;
+    let agent = ["--bins", "--example", "echo_agent"];
+    run(cargo().args(["build", "--package", "chatroom"]).args(agent))?;
     run(command("node")
         .arg("web/tests/run.mjs")
         .args(args)

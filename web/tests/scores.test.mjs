@@ -1,0 +1,92 @@
+// The leaderboard with real scores.
+
+import { Person, Server, equal, ok, test } from "./harness.mjs";
+
+/** Alice has points of every kind; Otter has fewer, Bob fewest. Dora is in a private room alone. */
+export async function scored() {
+  const server = await new Server().start();
+  const owner = server.token("u_alice", "Alice");
+  const room = await server.room(owner, "Launch planning", "public");
+  const alice = await server.key(room, "u_alice", owner);
+  const { member_token: bob } = await server.comes(owner, room, server.token("u_bob", "Bob"));
+  const otter = await server.agent(owner, room);
+  const seq = await server.says(room, alice, "Shall we look at the checklist?");
+  await server.post(`/rooms/${room}/messages/${seq}/reactions`, bob, { emoji: "👍" });
+  await server.post(`/rooms/${room}/messages/${seq}/reactions`, otter, { emoji: "🎉" });
+  const answer = await server.says(room, otter, "@Alice I have read it", seq);
+  await server.post(`/rooms/${room}/messages/${answer}/reactions`, alice, { emoji: "👍" });
+  await server.says(room, otter, "Two points are open", seq);
+  await server.says(room, bob, "So have I", seq);
+  const dora = server.token("u_dora", "Dora");
+  const secret = await server.room(dora, "Secret");
+  await server.says(secret, await server.key(secret, "u_dora", dora), "A plan");
+  return { server, owner, room, secret };
+}
+
+const names = (person) => person.evaluates(() => [...document.querySelectorAll("#board .board bdi")].map((name) => name.innerText));
+
+async function choose(person, room) {
+  await person.clicks("#tab-room");
+  await person.page.$eval("#room", (field, value) => {
+    field.value = value;
+    field.dispatchEvent(new Event("change", { bubbles: true }));
+  }, room);
+}
+
+test("the leaderboard ranks everybody, and a room's members by name", async () => {
+  const { server, room } = await scored();
+  const alice = await Person.inRoom(server, "Alice");
+  await alice.goes("/leaderboard.html");
+  await alice.sees("#board .board");
+  const everywhere = await names(alice);
+  equal([everywhere.length, everywhere[0], everywhere.includes("Dora")], [4, "Alice", false], "everywhere");
+  await alice.clicks("#tab-room");
+  await alice.reads("Choose a room", "#board");
+  await choose(alice, room);
+  await alice.reads("Curious Otter", "#board");
+  equal(await names(alice), ["Alice", "Curious Otter", "Bob"], "in the room");
+  await alice.reads("you", "#board .board li:first-child");
+  await alice.leaves();
+});
+
+test("a member sees where the score came from", async () => {
+  const { server, room } = await scored();
+  const alice = await Person.inRoom(server, "Alice");
+  await alice.goes(`/leaderboard.html?room=${room}`);
+  await alice.sees("#mine .bars");
+  const drawn = await alice.evaluates(() => {
+    const cells = [...document.querySelectorAll("#mine .bars > *")];
+    return cells.filter((_, n) => n % 3 === 0).map((cell, n) => [cell.textContent, Number(cells[3 * n + 1].querySelector("rect").getAttribute("width")), Number(cells[3 * n + 2].textContent)]);
+  });
+  equal(drawn.map(([kind]) => kind), ["Reaction received", "Thread with three answers", "Mention received", "Message written"], "the kinds, most points first");
+  const most = drawn[0][2];
+  for (const [kind, width, points] of drawn) ok(Math.abs(width - (100 * points) / most) < 2, `${kind}: ${width} for ${points} of ${most}`);
+  await alice.reads("half again as much in your first week", "#mine");
+  await alice.reads("Reaction received 👍", "#mine");
+  await alice.leaves();
+});
+
+test("the window and the number of places are chosen", async () => {
+  const { server, room } = await scored();
+  const visitor = await Person.arrives(server);
+  const asked = [];
+  visitor.page.on("request", (request) => request.url().includes("/leaderboard?") && asked.push(new URL(request.url()).search));
+  await visitor.goes(`/leaderboard.html?room=${room}`);
+  await visitor.reads("Curious Otter", "#board");
+  await visitor.page.select("#window", "7");
+  await visitor.page.select("#limit", "10");
+  await visitor.sees("#board .board");
+  equal(asked, ["?window=30&limit=20", "?window=7&limit=20", "?window=7&limit=10"], "asked");
+  await visitor.leaves();
+});
+
+test("a board is refused only to whoever may not see it", async () => {
+  const { server, room, secret } = await scored();
+  const carol = await Person.inRoom(server, "Carol");
+  await carol.goes(`/leaderboard.html?room=${room}`);
+  await carol.reads("Curious Otter", "#board");
+  equal(await carol.evaluates(() => document.querySelector("#mine").innerText), "", "a score of hers");
+  await choose(carol, secret);
+  await carol.reads("This room is private", "#board");
+  await carol.leaves();
+});
