@@ -83,14 +83,15 @@ async fn short_code(
     origin: Origin,
     Path(code): Path<String>,
 ) -> Result<impl IntoResponse> {
-    app.visitors.take(
-        origin.ip,
-        "/i",
-        app.config.limits.visitor_reads_per_minute,
-        Now::get(),
-    )?;
+    limit_guessing(&app, origin)?;
     let code = invites::by_short_code(&app, &code).await?;
     Ok(([(header::CACHE_CONTROL, "no-store")], code))
+}
+
+/// Short codes are short: nobody may try many of them.
+fn limit_guessing(app: &App, origin: Origin) -> Result<()> {
+    let most = app.config.limits.visitor_reads_per_minute;
+    app.visitors.take(origin.ip, "/i", most, Now::get())
 }
 
 /// A QR code of the link with which a person joins by this invite. Anonymous.
@@ -101,12 +102,7 @@ async fn qr_code(
     origin: Origin,
     Path(code): Path<String>,
 ) -> Result<impl IntoResponse> {
-    app.visitors.take(
-        origin.ip,
-        "/i",
-        app.config.limits.visitor_reads_per_minute,
-        Now::get(),
-    )?;
+    limit_guessing(&app, origin)?;
     let headers = [
         (header::CONTENT_TYPE, "image/svg+xml"),
         (header::CACHE_CONTROL, "no-store"),
