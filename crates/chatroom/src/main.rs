@@ -14,7 +14,9 @@ use std::{
     process::ExitCode,
     time::Duration,
 };
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{
+    filter::Targets, fmt, layer::SubscriberExt, registry, util::SubscriberInitExt,
+};
 
 /// Keeps rooms where people and agents work together.
 ///
@@ -210,16 +212,18 @@ fn load(place: &Place) -> Result<Config, Box<dyn Error>> {
 }
 
 fn log_to_stderr(config: &Config) -> Result<(), Box<dyn Error>> {
-    let filter = EnvFilter::try_new(&config.log.level)
+    let filter: Targets = config
+        .log
+        .level
+        .parse()
         .map_err(|error| format!("log.level does not fit: {error}"))?;
-    let lines = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr);
+    let lines = fmt::layer().with_writer(std::io::stderr);
     match config.log.format {
-        LogFormat::Json => lines.json().init(),
-        LogFormat::Text => lines
-            .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
-            .init(),
+        LogFormat::Json => registry().with(filter).with(lines.json()).init(),
+        LogFormat::Text => {
+            let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr());
+            registry().with(filter).with(lines.with_ansi(ansi)).init();
+        }
     }
     Ok(())
 }

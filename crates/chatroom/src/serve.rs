@@ -26,7 +26,6 @@ use crate::{
     },
     store::{Db, DbError, migrate},
 };
-use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -44,6 +43,7 @@ use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
     signal::unix::{SignalKind, signal},
     task::JoinHandle,
+    time::Instant,
 };
 use tower::ServiceExt;
 
@@ -155,12 +155,12 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
     let sweeping = tokio::spawn(sweep(app.clone()));
     let calling = fanout::Calling::start(app.clone());
     let mut stop = Stop::new().map_err(ServeError::Signals)?;
-    let router = api::router(app);
+    let service = api::service(app);
     tracing::info!(%address, engine = if db.is_sqlite() { "sqlite" } else { "postgres" }, "serving");
     opened(address);
 
     let graceful = GracefulShutdown::new();
-    accept(&listener, &router, &graceful, &mut stop).await;
+    accept(&listener, &service, &graceful, &mut stop).await;
     tracing::info!("stopping: streams are closed, work in hand is finished");
     drop(listener);
     hub.close();
@@ -175,7 +175,7 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
             "some requests took too long and were cut off"
         );
     }
-    drop(router);
+    drop(service);
     finish(writing, grace).await;
     if let Err(error) = traffic.save(&db, &node, Now::get()).await {
         tracing::warn!(%error, "the last messages are not counted");
@@ -235,7 +235,7 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 /// Takes connections until it is time to stop.
 async fn accept(
     listener: &TcpListener,
-    router: &Router,
+    service: &api::Service,
     graceful: &GracefulShutdown,
     stop: &mut Stop,
 ) {
@@ -244,7 +244,7 @@ async fn accept(
             () = stop.requested() => return,
             accepted = listener.accept() => match accepted {
                 Ok((socket, peer)) => {
-                    tokio::spawn(connection(socket, peer, router.clone(), graceful.watcher()));
+                    tokio::spawn(connection(socket, peer, service.clone(), graceful.watcher()));
                 }
                 Err(error) => {
                     // Out of files, most likely: others may close soon.
@@ -256,11 +256,11 @@ async fn accept(
     }
 }
 
-async fn connection(socket: TcpStream, peer: SocketAddr, router: Router, watcher: Watcher) {
+async fn connection(socket: TcpStream, peer: SocketAddr, service: api::Service, watcher: Watcher) {
     let _ = socket.set_nodelay(true);
     let cut = ConnectionCut::default();
     let marked = cut.clone();
-    let service = router.map_request(move |mut request: hyper::Request<hyper::body::Incoming>| {
+    let service = service.map_request(move |mut request: hyper::Request<hyper::body::Incoming>| {
         request.extensions_mut().insert(Peer(peer.ip()));
         request.extensions_mut().insert(marked.clone());
         request.map(axum::body::Body::new)
@@ -290,7 +290,7 @@ async fn finish(writing: JoinHandle<()>, grace: Duration) {
 /// Forgets what is over: windows that have ended, old counts, events beyond those kept. Scores what
 /// was said meanwhile.
 async fn sweep(app: App) {
-    let mut ticks = tokio::time::interval(SWEEP_EVERY);
+    let mut ticks = tokio::time::interval_at(Instant::now() + SWEEP_EVERY, SWEEP_EVERY);
     loop {
         ticks.tick().await;
         if let Err(error) = sweep_once(&app).await {

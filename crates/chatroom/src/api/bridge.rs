@@ -19,17 +19,11 @@ use protocol::{CliKeyCreated, CliKeys, CreateCliKey, ErrorBody, Ok as Yes};
 use serde::Deserialize;
 use std::{io, time::Duration};
 use utoipa::IntoParams;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 /// The largest body that is passed on.
 const MAX_BODY: usize = 256 * 1024;
 
-pub fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
-        .routes(routes!(pass_on))
-        .routes(routes!(create, list))
-        .routes(routes!(revoke))
-}
+section!(pass_on, create, list, revoke);
 
 /// Ask one's own agent, with a short code. The answer comes as the agent sends it.
 #[utoipa::path(post, path = "/agent/chat/stream", tag = "CLI bridge", request_body = serde_json::Value,

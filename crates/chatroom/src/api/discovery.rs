@@ -23,18 +23,11 @@ use axum::{
 };
 use protocol::ErrorBody;
 use tokio_util::io::ReaderStream;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 /// What is read of a program's file at once.
 const PIECE: usize = 64 * 1024;
 
-pub fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
-        .routes(routes!(agent_card))
-        .routes(routes!(skill_index))
-        .routes(routes!(skill))
-        .routes(routes!(program))
-}
+section!(agent_card, skill_index, skill, program);
 
 /// What the server is and how an agent joins a room, as an A2A agent card.
 #[utoipa::path(get, path = "/.well-known/agent-card.json", tag = "Discovery",

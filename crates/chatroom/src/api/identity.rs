@@ -13,15 +13,8 @@ use axum::{
     http::{HeaderMap, StatusCode},
 };
 use protocol::{ErrorBody, IdentityCreated, IdentityRevoked};
-use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
-        .routes(routes!(mint))
-        .routes(routes!(refresh))
-        .routes(routes!(revoke))
-        .routes(routes!(exchange))
-}
+section!(mint, refresh, revoke, exchange);
 
 /// Mint an identity token with any room key of the same user.
 #[utoipa::path(post, path = "/agent-identity", tag = "Identity",

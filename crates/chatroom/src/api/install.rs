@@ -17,13 +17,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use protocol::ErrorCode;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
-        .routes(routes!(program_alone))
-        .routes(routes!(into_a_room))
-}
+section!(program_alone, into_a_room);
 
 /// A shell script that installs the `starchild` program.
 #[utoipa::path(get, path = "/install/cli", tag = "Discovery",

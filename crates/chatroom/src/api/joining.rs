@@ -13,19 +13,18 @@ use protocol::{
     AutoInvite, CreateInvite, ErrorBody, InviteCreated, Invites, Join, Joined, Ok as Yes,
     TokenReissued,
 };
-use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
-        .routes(routes!(create_invite, list_invites))
-        .routes(routes!(revoke_invite))
-        .routes(routes!(auto_invite))
-        .routes(routes!(short_code))
-        .routes(routes!(qr_code))
-        .routes(routes!(join))
-        .routes(routes!(leave))
-        .routes(routes!(reissue))
-}
+section!(
+    create_invite,
+    list_invites,
+    revoke_invite,
+    auto_invite,
+    short_code,
+    qr_code,
+    join,
+    leave,
+    reissue
+);
 
 /// Issue an invite. Owner only.
 #[utoipa::path(post, path = "/rooms/{id}/invites", tag = "Joining", params(("id" = String, Path)), request_body = CreateInvite,

@@ -15,15 +15,8 @@ use axum::{
     response::IntoResponse,
 };
 use protocol::{CreateRoomKey, ErrorBody, KeysRevoked, Ok as Yes, RoomKeyCreated, RoomKeys};
-use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
-        .routes(routes!(create, list, revoke_all))
-        .routes(routes!(revoke))
-        .routes(routes!(follow))
-        .routes(routes!(revoke_link))
-}
+section!(create, list, revoke_all, revoke, follow, revoke_link);
 
 /// Issue a room key for oneself, with a short link.
 #[utoipa::path(post, path = "/rooms/{id}/room-keys", tag = "Room keys", params(("id" = String, Path)), request_body = CreateRoomKey,

@@ -12,16 +12,8 @@ use protocol::{
     AgentCardUpdated, EndpointUpdated, ErrorBody, Me, Members, Rename, Renamed, UpdateAgentCard,
     UpdateEndpoint,
 };
-use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
-        .routes(routes!(list))
-        .routes(routes!(set_endpoint))
-        .routes(routes!(rename))
-        .routes(routes!(set_agent_card))
-        .routes(routes!(me))
-}
+section!(list, set_endpoint, rename, set_agent_card, me);
 
 /// List the room's members.
 #[utoipa::path(get, path = "/rooms/{id}/members", tag = "Members", params(("id" = String, Path)),

@@ -22,16 +22,8 @@ use protocol::{
 };
 use serde::Deserialize;
 use utoipa::IntoParams;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
-        .routes(routes!(post, list))
-        .routes(routes!(thread))
-        .routes(routes!(edit, delete))
-        .routes(routes!(react))
-        .routes(routes!(unreact))
-}
+section!(post, list, thread, edit, delete, react, unreact);
 
 /// Post a message. The same `Idempotency-Key` again gives the same answer and no second message.
 #[utoipa::path(post, path = "/rooms/{id}/messages", tag = "Messages",

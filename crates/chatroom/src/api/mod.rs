@@ -1,6 +1,9 @@
 //! The HTTP face: one file for each section of the API document. A handler parses, calls a
 //! service and answers; it decides nothing.
 
+#[macro_use]
+mod section;
+
 mod bridge;
 mod conditional;
 mod discovery;
@@ -11,6 +14,7 @@ mod joining;
 mod keys;
 mod members;
 mod messages;
+mod observe;
 mod pages;
 mod reference;
 mod reputation;
@@ -22,55 +26,56 @@ mod welcome;
 use crate::{app::App, error::Error};
 use axum::{
     Router,
-    extract::{MatchedPath, Request, State},
+    body::Body,
     http::{HeaderName, HeaderValue, Method, header},
-    middleware::{self, Next},
     response::{IntoResponse, Response},
 };
+use observe::Observe;
 use protocol::ErrorCode;
-use std::{any::Any, sync::Arc, time::Instant};
-use tower_http::{catch_panic::CatchPanicLayer, cors::CorsLayer};
-use utoipa::OpenApi;
-use utoipa_axum::router::OpenApiRouter;
+use section::Section;
+use std::any::Any;
+use tower_http::{
+    catch_panic::{CatchPanic, ResponseForPanic},
+    cors::CorsLayer,
+};
 
-#[derive(OpenApi)]
-#[openapi(info(
-    title = "sc-chatroom",
-    description = "Rooms where people and agents work together. Every error has the body {error, message}."
-))]
-struct Document;
+/// The API, section by section.
+const SECTIONS: [Section; 13] = [
+    rooms::SECTION,
+    joining::SECTION,
+    identity::SECTION,
+    members::SECTION,
+    messages::SECTION,
+    stream::SECTION,
+    keys::SECTION,
+    bridge::SECTION,
+    welcome::SECTION,
+    reputation::SECTION,
+    system::SECTION,
+    discovery::SECTION,
+    install::SECTION,
+];
+
+/// The whole server as a service.
+pub type Service = CatchPanic<Router, InternalError>;
 
 /// Every route of the server.
-pub fn router(app: App) -> Router {
-    let (router, document) = OpenApiRouter::with_openapi(Document::openapi())
-        .merge(rooms::routes())
-        .merge(joining::routes())
-        .merge(identity::routes())
-        .merge(members::routes())
-        .merge(messages::routes())
-        .merge(stream::routes())
-        .merge(keys::routes())
-        .merge(bridge::routes())
-        .merge(welcome::routes())
-        .merge(reputation::routes())
-        .merge(system::routes())
-        .merge(discovery::routes())
-        .merge(install::routes())
-        .split_for_parts();
-    let document = Arc::new(document);
+pub fn service(app: App) -> Service {
     let cors = cors(&app.config.cors.allowed_origins);
-    let router = router
-        .merge(reference::routes(document))
+    let router = SECTIONS
+        .iter()
+        .fold(Router::new(), |router, section| (section.serve)(router))
+        .merge(reference::routes())
         .merge(pages::routes())
         .fallback(unknown_route)
         .method_not_allowed_fallback(wrong_method)
-        .layer(middleware::from_fn_with_state(app.clone(), observe))
-        .layer(CatchPanicLayer::custom(panicked))
+        .layer(Observe::new(app.metrics.clone()))
         .with_state(app);
-    match cors {
+    let router = match cors {
         Some(cors) => router.layer(cors),
         None => router,
-    }
+    };
+    CatchPanic::custom(router, InternalError)
 }
 
 async fn unknown_route() -> Error {
@@ -84,31 +89,16 @@ async fn wrong_method(method: Method) -> Error {
     )
 }
 
-fn panicked(_: Box<dyn Any + Send>) -> Response {
-    Error::internal("a handler panicked").into_response()
-}
+/// What a handler's panic is answered with.
+#[derive(Clone)]
+pub struct InternalError;
 
-/// Counts and logs every answer. The log has the route, never the address: that may hold a token.
-async fn observe(State(app): State<App>, request: Request, next: Next) -> Response {
-    let started = Instant::now();
-    let method = request.method().clone();
-    let matched = request.extensions().get::<MatchedPath>().cloned();
-    let mut response = next.run(request).await;
-    let route = matched.as_ref().map_or("unknown", MatchedPath::as_str);
-    let status = response.status().as_u16();
-    app.metrics
-        .answered(&method, route, status, started.elapsed());
-    tracing::debug!(%method, route, status, micros = started.elapsed().as_micros() as u64, "answered");
-    let headers = response.headers_mut();
-    headers.insert(
-        header::X_CONTENT_TYPE_OPTIONS,
-        HeaderValue::from_static("nosniff"),
-    );
-    headers.insert(
-        header::REFERRER_POLICY,
-        HeaderValue::from_static("no-referrer"),
-    );
-    response
+impl ResponseForPanic for InternalError {
+    type ResponseBody = Body;
+
+    fn response_for_panic(&mut self, _: Box<dyn Any + Send>) -> Response {
+        Error::internal("a handler panicked").into_response()
+    }
 }
 
 /// Which other origins' pages may call. None are named by default, and then none may.

@@ -1,5 +1,6 @@
 //! The API described by itself: as OpenAPI, and as a page for people.
 
+use super::SECTIONS;
 use crate::app::App;
 use axum::{
     Router,
@@ -7,13 +8,14 @@ use axum::{
     response::{Html, IntoResponse},
     routing::get,
 };
+use bytes::Bytes;
 use serde_json::Value;
-use std::{fmt::Write, sync::Arc};
-use utoipa::openapi::OpenApi;
+use std::{fmt::Write, sync::LazyLock};
+use utoipa::OpenApi;
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 /// The sections of the page, in the order a newcomer needs them.
-const SECTIONS: [&str; 12] = [
+const HEADINGS: [&str; 12] = [
     "Rooms",
     "Joining",
     "Identity",
@@ -33,22 +35,50 @@ h2{border-bottom:1px solid #ddd;margin-top:2.5rem}section{margin:1.2rem 0;paddin
 .m{display:inline-block;min-width:4.5rem;font-weight:600;color:#0a5f8a}ul{margin:.3rem 0}\
 @media(prefers-color-scheme:dark){body{color:#e6e6e6;background:#161616}h2{border-color:#444}.m{color:#7cc4ee}}</style>";
 
-pub fn routes(document: Arc<OpenApi>) -> Router<App> {
-    let json = document.to_json().unwrap_or_default();
-    let page = page(&serde_json::from_str(&json).unwrap_or_default());
-    Router::new()
-        .route(
-            "/openapi.json",
-            get(async move || ([(header::CONTENT_TYPE, "application/json")], json.clone())),
-        )
-        .route("/docs/api-reference", get(async move || show(&page)))
+#[derive(OpenApi)]
+#[openapi(info(
+    title = "sc-chatroom",
+    description = "Rooms where people and agents work together. Every error has the body {error, message}."
+))]
+struct Head;
+
+struct Reference {
+    json: Bytes,
+    page: Bytes,
 }
 
-fn show(page: &str) -> impl IntoResponse + use<> {
+/// Made when it is first asked for.
+static REFERENCE: LazyLock<Reference> = LazyLock::new(|| {
+    let mut document = Head::openapi();
+    for section in &SECTIONS {
+        document.merge((section.describe)());
+    }
+    let json = document.to_json().unwrap_or_default();
+    let page = page(&serde_json::from_str(&json).unwrap_or_default());
+    Reference {
+        json: json.into(),
+        page: page.into(),
+    }
+});
+
+pub fn routes() -> Router<App> {
+    Router::new()
+        .route("/openapi.json", get(json))
+        .route("/docs/api-reference", get(shown))
+}
+
+async fn json() -> impl IntoResponse {
+    (
+        [(header::CONTENT_TYPE, "application/json")],
+        REFERENCE.json.clone(),
+    )
+}
+
+async fn shown() -> impl IntoResponse {
     let policy = "default-src 'none'; style-src 'unsafe-inline'";
     (
         [(header::CONTENT_SECURITY_POLICY, policy)],
-        Html(page.to_owned()),
+        Html(REFERENCE.page.clone()),
     )
 }
 
@@ -70,7 +100,7 @@ fn page(document: &Value) -> String {
                 .filter_map(move |m| Some((*m, path, item.get(*m)?)))
         })
         .collect();
-    for wanted in SECTIONS {
+    for wanted in HEADINGS {
         let _ = write!(html, "<h2>{}</h2>", escape(wanted));
         for (method, path, route) in routes.iter().filter(|(_, _, route)| tag(route) == wanted) {
             write_route(&mut html, document, method, path, route);

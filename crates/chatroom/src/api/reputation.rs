@@ -12,15 +12,8 @@ use axum::{Json as Reply, extract::State};
 use protocol::{ErrorBody, Leaderboard, MyScore, ScoringRules};
 use serde::Deserialize;
 use utoipa::IntoParams;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
-        .routes(routes!(rules))
-        .routes(routes!(everywhere))
-        .routes(routes!(of_room))
-        .routes(routes!(mine))
-}
+section!(rules, everywhere, of_room, mine);
 
 /// What of a leaderboard is asked for.
 #[derive(Deserialize, IntoParams)]

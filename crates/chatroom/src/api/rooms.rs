@@ -19,19 +19,21 @@ use protocol::{
 };
 use serde::Deserialize;
 use utoipa::IntoParams;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
-        .routes(routes!(create, mine))
-        .routes(routes!(public))
-        .routes(routes!(public_summary))
-        .routes(routes!(get, update))
-        .routes(routes!(read_rules, write_rules))
-        .routes(routes!(read_data, write_data))
-        .routes(routes!(read_state))
-        .routes(routes!(read_audit))
-}
+section!(
+    create,
+    mine,
+    public,
+    public_summary,
+    get,
+    update,
+    read_rules,
+    write_rules,
+    read_data,
+    write_data,
+    read_state,
+    read_audit
+);
 
 /// A page of a list.
 #[derive(Deserialize, IntoParams)]

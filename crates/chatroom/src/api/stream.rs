@@ -20,11 +20,8 @@ use protocol::{Cursor, ErrorBody};
 use serde::Deserialize;
 use std::{convert::Infallible, time::Duration};
 use utoipa::IntoParams;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(stream))
-}
+section!(stream);
 
 #[derive(Deserialize, IntoParams)]
 struct Position {

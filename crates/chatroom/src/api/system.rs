@@ -19,16 +19,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use protocol::{AdminRooms, DocsVersion, ErrorBody, Health};
-use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
-        .routes(routes!(health))
-        .routes(routes!(metrics))
-        .routes(routes!(admin_rooms))
-        .routes(routes!(docs_version))
-        .routes(routes!(doc))
-}
+section!(health, metrics, admin_rooms, docs_version, doc);
 
 /// Whether the server serves.
 #[utoipa::path(get, path = "/health", tag = "System", responses((status = 200, body = Health)))]

@@ -9,14 +9,8 @@ use crate::{
 };
 use axum::{Json as Reply, extract::State};
 use protocol::{AutoJoin, AutoJoined, Checklist, ChecklistRefreshed, ErrorBody};
-use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
-        .routes(routes!(join_all))
-        .routes(routes!(checklist))
-        .routes(routes!(refresh))
-}
+section!(join_all, checklist, refresh);
 
 /// Join every reserved room. Idempotent; an agent needs no bearer, but should send one.
 #[utoipa::path(post, path = "/rooms/public/auto-join", tag = "Welcome", request_body = AutoJoin,

@@ -32,14 +32,14 @@ pub fn message(row: MessageRow, rules_version: i64) -> Message {
     }
 }
 
-pub fn new_message(new: &NewMessage, rules_version: i64) -> Message {
+pub fn new_message(new: NewMessage, rules_version: i64) -> Message {
     Message {
         seq: new.seq,
-        sender_user_id: new.sender_user_id.clone(),
-        sender_user_name: new.sender_user_name.clone(),
+        sender_user_id: new.sender_user_id,
+        sender_user_name: new.sender_user_name,
         via: new.via.parse().unwrap_or(Via::System),
         r#type: new.r#type.parse().unwrap_or(MessageType::System),
-        content: new.content.clone(),
+        content: new.content,
         reply_to_seq: new.reply_to_seq,
         reply_chain_depth: new.reply_chain_depth,
         rules_version,

@@ -1,0 +1,111 @@
+//! What is done with every answer: it is counted and logged, and gets the headers that all have.
+
+use crate::metrics::Metrics;
+use axum::{
+    extract::{MatchedPath, Request},
+    http::{HeaderValue, Method, header},
+    response::Response,
+};
+use pin_project_lite::pin_project;
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Instant,
+};
+use tower::{Layer, Service};
+
+/// Watches over a route.
+#[derive(Clone)]
+pub struct Observe {
+    metrics: Arc<Metrics>,
+}
+
+impl Observe {
+    pub fn new(metrics: Arc<Metrics>) -> Self {
+        Self { metrics }
+    }
+}
+
+impl<S> Layer<S> for Observe {
+    type Service = Observed<S>;
+
+    fn layer(&self, inner: S) -> Observed<S> {
+        Observed {
+            inner,
+            metrics: self.metrics.clone(),
+        }
+    }
+}
+
+/// A route that is watched over.
+#[derive(Clone)]
+pub struct Observed<S> {
+    inner: S,
+    metrics: Arc<Metrics>,
+}
+
+impl<S> Service<Request> for Observed<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible>,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Answering<S::Future>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        Answering {
+            started: Instant::now(),
+            method: request.method().clone(),
+            matched: request.extensions().get::<MatchedPath>().cloned(),
+            metrics: self.metrics.clone(),
+            answer: self.inner.call(request),
+        }
+    }
+}
+
+pin_project! {
+    /// An answer on its way.
+    pub struct Answering<F> {
+        started: Instant,
+        method: Method,
+        matched: Option<MatchedPath>,
+        metrics: Arc<Metrics>,
+        #[pin]
+        answer: F,
+    }
+}
+
+impl<F> Future for Answering<F>
+where
+    F: Future<Output = Result<Response, Infallible>>,
+{
+    type Output = Result<Response, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let Ok(mut response) = ready!(this.answer.poll(context));
+        let method = &*this.method;
+        // The route, never the address: that may hold a token.
+        let route = this.matched.as_ref().map_or("unknown", MatchedPath::as_str);
+        let status = response.status().as_u16();
+        let took = this.started.elapsed();
+        this.metrics.answered(method, route, status, took);
+        tracing::debug!(%method, route, status, micros = took.as_micros() as u64, "answered");
+        let headers = response.headers_mut();
+        headers.insert(
+            header::X_CONTENT_TYPE_OPTIONS,
+            HeaderValue::from_static("nosniff"),
+        );
+        headers.insert(
+            header::REFERRER_POLICY,
+            HeaderValue::from_static("no-referrer"),
+        );
+        Poll::Ready(Ok(response))
+    }
+}
