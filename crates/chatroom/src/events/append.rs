@@ -77,12 +77,11 @@ impl Appender {
 
     async fn message(&mut self, tx: &mut Tx, message: NewMessage) -> Result<i64> {
         tx.insert_message(&message).await?;
-        self.head = Cursor::at(message.seq);
-        frame::message_frame(
-            &mut self.frames,
-            &wire::new_message(&message, self.room.rules_version),
-        );
-        Ok(message.seq)
+        let seq = message.seq;
+        self.head = Cursor::at(seq);
+        let message = wire::new_message(message, self.room.rules_version);
+        frame::message_frame(&mut self.frames, &message);
+        Ok(seq)
     }
 
     /// Adds an event that has no seq of its own.

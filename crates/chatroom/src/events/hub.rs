@@ -4,11 +4,14 @@
 //! cursor into it and are woken; there is no queue for each of them, so a slow one costs nothing.
 //! One that falls behind what the channel holds is cut off, and resumes from the log.
 
-use super::moves::Moves;
-use bytes::{Bytes, BytesMut};
+use super::{
+    moves::Moves,
+    ring::{Look, Ring},
+};
+use bytes::Bytes;
 use protocol::Cursor;
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
@@ -16,10 +19,6 @@ use std::{
 };
 use tokio::sync::{Notify, broadcast, watch};
 
-/// Frames held for the readers of one room, at the most.
-const MAX_CHANNEL_BYTES: usize = 8 * 1024 * 1024;
-/// Readers that fell behind are looked for once in so many evictions.
-const CUT_EVERY: u64 = 64;
 /// Whispers held for those who listen; whoever is slower misses some.
 const WHISPERS: usize = 64;
 
@@ -69,35 +68,11 @@ struct Channel {
     whispers: Mutex<Option<broadcast::Sender<Bytes>>>,
 }
 
-#[derive(Default)]
-struct Ring {
-    commits: VecDeque<(Cursor, Bytes)>,
-    /// The frames held begin after this place; unknown until the first commit.
-    tail: Option<Cursor>,
-    head: Cursor,
-    bytes: usize,
-    /// Up to here, frames were dropped for want of room.
-    evicted: Cursor,
-    evictions: u64,
-}
-
 /// Where a reader stands, for those who look for readers that fell behind.
 struct Place {
     seq: AtomicI64,
     live: AtomicBool,
     cut: ConnectionCut,
-}
-
-/// What a reader finds when it looks into the channel.
-pub enum Look {
-    /// Frames after its cursor, and where they end.
-    Frames(Bytes, Cursor),
-    /// Nothing new.
-    UpToDate,
-    /// The channel does not reach back to its cursor; the log does.
-    ReadLog,
-    /// It fell too far behind.
-    CutOff,
 }
 
 impl Hub {
@@ -269,82 +244,6 @@ impl Channel {
     }
 }
 
-impl Ring {
-    /// Adds a commit. Gives the place up to which frames are gone when it is time to look for
-    /// readers that stand before it.
-    fn push(&mut self, commit: Commit, capacity: usize) -> Option<Cursor> {
-        if self.tail.is_some() && commit.head <= self.head {
-            return None;
-        }
-        if self.tail.is_none() || self.head != commit.from {
-            // Commits in between are not published yet, or came from another node.
-            self.skip_to(commit.from);
-        }
-        self.bytes += commit.frames.len();
-        self.head = commit.head;
-        self.commits.push_back((commit.head, commit.frames));
-        let mut look = false;
-        while self.commits.len() > capacity
-            || (self.bytes > MAX_CHANNEL_BYTES && self.commits.len() > 1)
-        {
-            let Some((head, frames)) = self.commits.pop_front() else {
-                break;
-            };
-            self.bytes -= frames.len();
-            self.tail = Some(head);
-            self.evicted = head;
-            self.evictions += 1;
-            look |= self.evictions.is_multiple_of(CUT_EVERY);
-        }
-        look.then_some(self.evicted)
-    }
-
-    /// Forgets all frames: what comes next follows this place.
-    fn skip_to(&mut self, place: Cursor) {
-        if self.tail.is_some() && place <= self.head {
-            return;
-        }
-        self.commits.clear();
-        self.bytes = 0;
-        self.tail = Some(place);
-        self.head = place;
-    }
-
-    fn after(&self, cursor: Cursor) -> Look {
-        let Some(tail) = self.tail else {
-            return Look::UpToDate;
-        };
-        if cursor >= self.head {
-            return Look::UpToDate;
-        }
-        if cursor < self.evicted {
-            return Look::CutOff;
-        }
-        if cursor < tail {
-            return Look::ReadLog;
-        }
-        let start = self.commits.partition_point(|(head, _)| *head <= cursor);
-        let begins_at = match start.checked_sub(1) {
-            Some(before) => self.commits[before].0,
-            None => tail,
-        };
-        if cursor != begins_at {
-            // A page of the log may end inside a commit, whose frames begin before that.
-            return Look::ReadLog;
-        }
-        let mut fresh = self.commits.range(start..);
-        match (fresh.next(), fresh.len()) {
-            (None, _) => Look::UpToDate,
-            (Some((head, frames)), 0) => Look::Frames(frames.clone(), *head),
-            (Some((_, first)), _) => {
-                let mut all = BytesMut::from(first.as_ref());
-                fresh.for_each(|(_, frames)| all.extend_from_slice(frames));
-                Look::Frames(all.freeze(), self.head)
-            }
-        }
-    }
-}
-
 /// One reader's hold on a room's channel.
 pub struct Subscription {
     hub: Arc<Hub>,
@@ -418,84 +317,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn commit(from: i64, head: i64) -> Commit {
-        Commit {
-            room_id: "rm_a".into(),
-            from: Cursor::at(from),
-            head: Cursor::at(head),
-            frames: Bytes::from(format!("[{from}-{head}]")),
-        }
-    }
-
-    fn frames(look: Look) -> String {
-        match look {
-            Look::Frames(bytes, _) => String::from_utf8(bytes.to_vec()).unwrap(),
-            Look::UpToDate => "up to date".into(),
-            Look::ReadLog => "read the log".into(),
-            Look::CutOff => "cut off".into(),
-        }
-    }
-
-    #[test]
-    fn a_reader_gets_what_came_after_its_cursor() {
-        let mut ring = Ring::default();
-        ring.push(commit(4, 5), 10);
-        ring.push(commit(5, 7), 10);
-        assert_eq!(frames(ring.after(Cursor::at(4))), "[4-5][5-7]");
-        assert_eq!(frames(ring.after(Cursor::at(5))), "[5-7]");
-        assert_eq!(frames(ring.after(Cursor::at(7))), "up to date");
-    }
-
-    #[test]
-    fn a_reader_from_before_the_channel_reads_the_log() {
-        let mut ring = Ring::default();
-        ring.push(commit(4, 5), 10);
-        assert_eq!(frames(ring.after(Cursor::at(3))), "read the log");
-    }
-
-    #[test]
-    fn a_commit_published_too_early_leaves_no_hole() {
-        let mut ring = Ring::default();
-        ring.push(commit(1, 2), 10);
-        ring.push(commit(3, 4), 10);
-        assert_eq!(frames(ring.after(Cursor::at(2))), "read the log");
-        assert_eq!(frames(ring.after(Cursor::at(3))), "[3-4]");
-        ring.push(commit(2, 3), 10);
-        assert_eq!(frames(ring.after(Cursor::at(3))), "[3-4]");
-    }
-
-    #[test]
-    fn a_reader_that_stands_inside_a_commit_reads_the_log() {
-        let mut ring = Ring::default();
-        ring.push(commit(1, 4), 10);
-        ring.push(commit(4, 8), 10);
-        assert_eq!(frames(ring.after(Cursor::at(2))), "read the log");
-        assert_eq!(frames(ring.after(Cursor::at(6))), "read the log");
-        assert_eq!(frames(ring.after(Cursor::at(4))), "[4-8]");
-    }
-
-    #[test]
-    fn a_commit_published_twice_is_read_once() {
-        let mut ring = Ring::default();
-        ring.push(commit(1, 2), 10);
-        ring.push(commit(1, 2), 10);
-        assert_eq!(frames(ring.after(Cursor::at(1))), "[1-2]");
-    }
-
-    #[test]
-    fn a_reader_that_falls_behind_is_cut_off() {
-        let mut ring = Ring::default();
-        for n in 0..20 {
-            ring.push(commit(n, n + 1), 4);
-        }
-        assert_eq!(ring.commits.len(), 4);
-        assert_eq!(frames(ring.after(Cursor::at(3))), "cut off");
-        assert_eq!(
-            frames(ring.after(Cursor::at(16))),
-            "[16-17][17-18][18-19][19-20]"
-        );
-    }
 
     #[test]
     fn the_channel_of_a_room_nobody_reads_is_gone() {

@@ -9,6 +9,7 @@ mod frame;
 mod hub;
 mod moves;
 mod replay;
+mod ring;
 mod stream;
 
 pub use append::Appender;

@@ -2,8 +2,9 @@
 
 use super::{
     frame,
-    hub::{ConnectionCut, Hub, Look, Subscription},
+    hub::{ConnectionCut, Hub, Subscription},
     replay::{self, Start},
+    ring::Look,
 };
 use crate::{
     clock::Now,

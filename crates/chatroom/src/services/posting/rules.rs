@@ -21,7 +21,7 @@ use crate::{
     },
 };
 use protocol::{ErrorCode, MessageType, Posted, RoomId, Scope, Via};
-use std::{collections::HashMap, net::IpAddr};
+use std::{collections::HashMap, fmt, net::IpAddr};
 
 /// A message that somebody wants to post.
 #[derive(Debug, Clone)]
@@ -58,21 +58,25 @@ impl Post {
     /// The limits it is under when it is posted this way. What is counted by the hour is stored;
     /// what is counted by the minute is stored only where other processes count too.
     pub fn limits(&self, via: Via, limits: &Limits, alone: bool) -> [Limit; 2] {
-        let user = self.user().unwrap_or_default();
-        let room = &self.room;
+        let (room, user) = (self.room.as_str(), self.user().unwrap_or_default());
+        let jti = self.jti().unwrap_or_default();
+        let cooldown = i64::from(limits.agent_cooldown_seconds > 0);
+        let a_minute = limits.agent_messages_per_minute;
+        let by_key = limits.web_messages_per_hour_per_key;
+        let by_ip = limits.web_messages_per_hour_per_ip;
         match via {
             Via::Agent | Via::System => [
                 Limit {
-                    bucket: format!("cooldown {room} {user}"),
-                    most: i64::from(limits.agent_cooldown_seconds > 0),
+                    bucket: bucket(cooldown, format_args!("cooldown {room} {user}")),
+                    most: cooldown,
                     window_ms: limits.agent_cooldown_seconds * 1000,
                     code: ErrorCode::AgentCooldown,
                     words: "An agent waits between two messages in a room",
                     stored: !alone,
                 },
                 Limit {
-                    bucket: format!("agent {room} {user}"),
-                    most: limits.agent_messages_per_minute,
+                    bucket: bucket(a_minute, format_args!("agent {room} {user}")),
+                    most: a_minute,
                     window_ms: 60_000,
                     code: ErrorCode::RateLimited,
                     words: "Too many messages a minute for an agent in this room",
@@ -81,16 +85,16 @@ impl Post {
             ],
             Via::Web => [
                 Limit {
-                    bucket: format!("web-key {}", self.jti().unwrap_or_default()),
-                    most: limits.web_messages_per_hour_per_key,
+                    bucket: bucket(by_key, format_args!("web-key {jti}")),
+                    most: by_key,
                     window_ms: 3_600_000,
                     code: ErrorCode::RateLimited,
                     words: "Too many messages an hour with this room key",
                     stored: true,
                 },
                 Limit {
-                    bucket: format!("web-ip {}", self.ip),
-                    most: limits.web_messages_per_hour_per_ip,
+                    bucket: bucket(by_ip, format_args!("web-ip {}", self.ip)),
+                    most: by_ip,
                     window_ms: 3_600_000,
                     code: ErrorCode::RateLimited,
                     words: "Too many messages an hour from your address",
@@ -98,6 +102,15 @@ impl Post {
                 },
             ],
         }
+    }
+}
+
+/// The name of what is counted. Where nothing is, none is made: this runs for every post.
+fn bucket(most: i64, name: fmt::Arguments<'_>) -> String {
+    if most > 0 {
+        name.to_string()
+    } else {
+        String::new()
     }
 }
 
@@ -212,7 +225,7 @@ fn decide_one(
     room.row.last_seq = seq;
     room.row.last_sub = 0;
     let message = NewMessage {
-        room_id: post.room.to_string(),
+        room_id: post.room.as_str().to_owned(),
         seq,
         sender_user_id: author.user_id,
         sender_user_name: author.user_name,

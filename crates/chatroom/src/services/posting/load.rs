@@ -1,0 +1,154 @@
+//! Asking the store what a group of posts depends on.
+
+use super::rules::{Known, KnownRoom, Post};
+use crate::{
+    config::Limits,
+    store::{DbError, db::GroupTurn},
+};
+use protocol::Via;
+use std::collections::HashMap;
+
+/// Asks the store for what the group depends on and is not known yet.
+pub async fn load(
+    known: &mut Known,
+    turn: &mut GroupTurn,
+    posts: &[Post],
+    limits: &Limits,
+    alone: bool,
+) -> Result<(), DbError> {
+    let rooms = unique(
+        posts
+            .iter()
+            .map(|p| p.room.as_str())
+            .filter(|room| !known.rooms.contains_key(*room)),
+    );
+    if !rooms.is_empty() {
+        for row in turn.conn().await?.lock_rooms(&rooms).await? {
+            let room = KnownRoom {
+                row,
+                authors: HashMap::new(),
+                names: None,
+            };
+            known.rooms.insert(room.row.room_id.clone(), room);
+        }
+    }
+    let pairs = unique(posts.iter().filter_map(|post| {
+        let (room, user) = (known.rooms.get(post.room.as_str())?, post.user()?);
+        (!room.authors.contains_key(user)).then_some((post.room.as_str(), user))
+    }));
+    if !pairs.is_empty() {
+        for row in turn.conn().await?.authors(&pairs).await? {
+            if let Some(room) = known.rooms.get_mut(&row.room_id) {
+                room.authors.insert(row.user_id.clone(), row);
+            }
+        }
+    }
+    let jtis = unique(
+        posts
+            .iter()
+            .filter_map(Post::jti)
+            .filter(|jti| !known.keys.contains_key(*jti)),
+    );
+    if !jtis.is_empty() {
+        for row in turn.conn().await?.posting_keys(&jtis).await? {
+            known.keys.insert(row.jti.clone(), row);
+        }
+    }
+    let parents = unique(
+        posts
+            .iter()
+            .filter_map(|post| Some((post.room.as_str(), post.reply_to_seq?))),
+    );
+    if !parents.is_empty() {
+        for (room, seq, depth) in turn.conn().await?.depths(&parents).await? {
+            known.depths.insert((room, seq), depth);
+        }
+    }
+    let keyed = unique(
+        posts
+            .iter()
+            .filter_map(|p| Some((p.room.as_str(), p.user()?, p.client_key.as_deref()?))),
+    );
+    if !keyed.is_empty() {
+        for row in turn.conn().await?.prior_posts(&keyed).await? {
+            let at = (
+                row.room_id.clone(),
+                row.sender_user_id.clone(),
+                row.client_key.clone(),
+            );
+            known.prior.insert(at, row);
+        }
+    }
+    load_names(known, turn, posts).await?;
+    load_windows(known, turn, posts, limits, alone).await
+}
+
+async fn load_names(
+    known: &mut Known,
+    turn: &mut GroupTurn,
+    posts: &[Post],
+) -> Result<(), DbError> {
+    let rooms = &mut known.rooms;
+    let mentioning = unique(
+        posts
+            .iter()
+            .filter(|p| p.content.as_str().contains('@'))
+            .filter_map(|post| {
+                rooms
+                    .get(post.room.as_str())
+                    .filter(|room| room.names.is_none())
+                    .map(|_| post.room.as_str())
+            }),
+    );
+    if mentioning.is_empty() {
+        return Ok(());
+    }
+    for room in &mentioning {
+        if let Some(room) = rooms.get_mut(*room) {
+            room.names = Some(Vec::new());
+        }
+    }
+    for row in turn.conn().await?.names_in(&mentioning).await? {
+        if let Some(names) = rooms
+            .get_mut(&row.room_id)
+            .and_then(|room| room.names.as_mut())
+        {
+            names.push(row);
+        }
+    }
+    Ok(())
+}
+
+async fn load_windows(
+    known: &mut Known,
+    turn: &mut GroupTurn,
+    posts: &[Post],
+    limits: &Limits,
+    alone: bool,
+) -> Result<(), DbError> {
+    let stored: Vec<_> = posts
+        .iter()
+        .filter_map(|post| {
+            let key = post.jti().and_then(|jti| known.keys.get(jti));
+            let web = key.is_some_and(|key| key.posts_as == Via::Web.as_str());
+            // What agents are counted by is in memory where nobody else counts.
+            (web || !alone)
+                .then(|| post.limits(if web { Via::Web } else { Via::Agent }, limits, alone))
+        })
+        .flatten()
+        .filter(|limit| limit.most > 0 && !known.windows.has(&limit.bucket))
+        .collect();
+    let buckets = unique(stored.iter().map(|limit| limit.bucket.as_str()));
+    if !buckets.is_empty() {
+        let rows = turn.conn().await?.windows(&buckets).await?;
+        known.windows.add(rows);
+    }
+    Ok(())
+}
+
+fn unique<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut items: Vec<T> = items.collect();
+    items.sort_unstable();
+    items.dedup();
+    items
+}
