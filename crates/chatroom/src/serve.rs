@@ -50,6 +50,8 @@ use tower::ServiceExt;
 /// How long a client may take to send a request's head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
 const BACKLOG: u32 = 4096;
+/// Not with the start itself, which has enough to do.
+const FIRST_SWEEP: Duration = Duration::from_secs(1);
 const SWEEP_EVERY: Duration = Duration::from_secs(30);
 const JWKS_EVERY: Duration = Duration::from_secs(600);
 
@@ -290,7 +292,7 @@ async fn finish(writing: JoinHandle<()>, grace: Duration) {
 /// Forgets what is over: windows that have ended, old counts, events beyond those kept. Scores what
 /// was said meanwhile.
 async fn sweep(app: App) {
-    let mut ticks = tokio::time::interval_at(Instant::now() + SWEEP_EVERY, SWEEP_EVERY);
+    let mut ticks = tokio::time::interval_at(Instant::now() + FIRST_SWEEP, SWEEP_EVERY);
     loop {
         ticks.tick().await;
         if let Err(error) = sweep_once(&app).await {
