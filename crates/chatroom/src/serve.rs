@@ -5,7 +5,7 @@ use crate::{
     app::{App, Parts},
     auth::{
         network::Peer,
-        secrets::{Secrets, SecretsError},
+        secrets::{Secrets, SecretsError, make_private_folder},
         tokens::Tokens,
         user::{UserKeys, UserKeysError},
     },
@@ -92,7 +92,7 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
     if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
         tracing::warn!(%error, "cannot raise the limit on open files");
     }
-    std::fs::create_dir_all(&config.data)
+    make_private_folder(&config.data)
         .map_err(|error| ServeError::DataDir(config.data.display().to_string(), error))?;
     let _lock = lock_folder(&config)?;
     let secrets = Secrets::open(&config.keys_dir())?;

@@ -193,6 +193,11 @@ fn derive(master: &hkdf::Prk, usage: &str) -> [u8; 32] {
     key
 }
 
+/// Makes a folder that nobody else on the machine may open. One that is there stays as it is.
+pub fn make_private_folder(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
 /// Reads a secret file, or writes it whole before anybody can read a part of it.
 fn read_or_make(
     path: &Path,
@@ -206,11 +211,7 @@ fn read_or_make(
     }
     let text = make()?;
     let dir = path.parent().unwrap_or(Path::new("."));
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(dir)
-        .map_err(failed)?;
+    make_private_folder(dir).map_err(failed)?;
     let draft = path.with_extension(format!("{}.tmp", std::process::id()));
     let written = OpenOptions::new()
         .write(true)

@@ -1,5 +1,6 @@
 //! Backups: one file with the database and the keys it is of no use without.
 
+use crate::auth::secrets::make_private_folder;
 use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 use std::{
     fs::{File, OpenOptions},
@@ -78,7 +79,7 @@ pub async fn restore(source: &Path, data: &Path) -> Result<(), BackupError> {
     let file = File::open(source).map_err(|error| BackupError::Io(source.to_owned(), error))?;
     let mut archive = tar::Archive::new(file);
     let entries = archive.entries().map_err(|error| bad(error.to_string()))?;
-    std::fs::create_dir_all(data).map_err(failed)?;
+    make_private_folder(data).map_err(failed)?;
     let mut found_database = false;
     for entry in entries {
         let mut entry = entry.map_err(|error| bad(error.to_string()))?;

@@ -62,6 +62,8 @@ async fn a_backup_taken_under_load_restores(setup: Setup) {
         ])
         .await;
     assert!(output.status.success(), "{output:?}");
+    let mode = std::fs::metadata(&restored).unwrap().permissions().mode();
+    assert_eq!(mode & 0o077, 0, "nobody else may read what was restored");
     assert!(server.terminate().await.success());
     server.move_to(&restored);
     server.restart().await;

@@ -282,8 +282,9 @@ async fn a_new_server_makes_its_own_keys(setup: Setup) {
         .ok();
     let stranger = server.user("u_alice").get("/rooms").await;
     stranger.refused(401, "token_invalid");
+    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o077;
+    assert_eq!(mode(server.data()), 0, "nobody else may read the rooms");
     for file in std::fs::read_dir(server.data().join("keys")).unwrap() {
-        let mode = file.unwrap().metadata().unwrap().permissions().mode();
-        assert_eq!(mode & 0o077, 0, "nobody else may read a key");
+        assert_eq!(mode(&file.unwrap().path()), 0, "nobody else may read a key");
     }
 }
