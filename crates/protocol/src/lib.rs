@@ -13,6 +13,7 @@
 //! # Ok::<(), protocol::BadId>(())
 //! ```
 
+pub mod agent_stream;
 mod cli_key;
 mod error;
 mod event;
