@@ -56,6 +56,11 @@ impl ClientError {
         }
     }
 
+    /// Whether no connection to the server could be made.
+    pub fn is_connect(&self) -> bool {
+        matches!(self, Self::Transport(error) if error.is_connect())
+    }
+
     /// Whether the same call may succeed later without being changed.
     pub fn is_passing(&self) -> bool {
         match self {

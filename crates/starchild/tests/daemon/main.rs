@@ -7,6 +7,8 @@ mod commands;
 mod contract;
 mod crash;
 mod harness;
+mod held_back;
+mod proxy;
 mod reserved;
 mod rooms;
 mod skeletons;

@@ -61,7 +61,7 @@ impl Post {
         let user = self.user().unwrap_or_default();
         let room = &self.room;
         match via {
-            Via::Agent | Via::System => [
+            Via::Agent | Via::System | Via::Other(_) => [
                 Limit {
                     bucket: format!("cooldown {room} {user}"),
                     most: i64::from(limits.agent_cooldown_seconds > 0),
