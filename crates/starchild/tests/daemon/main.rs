@@ -8,6 +8,7 @@ mod contract;
 mod crash;
 mod harness;
 mod held_back;
+mod keys;
 mod proxy;
 mod reserved;
 mod rooms;
