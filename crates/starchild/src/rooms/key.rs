@@ -106,6 +106,7 @@ pub fn keep_identity(
         issued_at: now(),
         expires_at,
         rooms: Default::default(),
+        left: Default::default(),
     })
 }
 
