@@ -251,9 +251,9 @@ main() {
         say "  $room"
         printf '%s\n' "$agent" >"$record/agent"
     fi
-    # An agent that runs already is left alone.
+    # An agent that runs already is left alone. What comes next is said below, once.
     umask "$usual"
-    "$program" run --agent "$agent" ||
+    "$program" run --agent "$agent" >/dev/null ||
         fail "the agent does not start; \"$program logs --agent $agent\" says why"
     say_what_is_next
 }
