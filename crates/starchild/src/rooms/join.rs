@@ -77,8 +77,7 @@ pub async fn join(home: &Home, args: JoinArgs) -> Result<(), Failure> {
     if process::running(&agent).is_none() {
         show::next(&format!("starchild run --agent {}", agent.id()));
     }
-    println!("{room}");
-    Ok(())
+    Ok(show::print(&format!("{room}\n"))?)
 }
 
 /// The room that the agent entered with this code before.

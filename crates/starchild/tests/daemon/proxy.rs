@@ -22,6 +22,8 @@ pub enum Streams {
     Refuse,
     /// Its head comes through, its body is kept.
     Swallow,
+    /// What it says in its first second comes through, the rest is kept.
+    Hold,
     /// It is cut every two seconds.
     Cut,
 }
@@ -140,6 +142,11 @@ impl Shared {
                 Streams::Swallow => {
                     let (head, _) = read_head(&mut from_above).await?;
                     to_below.write_all(head.as_bytes()).await?;
+                    tokio::io::copy(&mut from_above, &mut tokio::io::sink()).await
+                }
+                Streams::Hold => {
+                    let copy = tokio::io::copy(&mut from_above, &mut to_below);
+                    let _ = timeout(Duration::from_secs(1), copy).await;
                     tokio::io::copy(&mut from_above, &mut tokio::io::sink()).await
                 }
                 Streams::Cut => {
