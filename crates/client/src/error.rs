@@ -2,7 +2,7 @@
 
 use crate::sse::SseError;
 use protocol::ErrorCode;
-use std::time::Duration;
+use std::{error::Error, time::Duration};
 
 /// Why a call has no reply.
 #[derive(Debug, thiserror::Error)]
@@ -23,7 +23,7 @@ pub enum ClientError {
     #[error("status {0} without an error body: not an answer of a room server")]
     NoErrorBody(u16),
     /// The server was not reached, or the connection broke.
-    #[error("no answer from the server: {0}")]
+    #[error("no answer from the server: {}", innermost(.0))]
     Transport(#[source] reqwest::Error),
     /// Nothing came for longer than a live stream may be silent.
     #[error("the stream was silent for {0:?}")]
@@ -56,6 +56,11 @@ impl ClientError {
         }
     }
 
+    /// Whether no connection to the server could be made.
+    pub fn is_connect(&self) -> bool {
+        matches!(self, Self::Transport(error) if error.is_connect())
+    }
+
     /// Whether the same call may succeed later without being changed.
     pub fn is_passing(&self) -> bool {
         match self {
@@ -66,6 +71,15 @@ impl ClientError {
             Self::Protocol(_) | Self::Sse(_) | Self::Config(_) => false,
         }
     }
+}
+
+/// The cause that says something: "connection refused" rather than "error sending request".
+fn innermost(error: &reqwest::Error) -> &dyn Error {
+    let mut cause: &dyn Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause
 }
 
 impl From<reqwest::Error> for ClientError {

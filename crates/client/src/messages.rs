@@ -5,6 +5,8 @@ use protocol::{
     EditMessage, MessageDeleted, MessageEdited, Messages, Posted, React, ReactionAdded,
     ReactionRemoved, Thread,
 };
+use serde::Deserialize;
+use serde_json::Value;
 
 /// Which messages to read.
 #[derive(Debug, Clone, Default)]
@@ -40,16 +42,36 @@ impl Client {
             .await
     }
 
-    /// Reads messages.
+    /// Reads messages. One that cannot be read is left out.
     pub async fn messages(&self, room: &RoomId, query: &MessageQuery) -> Result<Messages> {
-        self.get(&["rooms", room.as_str(), "messages"])
+        #[derive(Deserialize)]
+        struct Page {
+            room_id: RoomId,
+            messages: Vec<Value>,
+            latest_seq: i64,
+        }
+        let page: Page = self
+            .get(&["rooms", room.as_str(), "messages"])
             .query("since", query.since)
             .query("before", query.before)
             .query("limit", query.limit)
             .query("mentions", query.mentions_me.then_some("me"))
             .query("sender_user_id", query.sender_user_id.as_deref())
             .send()
-            .await
+            .await?;
+        let readable = |message: Value| {
+            let seq = message.get("seq").and_then(Value::as_i64);
+            let read = serde_json::from_value(message);
+            read.inspect_err(|error| {
+                tracing::warn!(%room, seq, %error, "a message cannot be read and is left out");
+            })
+            .ok()
+        };
+        Ok(Messages {
+            room_id: page.room_id,
+            messages: page.messages.into_iter().filter_map(readable).collect(),
+            latest_seq: page.latest_seq,
+        })
     }
 
     /// The chain of replies from its root to this message.

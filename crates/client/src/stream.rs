@@ -4,7 +4,7 @@ use crate::{
     Client, ClientError, Cursor, Event, Result, RoomId,
     sse::{Frame, Parser},
 };
-use reqwest::Response;
+use reqwest::{Response, header::CONTENT_TYPE};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -24,11 +24,15 @@ impl Client {
             .header("last-event-id", since)
             .open()
             .await?;
+        let kind = reply.headers().get(CONTENT_TYPE);
+        if !kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream")) {
+            return Err(ClientError::Protocol(format!("the stream is {kind:?}")));
+        }
         Ok(EventStream {
             reply,
             parser: Parser::new(),
             cursor: since,
-            has_begun: false,
+            heard: None,
         })
     }
 
@@ -53,14 +57,16 @@ pub struct EventStream {
     reply: Response,
     parser: Parser,
     cursor: Option<Cursor>,
-    has_begun: bool,
+    /// When the first bytes came, and the newest.
+    heard: Option<(Instant, Instant)>,
 }
 
 impl EventStream {
-    /// Whether anything has come yet. A server says where the stream stands at once; one that
-    /// says nothing is held back by something in between.
-    pub fn has_begun(&self) -> bool {
-        self.has_begun
+    /// How long bytes have come, from the first to the newest; nothing before there were any. A
+    /// server says where the stream stands at once and something every few seconds; a stream
+    /// without that is held back by something in between.
+    pub fn heard_for(&self) -> Option<Duration> {
+        self.heard.map(|(first, newest)| newest - first)
     }
 
     /// The next event and its place, or nothing once the server has closed the stream.
@@ -69,18 +75,19 @@ impl EventStream {
     pub async fn next(&mut self) -> Result<Option<(Option<Cursor>, Event)>> {
         loop {
             while let Some(frame) = self.parser.next_frame() {
-                if let Some(item) = self.read(frame)? {
+                if let Some(item) = self.read(frame) {
                     return Ok(Some(item));
                 }
             }
             let chunk = tokio::time::timeout(SILENCE, self.reply.chunk())
                 .await
                 .map_err(|_| ClientError::Silent(SILENCE))??;
-            self.has_begun = true;
-            match chunk {
-                Some(bytes) => self.parser.push(&bytes)?,
-                None => return Ok(None),
-            }
+            let Some(bytes) = chunk else {
+                return Ok(None);
+            };
+            let now = Instant::now();
+            self.heard = Some((self.heard.map_or(now, |(first, _)| first), now));
+            self.parser.push(&bytes)?;
         }
     }
 
@@ -89,25 +96,22 @@ impl EventStream {
         self.cursor
     }
 
-    fn read(&mut self, frame: Frame) -> Result<Option<(Option<Cursor>, Event)>> {
-        let cursor = match frame.id.as_deref() {
-            None | Some("") => None,
-            Some(id) => match id.parse() {
-                Ok(cursor) => Some(cursor),
-                Err(_) => return Err(ClientError::Protocol(format!("{id:?} is no cursor"))),
-            },
-        };
-        let event = match &frame.data {
-            None => None,
-            Some(data) => {
-                let kind = frame.event.as_deref().unwrap_or("message");
-                let event = Event::parse(kind, data)
-                    .map_err(|error| ClientError::Protocol(format!("event {kind}: {error}")))?;
-                Some(event)
-            }
-        };
+    /// An event that cannot be read is passed over: asked for again, it would come again.
+    fn read(&mut self, frame: Frame) -> Option<(Option<Cursor>, Event)> {
+        let id = frame.id.as_deref().filter(|id| !id.is_empty());
+        let cursor = id.and_then(|id| id.parse().ok());
+        if id.is_some() && cursor.is_none() {
+            tracing::warn!(?id, "the stream names a place that is none");
+        }
         self.cursor = cursor.or(self.cursor);
-        Ok(event.map(|event| (cursor, event)))
+        let kind = frame.event.as_deref().unwrap_or("message");
+        match Event::parse(kind, frame.data.as_deref()?) {
+            Ok(event) => Some((cursor, event)),
+            Err(error) => {
+                tracing::warn!(kind, ?cursor, %error, "an event cannot be read and is passed over");
+                None
+            }
+        }
     }
 }
 

@@ -149,11 +149,79 @@ async fn a_follower_resumes_where_the_connection_broke() {
     }
 }
 
+/// A message as the server sends it, `via` and all else as given.
+fn message(seq: i64, via: &str, more: &str) -> String {
+    format!(
+        r#"{{"seq":{seq},"sender_user_id":"u_a","sender_user_name":null,"via":"{via}","type":"chat","content":"hi","reply_to_seq":null,"reply_chain_depth":0,"rules_version":1,"created_at":1745000000,"deleted":false,"edited_at":null,"reactions":{{}}{more}}}"#
+    )
+}
+
 #[tokio::test]
-async fn a_stream_that_sends_what_is_no_event_is_an_error() {
-    let (client, _server) = play(vec![stream("event: message\ndata: {\"seq\":\n\n")]).await;
+async fn a_message_of_a_later_version_is_read_and_keeps_its_words() {
+    let later = message(8, "telepathy", r#","mood":"good""#).replace("\"chat\"", "\"poll\"");
+    let (client, _server) = play(vec![stream(&format!("id: 8\ndata: {later}\n\n"))]).await;
     let mut events = client.stream(&room(), None).await.unwrap();
-    let error = events.next().await.unwrap_err();
+    let Some((_, Event::Message(read))) = events.next().await.unwrap() else {
+        panic!("no message");
+    };
+    assert_eq!(read.via.as_str(), "telepathy");
+    assert_eq!(read.r#type.as_str(), "poll");
+    let written = serde_json::to_value(&*read).unwrap();
+    assert_eq!(written["via"], "telepathy");
+    assert_eq!(written["type"], "poll");
+}
+
+#[tokio::test]
+async fn an_event_that_cannot_be_read_is_passed_over_and_not_asked_for_again() {
+    let hostile = [
+        "{\"seq\":".to_owned(),
+        "[]".to_owned(),
+        "[".repeat(100_000),
+        r#"{"seq":"seven"}"#.to_owned(),
+        message(7, &"x".repeat(1000), ""),
+    ];
+    let frames: String = hostile
+        .iter()
+        .map(|data| format!("id: 7\nevent: message\ndata: {data}\n\n"))
+        .collect();
+    let good = message(8, "agent", "");
+    let script = vec![
+        stream(&format!("retry: 1\n{frames}id: what\ndata: {good}\n\n")),
+        stream(&format!("{frames}id: 8\ndata: {good}\n\n")),
+        stream(""),
+    ];
+    let (client, server) = play(script).await;
+    let mut events = client.follow(&room(), None);
+    for place in [None, Some(Cursor::at(8))] {
+        let (cursor, event) = events.next().await.unwrap();
+        assert_eq!(cursor, place);
+        assert!(matches!(event, Event::Message(message) if message.seq == 8));
+    }
+    // The third connection asks for what comes after the good one.
+    let third = tokio::select! {
+        asked = server => asked.unwrap().remove(2),
+        event = events.next() => panic!("{event:?}"),
+    };
+    assert!(third.contains("last-event-id: 8\r\n"), "{third}");
+}
+
+#[tokio::test]
+async fn a_message_on_a_page_that_cannot_be_read_is_left_out() {
+    let (good, later) = (message(8, "agent", ""), message(9, "telepathy", ""));
+    let body = format!(
+        r#"{{"room_id":"rm_8f3kz2","messages":[{{"seq":7}},7,{good},{later}],"latest_seq":9}}"#
+    );
+    let (client, _server) = play(vec![reply("200 OK", "", &body)]).await;
+    let page = client.messages(&room(), &Default::default()).await.unwrap();
+    let seqs: Vec<_> = page.messages.iter().map(|message| message.seq).collect();
+    assert_eq!(seqs, [8, 9]);
+}
+
+#[tokio::test]
+async fn a_page_where_a_stream_should_be_is_an_error() {
+    let html = reply("200 OK", "content-type: text/html\r\n", "<html>");
+    let (client, _server) = play(vec![html]).await;
+    let error = client.stream(&room(), None).await.unwrap_err();
     assert!(matches!(error, ClientError::Protocol(_)), "{error}");
 }
 

@@ -1,6 +1,6 @@
 //! Room keys, identity tokens and short codes.
 
-use crate::{UserId, room::wire, words};
+use crate::{UserId, open_words, room::wire, words};
 use serde::{Deserialize, Serialize};
 
 words! {
@@ -13,7 +13,7 @@ words! {
     }
 }
 
-words! {
+open_words! {
     /// Which credential was accepted.
     AuthUsed {
         /// A room key.

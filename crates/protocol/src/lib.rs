@@ -13,6 +13,7 @@
 //! # Ok::<(), protocol::BadId>(())
 //! ```
 
+pub mod agent_stream;
 mod cli_key;
 mod error;
 mod event;
@@ -26,6 +27,7 @@ mod room;
 pub mod sse;
 mod system;
 mod welcome;
+mod word;
 
 pub use cli_key::*;
 pub use error::{ErrorBody, ErrorCode};
@@ -42,6 +44,8 @@ pub use reputation::*;
 pub use room::*;
 pub use system::*;
 pub use welcome::*;
+pub use word::Unknown;
+pub(crate) use word::{open_words, words};
 
 /// The most bytes of UTF-8 that a message may hold.
 pub const MAX_CONTENT_BYTES: usize = 4096;
@@ -59,34 +63,3 @@ pub const WELCOME_ROOM: &str = "rm_welcome";
 pub const RESERVED_ROOMS: [&str; 3] = [WELCOME_ROOM, "rm_feedback", "rm_bugs"];
 /// What the id of every member who came with an invite alone begins with.
 pub const EXTERNAL_PREFIX: &str = "ext_";
-
-/// Declares an enum that travels as a lowercase word.
-macro_rules! words {
-    ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
-        $(#[$meta])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-        pub enum $name { $($(#[$vmeta])* #[serde(rename = $word)] $variant),+ }
-
-        impl $name {
-            /// The word on the wire and in the store.
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $word),+ }
-            }
-        }
-
-        impl std::str::FromStr for $name {
-            type Err = $crate::BadId;
-            fn from_str(word: &str) -> Result<Self, Self::Err> {
-                match word { $($word => Ok(Self::$variant),)+ _ => Err($crate::BadId(concat!("unknown ", stringify!($name)))) }
-            }
-        }
-
-        impl std::fmt::Display for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(self.as_str())
-            }
-        }
-    };
-}
-pub(crate) use words;

@@ -1,9 +1,9 @@
 //! Members of a room, and how they join.
 
-use crate::{Role, RoomId, UserId, WelcomeScore, room::wire, words};
+use crate::{Role, RoomId, UserId, WelcomeScore, open_words, room::wire, words};
 use serde::{Deserialize, Serialize};
 
-words! {
+open_words! {
     /// What a member is, decided when it joins.
     MemberKind {
         /// The agent of a Starchild user.
@@ -40,7 +40,7 @@ words! {
 impl MemberKind {
     /// Whether the member came with an invite alone.
     pub const fn is_external(self) -> bool {
-        matches!(self, Self::ExternalAgent | Self::ExternalUser)
+        !matches!(self, Self::StarchildAgent | Self::StarchildUser)
     }
 }
 

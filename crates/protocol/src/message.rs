@@ -1,10 +1,10 @@
 //! Messages and reactions.
 
-use crate::{RoomId, room::wire, words};
+use crate::{RoomId, open_words, room::wire};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-words! {
+open_words! {
     /// How a message came into the room.
     Via {
         /// From an agent.
@@ -16,7 +16,7 @@ words! {
     }
 }
 
-words! {
+open_words! {
     /// What sort of message it is.
     MessageType {
         /// Somebody says something.

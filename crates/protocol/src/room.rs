@@ -1,6 +1,6 @@
 //! Rooms, their rules and their data.
 
-use crate::{MemberKind, MemberView, Message, RoomId, UserId, words};
+use crate::{MemberKind, MemberView, Message, RoomId, UserId, open_words, words};
 use serde::{Deserialize, Serialize};
 
 words! {
@@ -13,7 +13,7 @@ words! {
     }
 }
 
-words! {
+open_words! {
     /// What a member may do in a room.
     Role {
         /// Whoever made the room.
@@ -262,7 +262,7 @@ wire! {
     }
 }
 
-words! {
+open_words! {
     /// Person or agent.
     RoleClass {
         /// A person.
@@ -276,6 +276,8 @@ impl From<MemberKind> for RoleClass {
     fn from(kind: MemberKind) -> Self {
         match kind {
             MemberKind::StarchildAgent | MemberKind::ExternalAgent => Self::Agent,
+            // Agents may do the least.
+            MemberKind::Other(_) => Self::Agent,
             MemberKind::StarchildUser | MemberKind::ExternalUser => Self::Human,
         }
     }

@@ -1,7 +1,8 @@
 //! A small agent that speaks the Agent Client Protocol, for the tests of the `acp` backend.
 //!
 //! What it does depends on a word in the prompt's last line: `die` ends it, `hang` never answers,
-//! `touch PATH` asks for a permission to edit and tells the outcome; else it repeats the line, with
+//! `touch PATH` asks for a permission to edit and tells the outcome, `offers` tells what the client
+//! offers, `read PATH` reads a file through the client although it offers no such thing; else it repeats the line, with
 //! its process, its session and how many prompts that session had.
 
 use agent_client_protocol::{
@@ -11,9 +12,10 @@ use agent_client_protocol::{
         schema::{
             AgentCapabilities, CancelNotification, ContentBlock, ContentChunk, InitializeRequest,
             InitializeResponse, NewSessionRequest, NewSessionResponse, PermissionOption,
-            PermissionOptionKind, PromptRequest, PromptResponse, RequestPermissionOutcome,
-            RequestPermissionRequest, SessionNotification, SessionUpdate, StopReason, TextContent,
-            ToolCallLocation, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
+            PermissionOptionKind, PromptRequest, PromptResponse, ReadTextFileRequest,
+            RequestPermissionOutcome, RequestPermissionRequest, SessionNotification, SessionUpdate,
+            StopReason, TextContent, ToolCallLocation, ToolCallUpdate, ToolCallUpdateFields,
+            ToolKind,
         },
     },
 };
@@ -32,11 +34,19 @@ async fn main() -> Result<()> {
     let prompts = Arc::new(Mutex::new(HashMap::<String, usize>::new()));
     let hangs = Arc::new(tokio::sync::Notify::new());
     let cancelled = hangs.clone();
+    let offers = Arc::new(Mutex::new(String::new()));
+    let offered = offers.clone();
     Agent
         .v1()
         .name("acp_agent")
         .on_receive_request(
             async move |hello: InitializeRequest, responder, _| {
+                let client = &hello.client_capabilities;
+                let offer = format!(
+                    "read {} write {} terminal {}",
+                    client.fs.read_text_file, client.fs.write_text_file, client.terminal
+                );
+                *offered.lock().unwrap_or_else(|broken| broken.into_inner()) = offer;
                 let capabilities = AgentCapabilities::new();
                 let reply = InitializeResponse::new(hello.protocol_version);
                 responder.respond(reply.agent_capabilities(capabilities))
@@ -60,9 +70,10 @@ async fn main() -> Result<()> {
         .on_receive_request(
             async move |request: PromptRequest, responder, connection: ConnectionTo<Client>| {
                 let (prompts, hangs) = (prompts.clone(), hangs.clone());
+                let offers = offers.clone();
                 let client = connection.clone();
                 connection.spawn(async move {
-                    let reason = answer(request, &client, &prompts, &hangs).await?;
+                    let reason = answer(request, &client, &prompts, &hangs, &offers).await?;
                     responder.respond(PromptResponse::new(reason))
                 })
             },
@@ -80,6 +91,7 @@ async fn answer(
     client: &ConnectionTo<Client>,
     prompts: &Mutex<HashMap<String, usize>>,
     hangs: &tokio::sync::Notify,
+    offers: &Mutex<String>,
 ) -> Result<StopReason> {
     let session = request.session_id.clone();
     let text = request.prompt.iter().find_map(|block| match block {
@@ -104,6 +116,20 @@ async fn answer(
     if line.contains("hang") {
         hangs.notified().await;
         return Ok(StopReason::Cancelled);
+    }
+    if line.contains("offers") {
+        let offers = offers.lock().unwrap_or_else(|broken| broken.into_inner());
+        say(&offers)?;
+        return Ok(StopReason::EndTurn);
+    }
+    if let Some((_, path)) = line.split_once("read ") {
+        let read = ReadTextFileRequest::new(session.clone(), path);
+        let read = client.send_request(read).block_task().await;
+        say(&match read {
+            Ok(read) => format!("it holds: {}", read.content),
+            Err(error) => format!("refused: {}", error.message),
+        })?;
+        return Ok(StopReason::EndTurn);
     }
     if let Some((_, path)) = line.split_once("touch ") {
         let fields = ToolCallUpdateFields::new()

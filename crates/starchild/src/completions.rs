@@ -1,5 +1,6 @@
 //! `starchild completions`: what a shell needs to complete commands.
 
+use crate::cli::show;
 use clap::{Args, Command};
 use clap_complete::Shell;
 use std::process::ExitCode;
@@ -14,6 +15,7 @@ pub struct CompletionsArgs {
 /// Prints the script.
 pub fn run(args: CompletionsArgs, mut command: Command) -> ExitCode {
     let name = command.get_name().to_owned();
-    clap_complete::generate(args.shell, &mut command, name, &mut std::io::stdout());
-    ExitCode::SUCCESS
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut command, name, &mut script);
+    show::print_and_end(&String::from_utf8_lossy(&script))
 }

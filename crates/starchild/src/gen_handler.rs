@@ -1,5 +1,6 @@
 //! `starchild gen-handler`: a handler to start from, with a backend of one's choice in it.
 
+use crate::cli::show;
 use clap::{Args, ValueEnum};
 use std::{
     fs::OpenOptions,
@@ -47,18 +48,16 @@ const AFTER: &str = include_str!("gen_handler/after.sh");
 pub fn run(args: GenHandlerArgs) -> ExitCode {
     let text = script(args.backend);
     if args.output == Path::new("-") {
-        print!("{text}");
-        return ExitCode::SUCCESS;
+        return show::print_and_end(&text);
     }
     match write(&args.output, &text, args.force) {
         Ok(()) => {
             let path = std::path::absolute(&args.output).unwrap_or(args.output);
             let path = path.display();
-            println!("{path}");
-            eprintln!(
-                "Next: starchild byoa add --prefix my_agent --backend handler --handler-path '{path}'"
-            );
-            ExitCode::SUCCESS
+            show::next(&format!(
+                "starchild byoa add --prefix my_agent --backend handler --handler-path '{path}'"
+            ));
+            show::print_and_end(&format!("{path}\n"))
         }
         Err(error) => {
             let path = args.output.display();

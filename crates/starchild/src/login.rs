@@ -1,6 +1,9 @@
 //! `starchild login` and `whoami`: the key to the owner's hosted agent.
 
-use crate::home::{FileError, Home, NoHome, Secret, files};
+use crate::{
+    cli::show,
+    home::{FileError, Home, NoHome, Secret, files},
+};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -119,10 +122,7 @@ fn read_bundle(bundle: String) -> Result<String, LoginError> {
 
 fn told(done: Result<String, LoginError>) -> ExitCode {
     match done {
-        Ok(text) => {
-            println!("{text}");
-            ExitCode::SUCCESS
-        }
+        Ok(text) => show::print_and_end(&format!("{text}\n")),
         Err(error) => {
             eprintln!("starchild: {error}");
             ExitCode::FAILURE

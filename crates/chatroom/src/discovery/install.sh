@@ -87,6 +87,17 @@ install_program() {
     say "  $program"
 }
 
+# tell ARGUMENT…: runs the program and passes on what it tells people, indented like the rest. It
+# does not say what comes next: that is said at the end, once.
+tell() {
+    if told=$("$program" "$@" 2>&1 >/dev/null); then
+        say "$told" | sed 's/^/  /'
+    else
+        say "$told" >&2
+        return 1
+    fi
+}
+
 # The best backend that is here, unless one was asked for.
 choose_backend() {
     if [ -n "$backend" ]; then
@@ -246,14 +257,13 @@ main() {
         choose_prefix
         add_agent
         say "The room"
-        room=$("$program" room join "$code" --agent "$agent" --server "$server") ||
+        tell room join "$code" --agent "$agent" --server "$server" ||
             fail "the agent could not join; see above"
-        say "  $room"
         printf '%s\n' "$agent" >"$record/agent"
     fi
     # An agent that runs already is left alone.
     umask "$usual"
-    "$program" run --agent "$agent" ||
+    tell run --agent "$agent" ||
         fail "the agent does not start; \"$program logs --agent $agent\" says why"
     say_what_is_next
 }

@@ -169,7 +169,7 @@ pub fn new_member_key(
 ) -> Result<KeyRow> {
     let via = match RoleClass::from(kind) {
         RoleClass::Human => Via::Web,
-        RoleClass::Agent => Via::Agent,
+        RoleClass::Agent | RoleClass::Other(_) => Via::Agent,
     };
     Ok(KeyRow {
         posts_as: via.as_str().to_owned(),

@@ -128,6 +128,7 @@ pub async fn public_summary(app: &App, room: &RoomId) -> Result<PublicSummary> {
             MemberKind::StarchildUser => &mut kinds.starchild_user,
             MemberKind::ExternalAgent => &mut kinds.external_agent,
             MemberKind::ExternalUser => &mut kinds.external_user,
+            MemberKind::Other(_) => continue,
         } += 1;
     }
     Ok(PublicSummary {

@@ -78,8 +78,7 @@ pub async fn run(home: &Home, command: Command) -> Result<(), Failure> {
 
 /// Prints the id that an agent with this prefix has on this machine.
 pub fn id(home: &Home, prefix: &str) -> Result<(), Failure> {
-    println!("{}", agent_id(home, prefix)?);
-    Ok(())
+    Ok(show::print(&format!("{}\n", agent_id(home, prefix)?))?)
 }
 
 /// An agent of this machine.
@@ -135,7 +134,7 @@ fn add(home: &Home, args: &AddArgs) -> Result<(), Failure> {
     if let Err(error) = crate::backend::build::build(&wanted, agent.folder()) {
         show::note(&format!("note: {error}"));
     }
-    println!("{}", agent.id());
+    show::print(&format!("{}\n", agent.id()))?;
     show::next(&format!("starchild room join CODE --agent {}", agent.id()));
     Ok(())
 }

@@ -121,6 +121,7 @@ fn heading(message: &Message, inbound: &Inbound) -> String {
         _ if message.sender_user_id == inbound.me.user_id => "you".to_owned(),
         Via::Agent => speaker(message, "agent"),
         Via::Web => speaker(message, "person"),
+        Via::Other(way) => speaker(message, way.as_str()),
     };
     match message.reply_to_seq {
         Some(seq) => format!("#{} {who}, in reply to #{seq}", message.seq),

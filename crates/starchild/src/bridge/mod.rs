@@ -2,13 +2,11 @@
 //!
 //! Nothing that comes back is trusted: the answer is bounded in size, each piece in time.
 
-mod text;
-
 use crate::{home::Secret, login::Login};
-use client::sse::{Frame, Parser};
+use protocol::agent_stream::{self, AgentStream, Part, StreamError};
 use reqwest::{Response, StatusCode, header};
 use serde::Serialize;
-use std::{collections::VecDeque, time::Duration};
+use std::time::Duration;
 
 /// How long the agent may be silent. It may think, but it sends comments meanwhile.
 const SILENCE: Duration = Duration::from_secs(300);
@@ -54,8 +52,8 @@ pub enum BridgeError {
     #[error("the agent failed: {0}")]
     Agent(String),
     /// What came is no answer that can be read.
-    #[error("the answer cannot be read: {0}")]
-    Unreadable(String),
+    #[error("{0}")]
+    Unreadable(StreamError),
     /// The settings make no request.
     #[error("{0}")]
     Config(String),
@@ -141,10 +139,8 @@ impl Bridge {
             reply: Some(reply),
             format: match is_json {
                 true => Format::Document(Vec::new()),
-                false => Format::Stream(Parser::new()),
+                false => Format::Stream(AgentStream::new(MAX_STREAM_BYTES)),
             },
-            ready: VecDeque::new(),
-            taken: 0,
             given: 0,
         })
     }
@@ -183,15 +179,13 @@ pub struct Answer {
     /// Nothing once the stream is over.
     reply: Option<Response>,
     format: Format,
-    ready: VecDeque<Frame>,
-    taken: usize,
     given: usize,
 }
 
 /// A stream of events, or one document from an agent that does not stream.
 #[derive(Debug)]
 enum Format {
-    Stream(Parser),
+    Stream(AgentStream),
     Document(Vec<u8>),
 }
 
@@ -199,21 +193,27 @@ impl Answer {
     /// More words; nothing when the answer is whole.
     pub async fn next(&mut self) -> Result<Option<String>, BridgeError> {
         loop {
-            while let Some(frame) = self.ready.pop_front() {
-                match text::read(&frame).map_err(BridgeError::Agent)? {
-                    text::Piece::Text(text) => return self.give(text).map(Some),
-                    text::Piece::Other => {}
-                    text::Piece::Done => {
-                        self.reply = None;
-                        self.ready.clear();
-                        return Ok(None);
-                    }
+            while let Some(part) = self.part()? {
+                if let Part::Text(text) = part {
+                    return self.give(text).map(Some);
                 }
             }
             if !self.read_more().await? {
                 return Ok(None);
             }
         }
+    }
+
+    fn part(&mut self) -> Result<Option<Part>, BridgeError> {
+        Ok(match &mut self.format {
+            Format::Stream(stream) => stream.next_part()?,
+            // Read once it is whole.
+            Format::Document(_) if self.reply.is_some() => None,
+            Format::Document(body) => {
+                let document = String::from_utf8_lossy(&std::mem::take(body)).into_owned();
+                agent_stream::read_document(document)?
+            }
+        })
     }
 
     /// The whole answer.
@@ -228,9 +228,7 @@ impl Answer {
     fn give(&mut self, text: String) -> Result<String, BridgeError> {
         self.given += text.len();
         match self.given > MAX_ANSWER_BYTES {
-            true => Err(BridgeError::Unreadable(format!(
-                "it has more than {MAX_ANSWER_BYTES} bytes"
-            ))),
+            true => Err(StreamError::TooLong(MAX_ANSWER_BYTES).into()),
             false => Ok(text),
         }
     }
@@ -240,49 +238,39 @@ impl Answer {
         let Some(reply) = &mut self.reply else {
             return Ok(false);
         };
+        if matches!(&self.format, Format::Stream(stream) if stream.is_done()) {
+            self.reply = None;
+            return Ok(false);
+        }
         let chunk = reply
             .chunk()
             .await
             .map_err(|error| network(&self.server, error))?;
         let Some(chunk) = chunk else {
             self.reply = None;
-            self.finish()?;
+            if let Format::Stream(stream) = &mut self.format {
+                stream.finish()?;
+            }
             return Ok(true);
         };
-        self.taken += chunk.len();
-        if self.taken > MAX_STREAM_BYTES {
-            let why = format!("the stream has more than {MAX_STREAM_BYTES} bytes");
-            return Err(BridgeError::Unreadable(why));
-        }
         match &mut self.format {
             Format::Document(body) if body.len() + chunk.len() > MAX_ANSWER_BYTES => {
-                let why = format!("it has more than {MAX_ANSWER_BYTES} bytes");
-                return Err(BridgeError::Unreadable(why));
+                return Err(StreamError::TooLong(MAX_ANSWER_BYTES).into());
             }
             Format::Document(body) => body.extend_from_slice(&chunk),
-            Format::Stream(parser) => self.ready.extend(frames(parser, &chunk)?),
+            Format::Stream(stream) => stream.push(&chunk)?,
         }
         Ok(true)
     }
-
-    /// The last frame of a stream may lack its empty line.
-    fn finish(&mut self) -> Result<(), BridgeError> {
-        match &mut self.format {
-            Format::Stream(parser) => self.ready.extend(frames(parser, b"\n\n")?),
-            Format::Document(body) => self.ready.push_back(Frame {
-                data: Some(String::from_utf8_lossy(body).into_owned()),
-                ..Frame::default()
-            }),
-        }
-        Ok(())
-    }
 }
 
-fn frames(parser: &mut Parser, bytes: &[u8]) -> Result<Vec<Frame>, BridgeError> {
-    parser
-        .push(bytes)
-        .map_err(|error| BridgeError::Unreadable(error.to_string()))?;
-    Ok(std::iter::from_fn(|| parser.next_frame()).collect())
+impl From<StreamError> for BridgeError {
+    fn from(error: StreamError) -> Self {
+        match error {
+            StreamError::Agent(why) => Self::Agent(why),
+            other => Self::Unreadable(other),
+        }
+    }
 }
 
 /// The innermost cause says something ("connection refused"); the address may hold a secret.

@@ -226,15 +226,21 @@ pub async fn logs(home: &Home, args: LogsArgs) -> Result<(), Failure> {
         return Err(Failure::mend(format!("{id} has no log yet"))
             .next(format!("It begins with: starchild run --agent {id}")));
     }
+    match print_log(&path, &args).await {
+        // Whoever reads it has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        printed => Ok(printed?),
+    }
+}
+
+async fn print_log(path: &Path, args: &LogsArgs) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    let mut at = print_last(&path, args.lines, &mut out)?;
-    if !args.follow {
-        return Ok(());
-    }
-    loop {
+    let mut at = print_last(path, args.lines, &mut out)?;
+    while args.follow {
         tokio::time::sleep(LOOK_EVERY).await;
-        at = print_new(&path, at, &mut out)?;
+        at = print_new(path, at, &mut out)?;
     }
+    Ok(())
 }
 
 /// Where a log was read up to, and which file it was.

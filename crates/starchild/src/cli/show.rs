@@ -3,6 +3,7 @@
 use serde::Serialize;
 use std::{
     io::{self, IsTerminal, Write},
+    process::ExitCode,
     sync::mpsc,
     thread::JoinHandle,
     time::Duration,
@@ -24,19 +25,15 @@ pub struct Table<const N: usize> {
 impl<const N: usize> Table<N> {
     /// Shows it: aligned at a terminal; in a pipe, cells with tabs between them.
     pub fn show(&self) -> io::Result<()> {
-        let mut out = io::stdout().lock();
-        if !out.is_terminal() {
-            for row in &self.rows {
-                writeln!(
-                    out,
-                    "{}",
-                    row.each_ref().map(|cell| one_line(cell)).join("\t")
-                )?;
-            }
-            return Ok(());
+        if !io::stdout().is_terminal() {
+            let lines = self.rows.iter().map(|row| {
+                let cells = row.each_ref().map(|cell| one_line(cell));
+                format!("{}\n", cells.join("\t"))
+            });
+            return print(&lines.collect::<String>());
         }
         if self.rows.is_empty() {
-            return writeln!(out, "{}", self.empty);
+            return print(&format!("{}\n", self.empty));
         }
         let width = |column: usize| {
             let cells = self.rows.iter().map(|row| row[column].chars().count());
@@ -50,19 +47,34 @@ impl<const N: usize> Table<N> {
             });
             padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
         };
-        writeln!(out, "{}", bold(&line(self.columns)))?;
-        for row in &self.rows {
-            writeln!(out, "{}", line(row.each_ref().map(String::as_str)))?;
-        }
-        Ok(())
+        let head = bold(&line(self.columns));
+        let rows = self.rows.iter();
+        let rows = rows.map(|row| line(row.each_ref().map(String::as_str)));
+        let lines = std::iter::once(head).chain(rows);
+        print(&lines.map(|line| line + "\n").collect::<String>())
     }
 }
 
 /// Prints a value as JSON.
-pub fn json(value: &impl Serialize) -> io::Result<()> {
+pub fn json(value: &(impl Serialize + ?Sized)) -> io::Result<()> {
+    print(&(serde_json::to_string_pretty(value)? + "\n"))
+}
+
+/// Prints a result. A reader who has seen enough, such as `head`, is no failure.
+pub fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    serde_json::to_writer_pretty(&mut out, value)?;
-    writeln!(out)
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        printed => printed,
+    }
+}
+
+/// Prints a command's result and ends it.
+pub fn print_and_end(text: &str) -> ExitCode {
+    match print(text) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
 }
 
 /// Tells a person what was done. It goes to standard error, so that pipes get results alone.
@@ -88,7 +100,8 @@ fn bold(text: &str) -> String {
     }
 }
 
-fn has_colour(to: &impl IsTerminal) -> bool {
+/// Whether what is printed there may have colour.
+pub fn has_colour(to: &impl IsTerminal) -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     to.is_terminal() && !refused
 }

@@ -1,29 +1,24 @@
 //! A room's messages, each once and in order, for as long as the room can be read.
 //!
-//! They come over the stream. While the stream cannot be had, for example because a proxy holds it
-//! back, they are read page by page.
+//! They come over the stream. While the stream does not come through, for example because a proxy
+//! holds it back, they are read page by page.
 
 use super::{
+    line::Line,
     pause::Pause,
     verdict::{Verdict, verdict},
 };
 use client::{
-    Client, ClientError, Cursor, Event, EventStream, MessageQuery,
+    Client, ClientError, Cursor, Event, MessageQuery,
     protocol::{Message, RoomId},
 };
-use std::{collections::VecDeque, time::Duration};
-use tokio::time::{Instant, sleep_until, timeout};
+use std::{collections::VecDeque, mem, time::Duration};
+use tokio::time::{Instant, sleep_until};
 
 /// How many messages are read at once.
 const PAGE: u32 = 200;
-/// How long a stream may take to say where it stands.
-const BEGIN_WITHIN: Duration = Duration::from_secs(10);
-/// How often a room is read whose stream cannot be had.
-const POLL_EVERY: Duration = Duration::from_secs(3);
-/// How often the stream of such a room is tried.
-const STREAM_EVERY: Duration = Duration::from_secs(60);
-/// So many streams in a row must fail before the room is taken for one whose stream cannot be had.
-const FAILURES: u32 = 3;
+/// How often a room is read whose stream does not come through.
+const READ_EVERY: Duration = Duration::from_secs(3);
 
 /// A room's messages after a place in it.
 #[derive(Debug)]
@@ -32,42 +27,43 @@ pub struct Feed {
     room: RoomId,
     /// Everything up to here was given.
     seq: i64,
-    stream: Option<EventStream>,
+    line: Line,
     read: VecDeque<Message>,
-    /// The room is read page by page up to here.
+    /// The room must be read page by page up to here.
     read_until: i64,
-    stream_failures: u32,
-    stream_at: Instant,
-    poll_at: Instant,
+    /// When the next page is read; nothing while the stream comes through.
+    read_at: Option<Instant>,
     pause: Pause,
     /// Whether the server was reached when it was last tried.
     reached: bool,
+    /// Why the stream failed last.
+    why: Option<ClientError>,
+    /// Whether it was said that the stream does not come through.
+    told: bool,
 }
 
 impl Feed {
     /// The messages after `seq`.
     pub fn new(client: Client, room: RoomId, seq: i64) -> Self {
-        let now = Instant::now();
         Self {
+            line: Line::new(client.clone(), room.clone()),
             client,
             room,
             seq,
-            stream: None,
             read: VecDeque::new(),
             read_until: seq,
-            stream_failures: 0,
-            stream_at: now,
-            poll_at: now,
+            read_at: None,
             pause: Pause::default(),
             reached: true,
+            why: None,
+            told: false,
         }
     }
 
     /// The same place, read with another key.
     pub fn set_client(&mut self, client: Client) {
+        self.line.set_client(client.clone());
         self.client = client;
-        self.stream = None;
-        self.stream_at = Instant::now();
     }
 
     /// The next message. An error is final for this key; what passes is waited out. Dropping the
@@ -78,16 +74,41 @@ impl Feed {
                 if let Some(message) = self.give(message) {
                     return Ok(message);
                 }
-            } else if self.seq < self.read_until {
-                self.read_page().await?;
-            } else if self.stream.is_some() {
-                if let Some(message) = self.listen().await? {
-                    return Ok(message);
+                continue;
+            }
+            let behind = self.seq < self.read_until;
+            let read_at = self.read_at(behind);
+            tokio::select! {
+                heard = self.line.next(Cursor::at(self.seq)), if !behind => {
+                    if let Some(message) = self.hear(heard)? {
+                        return Ok(message);
+                    }
                 }
-            } else {
-                self.find_a_way().await?;
+                () = sleep_until(read_at.unwrap_or_else(Instant::now)), if read_at.is_some() => {
+                    // It may have come through meanwhile.
+                    if behind || !self.line.comes_through() {
+                        self.read_page().await?;
+                    }
+                }
             }
         }
+    }
+
+    /// When to read the next page, if at all.
+    fn read_at(&mut self, behind: bool) -> Option<Instant> {
+        let comes_through = self.line.comes_through();
+        if comes_through {
+            self.is_back();
+            if mem::take(&mut self.told) {
+                tracing::info!("the stream comes through again");
+            }
+        }
+        self.read_at = match (behind, comes_through) {
+            (true, _) => self.read_at.or_else(|| Some(Instant::now())),
+            (false, true) => None,
+            (false, false) => self.read_at.or_else(|| Some(Instant::now() + READ_EVERY)),
+        };
+        self.read_at
     }
 
     /// Passes each message once.
@@ -98,92 +119,32 @@ impl Feed {
         })
     }
 
-    async fn listen(&mut self) -> Result<Option<Message>, ClientError> {
-        let Some(stream) = &mut self.stream else {
-            return Ok(None);
-        };
-        let heard = if stream.has_begun() {
-            stream.next().await
-        } else {
-            // The future is dropped, but what it read is kept.
-            match timeout(BEGIN_WITHIN, stream.next()).await {
-                Ok(heard) => heard,
-                Err(_) if stream.has_begun() => return Ok(None),
-                Err(_) => Err(ClientError::Silent(BEGIN_WITHIN)),
-            }
-        };
+    fn hear(
+        &mut self,
+        heard: Result<Option<Event>, ClientError>,
+    ) -> Result<Option<Message>, ClientError> {
         match heard {
-            Ok(Some((_, event))) => {
-                self.works();
-                self.stream_failures = 0;
-                Ok(match event {
-                    Event::Message(message) => self.give(*message),
-                    Event::Resync(resync) => {
-                        self.read_until = resync.latest_seq;
-                        None
-                    }
-                    _ => None,
-                })
+            Ok(Some(Event::Message(message))) => return Ok(self.give(*message)),
+            Ok(Some(Event::Resync(resync))) => {
+                self.read_until = resync.latest_seq;
+                self.read_at = Some(Instant::now());
             }
-            Ok(None) => {
-                self.drop_stream();
-                Ok(None)
-            }
+            Ok(_) => {}
             Err(error) => {
-                self.drop_stream();
-                self.does_not_work(error)?;
-                Ok(None)
+                let Verdict::Wait(asked) = verdict(&error) else {
+                    return Err(error);
+                };
+                if let Some(asked) = asked {
+                    self.line.wait_at_least(asked);
+                }
+                // Whether a stream that fails otherwise means more, reading the room will show.
+                if error.is_connect() {
+                    self.is_away(&error);
+                }
+                self.why = Some(error);
             }
         }
-    }
-
-    fn drop_stream(&mut self) {
-        let had_begun = self.stream.take().is_some_and(|stream| stream.has_begun());
-        self.stream_failures = match had_begun {
-            true => 0,
-            false => self.stream_failures + 1,
-        };
-        self.stream_at = Instant::now() + self.pause.next();
-    }
-
-    /// Opens the stream when it is time to, and reads the room where that fails.
-    async fn find_a_way(&mut self) -> Result<(), ClientError> {
-        let hopeless = self.stream_failures >= FAILURES;
-        let poll_at = if hopeless {
-            self.poll_at
-        } else {
-            self.stream_at
-        };
-        sleep_until(poll_at.min(self.stream_at)).await;
-        if Instant::now() >= self.stream_at {
-            match self
-                .client
-                .stream(&self.room, Some(Cursor::at(self.seq)))
-                .await
-            {
-                Ok(stream) => {
-                    if !self.reached {
-                        tracing::info!("the server is back");
-                    }
-                    self.reached = true;
-                    self.stream = Some(stream);
-                    return Ok(());
-                }
-                Err(error) => {
-                    self.stream_failures += 1;
-                    let wait = match self.stream_failures >= FAILURES && self.reached {
-                        true => STREAM_EVERY,
-                        false => self.pause.next(),
-                    };
-                    self.stream_at = Instant::now() + wait;
-                    self.does_not_work(error)?;
-                }
-            }
-        }
-        if self.stream_failures >= FAILURES {
-            self.read_page().await?;
-        }
-        Ok(())
+        Ok(None)
     }
 
     async fn read_page(&mut self) -> Result<(), ClientError> {
@@ -192,53 +153,58 @@ impl Feed {
             limit: Some(PAGE),
             ..MessageQuery::default()
         };
-        match self.client.messages(&self.room, &query).await {
-            Ok(page) => {
-                if !self.reached {
-                    tracing::info!("the server is back");
-                    // Its stream may be, too.
-                    self.stream_at = Instant::now();
-                }
-                self.works();
-                self.poll_at = Instant::now() + POLL_EVERY;
-                // Nothing more comes up to here, even if the page is empty.
-                if page.messages.is_empty() {
-                    self.read_until = self.seq;
-                } else {
-                    self.read_until = self.read_until.max(page.latest_seq);
-                }
-                self.read.extend(page.messages);
-                Ok(())
-            }
+        let page = match self.client.messages(&self.room, &query).await {
+            Ok(page) => page,
             Err(error) => {
-                self.does_not_work(error)?;
-                let wait = self.pause.next();
-                self.poll_at = Instant::now() + wait;
-                self.stream_at = self.stream_at.min(self.poll_at);
-                tokio::time::sleep(wait).await;
-                Ok(())
+                let Verdict::Wait(asked) = verdict(&error) else {
+                    return Err(error);
+                };
+                self.is_away(&error);
+                let wait = asked.unwrap_or_default().max(self.pause.next());
+                self.read_at = Some(Instant::now() + wait);
+                return Ok(());
             }
+        };
+        let was_away = self.is_back();
+        if !was_away && self.line.is_troubled() && !mem::replace(&mut self.told, true) {
+            let why = self.why.take().map(|error| error.to_string());
+            let why = why.as_deref().unwrap_or("it was cut");
+            tracing::warn!(
+                why,
+                "the stream does not come through; the room is read every {} seconds instead",
+                READ_EVERY.as_secs()
+            );
         }
+        // Nothing more comes up to here, even if the page is empty.
+        self.read_until = match page.messages.is_empty() {
+            true => self.seq,
+            false => self.read_until.max(page.latest_seq),
+        };
+        let more = page
+            .messages
+            .last()
+            .is_some_and(|m| m.seq < page.latest_seq);
+        let wait = if more { Duration::ZERO } else { READ_EVERY };
+        self.read_at = Some(Instant::now() + wait);
+        self.read.extend(page.messages);
+        Ok(())
     }
 
-    fn works(&mut self) {
-        self.reached = true;
+    /// The server was reached; whether it was away before.
+    fn is_back(&mut self) -> bool {
         self.pause.reset();
+        let was_away = !mem::replace(&mut self.reached, true);
+        if was_away {
+            tracing::info!("the server is back");
+            self.line.try_now();
+        }
+        was_away
     }
 
-    /// Passes on what is final, and tells of trouble once.
-    fn does_not_work(&mut self, error: ClientError) -> Result<(), ClientError> {
-        match verdict(&error) {
-            Verdict::Wait(asked) => {
-                if std::mem::replace(&mut self.reached, false) {
-                    tracing::warn!(%error, "the room cannot be read now; trying on");
-                }
-                if let Some(asked) = asked {
-                    self.stream_at = self.stream_at.max(Instant::now() + asked);
-                }
-                Ok(())
-            }
-            Verdict::Renew | Verdict::Skip | Verdict::Leave(_) => Err(error),
+    /// Tells of it once.
+    fn is_away(&mut self, error: &ClientError) {
+        if mem::replace(&mut self.reached, false) {
+            tracing::warn!(%error, "the room cannot be read now; trying on");
         }
     }
 }

@@ -2,24 +2,21 @@
 //! for a room that has none here: its file is lost, or it is a reserved room, which is joined
 //! without one.
 
-use super::{
-    pause::Pause,
-    verdict::{Verdict, verdict},
-};
-use crate::{
-    home::AgentHome,
-    rooms::key::{self, KeyError},
-};
+use super::{mint::Mint, verdict::Verdict};
+use crate::{home::AgentHome, rooms::key};
 use client::{Client, ClientError};
 use protocol::RoomId;
-use std::{rc::Rc, time::Duration};
+use std::{collections::HashSet, rc::Rc, time::Duration};
 use tokio::{
     sync::Notify,
-    time::{Instant, sleep, timeout},
+    time::{Instant, timeout_at},
 };
 
-/// How often identity tokens are looked at.
+/// How often identity tokens are looked at, at least and at most.
 const LOOK_EVERY: Duration = Duration::from_secs(3600);
+const AT_MOST_EVERY: Duration = Duration::from_secs(1);
+/// After a renewal that failed for now.
+const TRY_AGAIN: Duration = Duration::from_secs(300);
 
 /// The rooms that the agent is in and whose file is not there, with their servers.
 pub fn lost_rooms(home: &AgentHome) -> Vec<(String, RoomId)> {
@@ -39,54 +36,69 @@ pub fn lost_rooms(home: &AgentHome) -> Vec<(String, RoomId)> {
 pub async fn keep(
     home: AgentHome,
     missed: Rc<Notify>,
+    mint: Mint,
     client_of: impl Fn(&str) -> Result<Client, ClientError>,
 ) {
     let mut fresh_at = Instant::now();
     loop {
         if Instant::now() >= fresh_at {
-            fresh_at = Instant::now() + LOOK_EVERY;
-            if let Err(error) = key::keep_identities_fresh(&home, &client_of).await {
-                tracing::warn!(%error, "the identity token is not renewed yet");
-            }
+            let fresh_for = match key::keep_identities_fresh(&home, &client_of).await {
+                Ok(fresh_for) => fresh_for,
+                Err(error) => {
+                    tracing::warn!(%error, "the identity token is not renewed yet");
+                    match error.verdict() {
+                        Verdict::Wait(asked) => asked.unwrap_or(TRY_AGAIN),
+                        _ => LOOK_EVERY,
+                    }
+                }
+            };
+            fresh_at = Instant::now() + fresh_for.clamp(AT_MOST_EVERY, LOOK_EVERY);
         }
-        recover_all(&home, &client_of).await;
-        let rest = fresh_at.saturating_duration_since(Instant::now());
-        let _ = timeout(rest, missed.notified()).await;
+        let recover = recover_all(&home, &mint, &client_of);
+        let _ = timeout_at(fresh_at, async {
+            recover.await;
+            missed.notified().await;
+        })
+        .await;
     }
 }
 
-async fn recover_all(home: &AgentHome, client_of: &impl Fn(&str) -> Result<Client, ClientError>) {
-    let mut pause = Pause::default();
-    while let Some((server, room)) = lost_rooms(home).into_iter().next() {
+async fn recover_all(
+    home: &AgentHome,
+    mint: &Mint,
+    client_of: &impl Fn(&str) -> Result<Client, ClientError>,
+) {
+    let mut told = HashSet::new();
+    loop {
+        let turn = mint.turn().await;
+        let Some((server, room)) = lost_rooms(home).into_iter().next() else {
+            return;
+        };
         let recovered = match client_of(&server) {
             Ok(client) => key::recover(home, &client, &server, &room).await,
             Err(error) => Err(error.into()),
         };
-        match recovered {
+        let error = match recovered {
             Ok(_) => {
-                pause.reset();
+                turn.done();
                 tracing::info!(%room, "the room has a new key");
+                continue;
             }
-            Err(error) => match recovery_verdict(&error) {
-                Verdict::Wait(asked) => {
+            Err(error) => error,
+        };
+        match error.verdict() {
+            Verdict::Wait(asked) => {
+                turn.put_off(asked);
+                if told.insert(room.clone()) {
                     tracing::info!(%room, %error, "the room has no key here yet; asking again");
-                    sleep(asked.unwrap_or_else(|| pause.next())).await;
                 }
-                _ => {
-                    tracing::warn!(%room, %error, "there is no key for the room, so it is not followed");
-                    if home.unremember_room(&server, &room).is_err() {
-                        return;
-                    }
+            }
+            _ => {
+                tracing::warn!(%room, %error, "there is no key for the room, so it is not followed");
+                if home.unremember_room(&server, &room).is_err() {
+                    return;
                 }
-            },
+            }
         }
-    }
-}
-
-fn recovery_verdict(error: &KeyError) -> Verdict {
-    match error {
-        KeyError::Client(error) => verdict(error),
-        KeyError::File(_) => Verdict::Wait(None),
-        KeyError::NoIdentity(_) => Verdict::Skip,
     }
 }

@@ -10,7 +10,7 @@ use super::{
 use client::{Client, ClientError};
 use protocol::Message;
 use std::time::Duration;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 /// How long an answer in hand may wait for the room once the daemon is asked to end.
 const GRACE: Duration = Duration::from_secs(30);
@@ -50,13 +50,15 @@ impl Link {
 
     /// The next message. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Result<Message, End> {
+        let stop = self.stop.clone();
         loop {
             let next = tokio::select! {
                 biased;
-                () = self.stop.asked() => return Err(End::Stopped),
-                () = self.access.renewal_due() => {
-                    self.access.renew_early().await;
-                    self.feed.set_client(self.access.client().clone());
+                () = stop.asked() => return Err(End::Stopped),
+                turn = self.access.renewal_due() => {
+                    if self.access.renew_early(turn).await {
+                        self.feed.set_client(self.access.client().clone());
+                    }
                     continue;
                 }
                 next = self.feed.next() => next,
@@ -64,7 +66,11 @@ impl Link {
             match next {
                 Ok(message) => return Ok(message),
                 Err(error) => match verdict(&error) {
-                    Verdict::Renew => self.renew().await?,
+                    // Nothing is in hand that would be worth a wait.
+                    Verdict::Renew => tokio::select! {
+                        () = stop.asked() => return Err(End::Stopped),
+                        renewed = self.renew() => renewed?,
+                    },
                     Verdict::Leave(words) => return Err(End::Left(words.to_owned())),
                     Verdict::Wait(_) | Verdict::Skip => return Err(End::Left(error.to_string())),
                 },
@@ -95,7 +101,7 @@ impl Link {
                     if !std::mem::replace(&mut told, true) {
                         tracing::info!(%error, "waiting");
                     }
-                    self.wait(wait, &mut give_up).await?;
+                    in_grace(&self.stop, &mut give_up, sleep(wait)).await?;
                 }
                 Verdict::Renew => self.renew().await?,
                 Verdict::Skip => {
@@ -107,46 +113,52 @@ impl Link {
         }
     }
 
-    /// Waits; once the daemon is asked to end, only for so long. The answer is kept then.
-    async fn wait(&mut self, wait: Duration, give_up: &mut Option<Instant>) -> Result<(), End> {
-        let over = Instant::now() + wait;
-        loop {
-            if self.stop.is_asked() && give_up.is_none() {
-                *give_up = Some(Instant::now() + GRACE);
-            }
-            let limit = async {
-                match *give_up {
-                    Some(limit) => sleep_until(limit).await,
-                    None => self.stop.asked().await,
-                }
-            };
-            tokio::select! {
-                () = sleep_until(over) => return Ok(()),
-                () = self.stop.hurried() => return Err(End::Stopped),
-                () = limit => if give_up.is_some_and(|limit| limit <= Instant::now()) {
-                    tracing::info!("the answer is kept and posted at the next start");
-                    return Err(End::Stopped);
-                },
-            }
-        }
-    }
-
     async fn renew(&mut self) -> Result<(), End> {
-        let mut pause = Pause::default();
         let mut give_up = None;
+        let mut told = false;
         loop {
-            match self.access.renew().await {
+            let renewed = in_grace(&self.stop, &mut give_up, self.access.renew()).await?;
+            match renewed {
                 Ok(()) => {
                     self.feed.set_client(self.access.client().clone());
                     return Ok(());
                 }
                 Err(NoKey::Never(words)) => return Err(End::Left(words)),
-                Err(NoKey::Later(asked, error)) => {
-                    tracing::warn!(%error, "the room key is refused, and there is no new one yet");
-                    let wait = asked.unwrap_or_else(|| pause.next());
-                    self.wait(wait, &mut give_up).await?;
+                Err(NoKey::Later(error)) => {
+                    if !std::mem::replace(&mut told, true) {
+                        tracing::warn!(%error, "the room key is refused, and there is no new one yet");
+                    }
                 }
             }
+        }
+    }
+}
+
+/// Waits for something; once the daemon is asked to end, only for so long. The answer in hand is
+/// kept then.
+async fn in_grace<T>(
+    stop: &Stop,
+    give_up: &mut Option<Instant>,
+    work: impl Future<Output = T>,
+) -> Result<T, End> {
+    tokio::pin!(work);
+    loop {
+        if stop.is_asked() && give_up.is_none() {
+            *give_up = Some(Instant::now() + GRACE);
+        }
+        let limit = async {
+            match *give_up {
+                Some(limit) => sleep_until(limit).await,
+                None => stop.asked().await,
+            }
+        };
+        tokio::select! {
+            done = &mut work => return Ok(done),
+            () = stop.hurried() => return Err(End::Stopped),
+            () = limit => if give_up.is_some_and(|limit| limit <= Instant::now()) {
+                tracing::info!("the answer is kept and posted at the next start");
+                return Err(End::Stopped);
+            },
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The daemon: follows an agent's rooms and has its backend answer.
 //!
-//! [`supervisor`] takes up rooms, [`room`] deals with one room's messages, [`feed`] reads them,
-//! [`link`] makes calls until they work, [`journal`] writes down how far it came. The rules
-//! ([`gate`], [`verdict`]) do no I/O.
+//! [`supervisor`] takes up rooms, [`room`] deals with one room's messages, [`feed`] reads them and
+//! [`line`] is their stream, [`link`] makes calls until they work, [`mint`] has new keys given
+//! out one by one, [`journal`] writes down how far it came. The rules ([`gate`], [`verdict`]) do no I/O.
 
 mod access;
 mod around;
@@ -10,8 +10,10 @@ mod feed;
 mod gate;
 mod journal;
 pub mod keeper;
+mod line;
 mod link;
 pub mod log;
+mod mint;
 mod pause;
 pub mod process;
 mod room;

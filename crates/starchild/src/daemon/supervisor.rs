@@ -4,6 +4,7 @@ use super::{
     access::Access,
     keeper,
     link::End,
+    mint::Mint,
     room::{Room, Shared},
     stop::{self, Stop, Stopper},
 };
@@ -53,6 +54,7 @@ pub struct Supervisor {
     rooms: HashMap<RoomId, Stopper>,
     tasks: JoinSet<(RoomId, End)>,
     missed: Rc<Notify>,
+    mint: Mint,
     seen: Option<Seen>,
 }
 
@@ -70,6 +72,7 @@ impl Supervisor {
             rooms: HashMap::new(),
             tasks: JoinSet::new(),
             missed: Rc::default(),
+            mint: Mint::default(),
             seen: None,
         }
     }
@@ -80,6 +83,7 @@ impl Supervisor {
         let keeper = keeper::keep(
             self.home.clone(),
             self.missed.clone(),
+            self.mint.clone(),
             move |server: &str| clients.of(server),
         );
         let keeper = tokio::task::spawn_local(keeper);
@@ -156,7 +160,8 @@ impl Supervisor {
         let room = file.room_id.clone();
         let span = tracing::info_span!("room", id = %room);
         let client = self.clients.of(&file.server);
-        let access = client.and_then(|client| Access::new(&self.home, file, client));
+        let access =
+            client.and_then(|client| Access::new(&self.home, file, client, self.mint.clone()));
         let access = match access {
             Ok(access) => access,
             Err(error) => return tracing::error!(%room, %error, "the room cannot be followed"),

@@ -1,5 +1,6 @@
 //! What a refusal means for the daemon. A rule without I/O.
 
+use crate::rooms::key::KeyError;
 use client::{ClientError, protocol::ErrorCode};
 use std::time::Duration;
 
@@ -39,6 +40,17 @@ pub fn verdict(error: &ClientError) -> Verdict {
         Some(code) if code.status() < 500 => Verdict::Skip,
         // What is said by something in between, or makes no sense, may be mended by its owner.
         _ => Verdict::Wait(None),
+    }
+}
+
+impl KeyError {
+    /// What to do where a key is not to be had.
+    pub fn verdict(&self) -> Verdict {
+        match self {
+            Self::Client(error) => verdict(error),
+            Self::File(_) => Verdict::Wait(None),
+            Self::NoIdentity(_) => Verdict::Skip,
+        }
     }
 }
 

@@ -3,13 +3,10 @@
 mod checks;
 mod server;
 
-use crate::home::Home;
+use crate::{cli::show, home::Home};
 use clap::Args;
 use serde::Serialize;
-use std::{
-    io::{self, IsTerminal, Write},
-    process::ExitCode,
-};
+use std::{io, process::ExitCode};
 
 /// What `doctor` takes.
 #[derive(Args, Debug)]
@@ -78,8 +75,8 @@ pub async fn run(args: DoctorArgs) -> ExitCode {
         Err(error) => vec![Finding::bad("home", "there is none", error.to_string())],
     };
     let shown = match args.json {
-        true => show_json(&findings),
-        false => show(&findings),
+        true => show::json(&findings),
+        false => show_all(&findings),
     };
     let is_well = findings.iter().all(|finding| finding.state != State::Bad);
     match (shown, is_well) {
@@ -99,16 +96,9 @@ async fn look(home: &Home) -> Vec<Finding> {
     findings
 }
 
-fn show_json(findings: &[Finding]) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    serde_json::to_writer_pretty(&mut out, findings)?;
-    writeln!(out)
-}
-
-fn show(findings: &[Finding]) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let has_colour = out.is_terminal() && !refused;
+fn show_all(findings: &[Finding]) -> io::Result<()> {
+    let has_colour = show::has_colour(&io::stdout());
+    let mut text = String::new();
     for finding in findings {
         let (word, colour) = match finding.state {
             State::Good => ("good", 32),
@@ -119,10 +109,10 @@ fn show(findings: &[Finding]) -> io::Result<()> {
             true => format!("\x1b[{colour}m{word}\x1b[0m"),
             false => word.to_owned(),
         };
-        writeln!(out, "{word}  {}: {}", finding.about, finding.says)?;
+        text += &format!("{word}  {}: {}\n", finding.about, finding.says);
         if let Some(mend) = &finding.mend {
-            writeln!(out, "      {mend}")?;
+            text += &format!("      {mend}\n");
         }
     }
-    Ok(())
+    show::print(&text)
 }

@@ -21,6 +21,9 @@ pub struct Identity {
     /// The rooms the agent is in.
     #[serde(default)]
     pub rooms: BTreeSet<RoomId>,
+    /// The reserved rooms that it was taken out of on purpose.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub left: BTreeSet<RoomId>,
 }
 
 /// What one agent is to every server it knows.
@@ -76,9 +79,9 @@ impl AgentHome {
                 match file.of_mut(&identity.server) {
                     None => file.others.push(identity),
                     Some(known) => {
-                        let rooms = std::mem::take(&mut known.rooms);
-                        *known = identity;
-                        known.rooms.extend(rooms);
+                        let known_before = std::mem::replace(known, identity);
+                        known.rooms.extend(known_before.rooms);
+                        known.left.extend(known_before.left);
                     }
                 }
                 Some(file)
@@ -88,22 +91,34 @@ impl AgentHome {
 
     /// Remembers that the agent is in a room, so that its file can be lost.
     pub fn remember_room(&self, server: &str, room: &RoomId) -> Result<(), FileError> {
-        self.change_rooms(server, |rooms| rooms.insert(room.clone()))
+        self.change_identity(server, |known| {
+            let came_back = known.left.remove(room);
+            known.rooms.insert(room.clone()) || came_back
+        })
     }
 
     /// Forgets that the agent was in a room.
     pub fn unremember_room(&self, server: &str, room: &RoomId) -> Result<(), FileError> {
-        self.change_rooms(server, |rooms| rooms.remove(room))
+        self.change_identity(server, |known| known.rooms.remove(room))
     }
 
-    fn change_rooms(
+    /// Forgets that the agent was in a reserved room, and does not bring it there again.
+    pub fn leave_behind(&self, server: &str, room: &RoomId) -> Result<(), FileError> {
+        self.change_identity(server, |known| {
+            let was_in = known.rooms.remove(room);
+            known.left.insert(room.clone()) || was_in
+        })
+    }
+
+    /// Changes one server's part; the change says whether there is one.
+    fn change_identity(
         &self,
         server: &str,
-        change: impl FnOnce(&mut BTreeSet<RoomId>) -> bool,
+        change: impl FnOnce(&mut Identity) -> bool,
     ) -> Result<(), FileError> {
         self.change_identities(|file| {
             let mut file = file?;
-            let changed = change(&mut file.of_mut(server)?.rooms);
+            let changed = change(file.of_mut(server)?);
             changed.then_some(file)
         })
     }
@@ -144,6 +159,7 @@ mod tests {
             issued_at: 0,
             expires_at: 1,
             rooms: BTreeSet::new(),
+            left: BTreeSet::new(),
         }
     }
 
@@ -156,11 +172,14 @@ mod tests {
         agent.save_identity(identity("http://a", "1")).unwrap();
         agent.remember_room("http://a", &room).unwrap();
         agent.save_identity(identity("http://b", "2")).unwrap();
+        let bugs: RoomId = "rm_bugs".parse().unwrap();
+        agent.leave_behind("http://a", &bugs).unwrap();
         agent.save_identity(identity("http://a", "3")).unwrap();
 
         let a = agent.identity("http://a").unwrap().unwrap();
         assert_eq!(a.identity_token.expose(), "3");
         assert!(a.rooms.contains(&room));
+        assert!(a.left.contains(&bugs));
         assert!(
             agent
                 .identity("http://b")

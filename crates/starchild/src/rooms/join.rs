@@ -77,8 +77,7 @@ pub async fn join(home: &Home, args: JoinArgs) -> Result<(), Failure> {
     if process::running(&agent).is_none() {
         show::next(&format!("starchild run --agent {}", agent.id()));
     }
-    println!("{room}");
-    Ok(())
+    Ok(show::print(&format!("{room}\n"))?)
 }
 
 /// The room that the agent entered with this code before.
@@ -253,9 +252,11 @@ impl Place<'_> {
     }
 
     /// Joins the rooms that every agent is in, and gives those that are new to it. The daemon
-    /// fetches their keys; where there are no such rooms, nothing is amiss.
+    /// fetches their keys; where there are no such rooms, nothing is amiss. They are joined
+    /// together, so an agent that was taken out of one is not brought into any again.
     async fn enter_reserved_rooms(&self) -> Vec<String> {
-        let Ok(Some(identity)) = self.agent.identity(self.server) else {
+        let identity = self.agent.identity(self.server).ok().flatten();
+        let Some(identity) = identity.filter(|identity| identity.left.is_empty()) else {
             return Vec::new();
         };
         let Ok(client) = self.client.with_token(identity.identity_token.expose()) else {

@@ -3,7 +3,10 @@
 use crate::home::{AgentHome, FileError, Identity, RoomFile, Secret};
 use client::{Client, ClientError};
 use protocol::{IdentityCreated, RoomId};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 /// Why there is no new key.
 #[derive(Debug, thiserror::Error)]
@@ -32,20 +35,37 @@ pub fn fresh_for(issued_at: i64, expires_at: i64) -> Duration {
     Duration::from_secs(u64::try_from(due - now()).unwrap_or(0))
 }
 
-/// Gets a room's key back with the agent's identity token, and keeps it.
+/// Gets a room's key back with the agent's identity token, or where that does not hold with the
+/// key of another room, and keeps it.
 pub async fn recover(
     home: &AgentHome,
     client: &Client,
     server: &str,
     room: &RoomId,
 ) -> Result<RoomFile, KeyError> {
-    let identity = home
-        .identity(server)?
-        .ok_or_else(|| KeyError::NoIdentity(server.to_owned()))?;
-    let bearer = client.with_token(identity.identity_token.expose())?;
-    let file = reissue(home, &bearer, server, room).await?;
-    home.remember_room(server, room)?;
-    Ok(file)
+    let mut refused = KeyError::NoIdentity(server.to_owned());
+    for token in tokens(home, server, room)? {
+        let bearer = client.with_token(token.expose())?;
+        match reissue(home, &bearer, server, room).await {
+            Ok(file) => {
+                home.remember_room(server, room)?;
+                return Ok(file);
+            }
+            Err(KeyError::Client(error)) if error.status() == Some(401) => refused = error.into(),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(refused)
+}
+
+/// What the agent can show to a server, the best first, without the key of this room.
+fn tokens(home: &AgentHome, server: &str, room: &RoomId) -> Result<Vec<Secret>, FileError> {
+    let identity = home.identity(server)?.map(|known| known.identity_token);
+    let rooms = home.rooms()?.into_iter();
+    let others =
+        rooms.filter(|file| file.server == server && file.room_id != *room && file.left.is_none());
+    let keys = others.map(|file| file.member_token);
+    Ok(identity.into_iter().chain(keys).collect())
 }
 
 /// Trades any token of the agent's for a new key of the room, and keeps it.
@@ -86,33 +106,87 @@ pub fn keep_identity(
         issued_at: now(),
         expires_at,
         rooms: Default::default(),
+        left: Default::default(),
     })
 }
 
-/// Replaces identity tokens that end soon, and makes them where there are only room keys.
+/// Replaces identity tokens that end soon, and makes them where there are only room keys. Gives the
+/// time until the next one is due.
 pub async fn keep_identities_fresh(
     home: &AgentHome,
     client_of: impl Fn(&str) -> Result<Client, ClientError>,
-) -> Result<(), KeyError> {
+) -> Result<Duration, KeyError> {
+    let rooms = home.rooms()?;
+    let rooms: Vec<_> = rooms.iter().filter(|room| room.left.is_none()).collect();
     let known = home.identities()?;
-    for identity in known.iter().flat_map(|file| file.all()) {
-        if fresh_for(identity.issued_at, identity.expires_at).is_zero() {
-            let bearer =
-                client_of(&identity.server)?.with_token(identity.identity_token.expose())?;
-            let fresh: IdentityCreated = bearer.refresh_identity().await?;
-            let token = fresh.identity_token.into();
-            keep_identity(home, &identity.server, token, fresh.expires_at)?;
-            tracing::info!(server = identity.server, "the identity token is renewed");
-        }
+    let known = known.iter().flat_map(|file| file.all());
+    let servers: BTreeSet<&str> = known
+        .map(|identity| identity.server.as_str())
+        .chain(rooms.iter().map(|room| room.server.as_str()))
+        .collect();
+    let mut due = Duration::MAX;
+    for server in servers {
+        let fresh_for = match home.identity(server)? {
+            Some(identity) => fresh_for(identity.issued_at, identity.expires_at),
+            None => Duration::ZERO,
+        };
+        due = due.min(match fresh_for.is_zero() {
+            true => renew_identity(home, &client_of(server)?, server).await?,
+            false => fresh_for,
+        });
     }
-    for room in home.rooms()?.iter().filter(|room| room.left.is_none()) {
-        if home.identity(&room.server)?.is_none() {
-            let bearer = client_of(&room.server)?.with_token(room.member_token.expose())?;
-            let made = bearer.create_identity().await?;
-            let token = made.identity_token.into();
-            keep_identity(home, &room.server, token, made.expires_at)?;
-        }
+    for room in rooms {
         home.remember_room(&room.server, &room.room_id)?;
     }
-    Ok(())
+    Ok(due)
+}
+
+/// Gets a new identity token for the old one, or where that does not hold for the key of a room.
+/// Gives the time until it is due again.
+async fn renew_identity(
+    home: &AgentHome,
+    client: &Client,
+    server: &str,
+) -> Result<Duration, KeyError> {
+    let old = home.identity(server)?;
+    let refreshed = match &old {
+        Some(old) => {
+            let bearer = client.with_token(old.identity_token.expose())?;
+            Some(bearer.refresh_identity().await)
+        }
+        None => None,
+    };
+    let made = match refreshed {
+        Some(Err(error)) if error.status() == Some(401) => {
+            make_identity(home, client, server).await?.ok_or(error)?
+        }
+        Some(refreshed) => refreshed?,
+        None => match make_identity(home, client, server).await? {
+            Some(made) => made,
+            None => return Ok(Duration::MAX),
+        },
+    };
+    keep_identity(home, server, made.identity_token.into(), made.expires_at)?;
+    if old.is_some() {
+        tracing::info!(server, "the identity token is renewed");
+    }
+    Ok(fresh_for(now(), made.expires_at))
+}
+
+/// An identity token for the first room key that holds.
+async fn make_identity(
+    home: &AgentHome,
+    client: &Client,
+    server: &str,
+) -> Result<Option<IdentityCreated>, KeyError> {
+    for room in home.rooms()? {
+        if room.server == server && room.left.is_none() {
+            let bearer = client.with_token(room.member_token.expose())?;
+            match bearer.create_identity().await {
+                Err(error) if error.status() == Some(401) => {}
+                made => return Ok(Some(made?)),
+            }
+        }
+    }
+    Ok(None)
 }

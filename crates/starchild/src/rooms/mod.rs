@@ -15,7 +15,7 @@ use crate::{
 };
 use clap::{Args, Subcommand};
 use client::{Client, protocol::ErrorCode};
-use protocol::{AgentId, RoomId};
+use protocol::{AgentId, RESERVED_ROOMS, RoomId};
 use serde::Serialize;
 
 /// What can be done with rooms.
@@ -80,6 +80,9 @@ async fn leave(agent: &AgentHome, room: &RoomId) -> Result<(), Failure> {
             .next(format!("starchild room list --agent {id} shows its rooms.")));
     };
     leave_room(agent, &file).await?;
+    if RESERVED_ROOMS.contains(&room.as_str()) {
+        agent.leave_behind(&file.server, room)?;
+    }
     show::note(&format!("{} left {room}.", agent.id()));
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use crate::harness::{Owner, PARROT, Room, Server, eventually, room_with};
 use serde_json::Value;
-use std::os::unix::fs::PermissionsExt;
+use std::{os::unix::fs::PermissionsExt, process::Stdio};
 
 #[tokio::test]
 async fn adding_an_agent_prints_its_id_alone_and_twice_does_no_harm() {
@@ -74,10 +74,38 @@ async fn mistakes_are_1_and_a_server_that_is_away_is_2() {
     server.kill();
     let output = owner.tries(&["room", "join", &code]).await;
     assert_eq!(output.status.code(), Some(2));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("onnection refused"), "{stderr}");
     server.launch();
     owner.types(&["room", "join", &code]).await;
     // The code is used up, and that does no harm either.
     owner.types(&["room", "join", &code]).await;
+}
+
+#[tokio::test]
+async fn a_reader_who_has_seen_enough_is_no_failure() {
+    let (_server, _room, owner, _daemon) = room_with(PARROT).await;
+    for args in [
+        ["id", "--prefix", "curious_otter"].as_slice(),
+        &["byoa", "list"],
+        &["room", "list", "--json"],
+        &["status"],
+        &["logs"],
+        &["logs", "-f"],
+        &["doctor"],
+        &["completions", "bash"],
+        &["gen-handler", "--output", "-"],
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = owner.command(args);
+        let running = command.stdout(writer).stderr(Stdio::piped()).spawn();
+        let ended = tokio::task::spawn_blocking(|| running.unwrap().wait_with_output());
+        let output = ended.await.unwrap().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{args:?}: {stderr}");
+        assert!(!stderr.contains("pipe"), "{args:?}: {stderr}");
+    }
 }
 
 #[tokio::test]

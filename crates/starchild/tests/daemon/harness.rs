@@ -241,6 +241,11 @@ impl Owner {
     }
 
     pub async fn with_settings(server: &Server, script: &str, settings: &[&str]) -> Self {
+        Self::at(&server.url(), script, settings).await
+    }
+
+    /// An owner who reaches the server at this address.
+    pub async fn at(url: &str, script: &str, settings: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut owner = Self {
             agent: String::new(),
@@ -248,7 +253,6 @@ impl Owner {
             env: Vec::new(),
         };
         owner.write_script("handler.sh", script, 0o755);
-        let url = server.url();
         let mut add = vec![
             "byoa",
             "add",
@@ -259,7 +263,7 @@ impl Owner {
             "--handler-path",
             "handler.sh",
             "--server",
-            &url,
+            url,
         ];
         add.extend(settings);
         owner.agent = owner.types(&add).await.trim().to_owned();

@@ -66,3 +66,30 @@ async fn a_reserved_room_can_be_left() {
             .all(|member| member.user_id.as_str() != agent)
     );
 }
+
+#[tokio::test]
+async fn a_reserved_room_that_was_left_is_joined_again_only_on_purpose() {
+    let server = Server::start().await;
+    let alice = server.alice();
+    let room = Room::new(&alice).await;
+    let owner = Owner::with_handler(&server, PARROT).await;
+    owner.joins(&room).await;
+    let _daemon = owner.runs().await;
+    let file = owner.place().join("rooms/rm_bugs.json");
+    eventually("there is a key", async || file.exists().then_some(())).await;
+    owner.types(&["room", "leave", "rm_bugs"]).await;
+
+    let second = Room::new(&alice).await;
+    owner.joins(&second).await;
+    assert_eq!(second.ask("hello").await, "re hello");
+    let listed = owner.types(&["room", "list"]).await;
+    assert!(!listed.contains("rm_bugs"), "{listed}");
+    let bugs = Room::reserved(&alice, "rm_bugs").await;
+    let seq = bugs.say("is it here?").await;
+
+    // Anybody gets an invite to a public room.
+    let code = alice.auto_invite(&bugs.id).await.unwrap().invite_code;
+    owner.types(&["room", "join", &code]).await;
+    assert_eq!(bugs.ask("and now?").await, "re and now?");
+    assert!(bugs.answers(seq).await.is_empty());
+}

@@ -1,4 +1,4 @@
-//! Rooms that come and go, limits, and keys that are lost.
+//! Rooms that come and go, and limits.
 
 use crate::harness::{OBEY, Owner, PARROT, Room, Server, eventually, room_with};
 use client::protocol::UpdateRoom;
@@ -122,41 +122,4 @@ async fn an_archived_room_is_said_in_words_and_answered_when_it_is_open_again() 
         .unwrap();
     assert_eq!(room.ask("echo open").await, "open");
     assert!(room.answers(seq).await.is_empty());
-}
-
-#[tokio::test]
-async fn a_lost_room_file_comes_back_by_itself() {
-    let (_server, room, owner, mut daemon) = room_with(PARROT).await;
-    let file = owner
-        .place()
-        .join("rooms")
-        .join(format!("{}.json", room.id));
-    std::fs::remove_file(&file).unwrap();
-    eventually("the file is back", async || file.exists().then_some(())).await;
-    assert_eq!(room.ask("while running").await, "re while running");
-
-    daemon.kill9();
-    std::fs::write(&file, "{ \"half").unwrap();
-    let seq = room.say("while down").await;
-    let _daemon = owner.starts();
-    assert_eq!(room.answer(seq).await.content, "re while down");
-}
-
-#[tokio::test]
-async fn keys_are_replaced_before_they_end() {
-    let ttl = [
-        ("TOKENS__ROOM_KEY_TTL_SECONDS", "12"),
-        ("TOKENS__IDENTITY_TTL_SECONDS", "9000"),
-    ];
-    let server = Server::with(&ttl).await;
-    let room = Room::new(&server.alice()).await;
-    let owner = Owner::with_handler(&server, PARROT).await;
-    owner.joins(&room).await;
-    let _daemon = owner.runs().await;
-    eventually("the key is renewed twice", async || {
-        (owner.log().matches("the room key is renewed").count() >= 2).then_some(())
-    })
-    .await;
-    assert_eq!(room.ask("hello").await, "re hello");
-    assert!(!owner.log().contains("refused"), "{}", owner.log());
 }

@@ -65,7 +65,7 @@ impl Post {
         let by_key = limits.web_messages_per_hour_per_key;
         let by_ip = limits.web_messages_per_hour_per_ip;
         match via {
-            Via::Agent | Via::System => [
+            Via::Agent | Via::System | Via::Other(_) => [
                 Limit {
                     bucket: bucket(cooldown, format_args!("cooldown {room} {user}")),
                     most: cooldown,

@@ -120,6 +120,18 @@ async fn without_a_policy_or_with_a_broken_one_everything_is_denied() {
 }
 
 #[tokio::test]
+async fn neither_files_nor_a_terminal_are_offered_or_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let acp = acp(folder.path(), 60, Some("rules: [{decision: allow}]"));
+    let offers = answer(&acp, "rm_aaaaaa", "offers").await.unwrap();
+    assert_eq!(offers, "read false write false terminal false");
+    let secret = folder.path().join("policy.yaml");
+    let read = format!("read {}", secret.display());
+    let refused = answer(&acp, "rm_aaaaaa", &read).await.unwrap();
+    assert!(refused.starts_with("refused: "), "{refused}");
+}
+
+#[tokio::test]
 async fn a_program_that_does_not_speak_the_protocol_is_said() {
     let folder = tempfile::tempdir().unwrap();
     for command in ["true", "yes not-json"] {
