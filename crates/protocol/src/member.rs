@@ -155,6 +155,9 @@ wire! {
         /// How the key that was replaced began.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub prior_akm_prefix: Option<String>,
+        /// How many messages the agent is not told of, because it was not called for too long.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub skipped_messages: Option<i64>,
     }
 
     /// `PATCH …/name`.

@@ -133,6 +133,7 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.user_is_known("u_a").await?;
     tx.name_is_taken(&["rm_a"], "A").await?;
 
+    tx.delivery_place("rm_a", "u_a").await?;
     tx.arm_delivery("rm_a", "u_a", 1, 1).await?;
     tx.lanes_after("rm_a", "", 5).await?;
     tx.lanes_behind(&["rm_a"], 1).await?;

@@ -203,6 +203,15 @@ impl TestServer {
         node
     }
 
+    /// Kilobytes of memory that it has resident.
+    pub fn resident_kb(&self) -> u64 {
+        let child = self.running.as_ref().unwrap();
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let number = line.unwrap().split_whitespace().next().unwrap();
+        number.parse().unwrap()
+    }
+
     /// What it has written to its log so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.log_file()).unwrap()
