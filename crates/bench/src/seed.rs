@@ -80,8 +80,8 @@ const SCORE: &str = "
         SELECT scope, user_id, day, SUM(events) OVER upto - events, SUM(points) OVER upto - points,
             SUM(moment) OVER upto - moment
         FROM days WINDOW upto AS (PARTITION BY scope, user_id ORDER BY day);
-    INSERT INTO reputation_totals (scope, user_id, events, points, moment)
-        SELECT scope, user_id, SUM(events), SUM(points), SUM(moment)
+    INSERT INTO reputation_totals (scope, user_id, events, points, moment, last_day)
+        SELECT scope, user_id, SUM(events), SUM(points), SUM(moment), MAX(day)
         FROM days GROUP BY scope, user_id;";
 
 /// Gives so many members of the welcome room so many events.

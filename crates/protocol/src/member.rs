@@ -135,6 +135,9 @@ wire! {
     pub struct Members {
         /// In the order they joined.
         pub members: Vec<MemberView>,
+        /// Where the next ones begin, if there are more than fit.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub next_offset: Option<i64>,
     }
 
     /// `PUT …/endpoint`: what is absent stays.

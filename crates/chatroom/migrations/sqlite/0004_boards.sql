@@ -15,5 +15,9 @@ INSERT INTO reputation_starts (scope, user_id, day, events, points, moment)
     FROM reputation_days WINDOW upto AS (PARTITION BY scope, user_id ORDER BY day);
 CREATE INDEX reputation_starts_by_day ON reputation_starts (day);
 
--- The totals are now of all time; nothing is taken out of them.
+-- The totals are now of all time; nothing is taken out of them. The newest day with events tells
+-- whom a board need not look at.
 DROP TABLE reputation_days;
+ALTER TABLE reputation_totals ADD COLUMN last_day BIGINT NOT NULL DEFAULT 0;
+UPDATE reputation_totals SET last_day = COALESCE((SELECT MAX(s.day) FROM reputation_starts s
+    WHERE s.scope = reputation_totals.scope AND s.user_id = reputation_totals.user_id), 0);

@@ -26,10 +26,27 @@ use protocol::{
 use serde_json::json;
 use std::collections::HashMap;
 
-pub async fn list(app: &App, caller: &Caller, room: &RoomId) -> Result<Members> {
+/// Members that are listed at once. Only the reserved rooms have more.
+pub const PAGE: i64 = 1000;
+
+/// So many members in the order they joined, after so many.
+pub async fn list(
+    app: &App,
+    caller: &Caller,
+    room: &RoomId,
+    limit: Option<i64>,
+    offset: Option<i64>,
+) -> Result<Members> {
+    let limit = checks::in_range("limit", limit.unwrap_or(PAGE), 1..=PAGE)?;
+    let offset = checks::in_range("offset", offset.unwrap_or(0), 0..=i64::from(u32::MAX))?;
     let mut conn = app.db.read().await?;
     access::member(&mut conn, caller, room, Hold::No).await?;
-    let rows = conn.members(room.as_str()).await?;
+    // One more than is shown tells whether there are more.
+    let mut rows = conn.members(room.as_str(), limit + 1, offset).await?;
+    let more = i64::try_from(rows.len()).is_ok_and(|rows| rows > limit);
+    if more {
+        rows.pop();
+    }
     let errors: HashMap<String, String> = conn
         .delivery_errors(room.as_str())
         .await?
@@ -43,6 +60,7 @@ pub async fn list(app: &App, caller: &Caller, room: &RoomId) -> Result<Members> 
     });
     let mut members = Members {
         members: members.collect::<Result<_>>()?,
+        next_offset: more.then_some(offset + limit),
     };
     if room.as_str() == WELCOME_ROOM {
         welcome::add_scores(&mut conn, &mut members.members).await?;

@@ -61,7 +61,8 @@ macro_rules! ranked {
              t.moment - s.moment AS moment FROM reputation_totals t ",
             $joined,
             $start,
-            " WHERE t.scope = $4 ORDER BY (t.points - s.points) * $1 + (t.moment - s.moment) * $2 DESC, \
+            " WHERE t.scope = $4 AND t.last_day >= $5 \
+             ORDER BY (t.points - s.points) * $1 + (t.moment - s.moment) * $2 DESC, \
              t.events - s.events DESC, t.user_id LIMIT $3"
         )
     };

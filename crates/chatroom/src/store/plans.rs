@@ -124,7 +124,9 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     })
     .await?;
     tx.member("rm_a", "u_a").await?;
-    tx.members("rm_a").await?;
+    tx.members("rm_a", 5, 0).await?;
+    tx.kinds_of_members("rm_a").await?;
+    tx.kinds_among("rm_a", &["u_a"]).await?;
     tx.member_count("rm_a").await?;
     tx.set_member_name("rm_a", "u_a", "B").await?;
     tx.set_agent_card("rm_a", "u_a", None).await?;
@@ -327,7 +329,7 @@ async fn ask_reputation(tx: &mut Tx) -> DbResult<()> {
     tx.welcome_probe("rm_a", "u_a").await?;
     tx.stamp_checks("u_a", &["react"], 1).await?;
     tx.welcome_progress("u_a").await?;
-    tx.welcome_progress_in("rm_a").await?;
+    tx.welcome_progress_of(&["u_a"]).await?;
     tx.scored_seq("rm_a").await?;
     tx.lock_scored_seq("rm_a").await?;
     tx.rooms_to_score().await?;

@@ -334,20 +334,26 @@ impl Conn {
                  AND reputation_starts.user_id = earlier.user_id AND reputation_starts.day = earlier.day",
         };
         const ADD: Sql = Sql {
-            sqlite: "INSERT INTO reputation_totals (scope, user_id, events, points, moment) \
-                 SELECT value ->> 0, value ->> 1, SUM(value ->> 3), SUM(value ->> 4), SUM(value ->> 5) \
+            sqlite: "INSERT INTO reputation_totals (scope, user_id, events, points, moment, last_day) \
+                 SELECT value ->> 0, value ->> 1, SUM(value ->> 3), SUM(value ->> 4), SUM(value ->> 5), \
+                 MAX(value ->> 2) \
                  FROM json_each($1) GROUP BY value ->> 0, value ->> 1 \
                  ON CONFLICT (scope, user_id) DO UPDATE SET \
                  events = reputation_totals.events + excluded.events, \
                  points = reputation_totals.points + excluded.points, \
-                 moment = reputation_totals.moment + excluded.moment",
-            postgres: "INSERT INTO reputation_totals (scope, user_id, events, points, moment) \
+                 moment = reputation_totals.moment + excluded.moment, \
+                 last_day = CASE WHEN excluded.last_day > reputation_totals.last_day \
+                 THEN excluded.last_day ELSE reputation_totals.last_day END",
+            postgres: "INSERT INTO reputation_totals (scope, user_id, events, points, moment, last_day) \
                  SELECT v ->> 0, v ->> 1, CAST(SUM((v ->> 3)::bigint) AS BIGINT), SUM((v ->> 4)::double precision), \
-                 SUM((v ->> 5)::double precision) FROM jsonb_array_elements($1::jsonb) AS v \
+                 SUM((v ->> 5)::double precision), MAX((v ->> 2)::bigint) \
+                 FROM jsonb_array_elements($1::jsonb) AS v \
                  GROUP BY v ->> 0, v ->> 1 ON CONFLICT (scope, user_id) DO UPDATE SET \
                  events = reputation_totals.events + excluded.events, \
                  points = reputation_totals.points + excluded.points, \
-                 moment = reputation_totals.moment + excluded.moment",
+                 moment = reputation_totals.moment + excluded.moment, \
+                 last_day = CASE WHEN excluded.last_day > reputation_totals.last_day \
+                 THEN excluded.last_day ELSE reputation_totals.last_day END",
         };
         let sums = json(sums);
         exec!(self, BEGIN, &sums)?;

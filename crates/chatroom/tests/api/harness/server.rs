@@ -362,10 +362,16 @@ impl TestServer {
 }
 
 impl Drop for TestServer {
+    /// A panic in here, after another, would end all the tests without a word.
     fn drop(&mut self) {
-        self.kill9();
+        if let Some(mut child) = self.running.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
         if std::thread::panicking() {
-            eprintln!("--- the server's log ---\n{}", self.log());
+            let log = std::fs::read(self.log_file()).unwrap_or_default();
+            let log = String::from_utf8_lossy(&log);
+            eprintln!("--- the server's log ---\n{log}");
         }
     }
 }
