@@ -71,13 +71,18 @@ const SCORE: &str = "
             n, 'x', at / 86400, at FROM events;
     INSERT INTO reputation_users (user_id, first_event_at)
         SELECT user_id, MIN(created_at) FROM reputation_events GROUP BY user_id;
-    INSERT INTO reputation_days (scope, user_id, day, events, points, moment)
-        SELECT scope, user_id, day, COUNT(*), SUM(points), SUM(points * created_at)
+    CREATE TEMP TABLE days AS
+        SELECT scope, user_id, day, COUNT(*) AS events, SUM(points) AS points,
+            SUM(points * created_at) AS moment
         FROM reputation_events, (SELECT 'rm_welcome' AS scope UNION ALL SELECT '*')
         GROUP BY scope, user_id, day;
-    INSERT INTO reputation_totals (scope, user_id, events, points, moment)
-        SELECT scope, user_id, SUM(events), SUM(points), SUM(moment)
-        FROM reputation_days GROUP BY scope, user_id;";
+    INSERT INTO reputation_starts (scope, user_id, day, events, points, moment)
+        SELECT scope, user_id, day, SUM(events) OVER upto - events, SUM(points) OVER upto - points,
+            SUM(moment) OVER upto - moment
+        FROM days WINDOW upto AS (PARTITION BY scope, user_id ORDER BY day);
+    INSERT INTO reputation_totals (scope, user_id, events, points, moment, last_day)
+        SELECT scope, user_id, SUM(events), SUM(points), SUM(moment), MAX(day)
+        FROM days GROUP BY scope, user_id;";
 
 /// Gives so many members of the welcome room so many events.
 pub fn score(data: &Path, events: u64, users: u64) -> Result<()> {

@@ -28,8 +28,8 @@ struct Options {
     /// Where to listen.
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
-    /// `always`, `silent`, `hang`, `flood`, `broken`, `reset`, `slow`, `status=NUMBER`,
-    /// `redirect=URL`, or `raw=` and the bytes of a stream.
+    /// `always`, `silent`, `hang`, `flood`, `endless`, `broken`, `reset`, `slow`,
+    /// `status=NUMBER`, `redirect=URL`, or `raw=` and the bytes of a stream.
     #[arg(long, default_value = "always")]
     reply: String,
 }
@@ -99,6 +99,14 @@ fn answer(reply: &str, seq: &Value) -> Response {
             let chunk = Bytes::from(format!("data: {}\n\n", "x".repeat(16 * 1024)));
             let gigabyte = stream::iter(0..65_536).map(move |_| Ok::<_, Infallible>(chunk.clone()));
             events(Body::from_stream(gigabyte))
+        }
+        // One line that never ends.
+        "endless" => {
+            let begin = stream::iter([Bytes::from_static(b"data: ")]);
+            let more = stream::repeat(Bytes::from(vec![b'x'; 16 * 1024]));
+            events(Body::from_stream(
+                begin.chain(more).map(Ok::<_, Infallible>),
+            ))
         }
         "broken" => events(Body::from(
             &b"data: {\"text\":\"\xff\xfe\xc3\x28\"}\n\n"[..],

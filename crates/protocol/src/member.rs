@@ -135,6 +135,9 @@ wire! {
     pub struct Members {
         /// In the order they joined.
         pub members: Vec<MemberView>,
+        /// Where the next ones begin, if there are more than fit.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub next_offset: Option<i64>,
     }
 
     /// `PUT …/endpoint`: what is absent stays.
@@ -155,6 +158,9 @@ wire! {
         /// How the key that was replaced began.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub prior_akm_prefix: Option<String>,
+        /// How many messages the agent is not told of, because it was not called for too long.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub skipped_messages: Option<i64>,
     }
 
     /// `PATCH …/name`.

@@ -1,6 +1,6 @@
 //! Reputation: what scores, and who has how much of it.
 
-use crate::{RoomId, UserId, room::wire, words};
+use crate::{MemberKind, RoomId, UserId, room::wire, words};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -57,6 +57,10 @@ wire! {
         pub user_id: Option<UserId>,
         /// The name to show.
         pub display_name: String,
+        /// Person or agent, as in the list of members. Where the name is hidden on the global
+        /// board, so is this.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub member_kind: Option<MemberKind>,
         /// The same for the same user everywhere; tells nothing of the id.
         pub avatar_seed: String,
     }

@@ -212,6 +212,7 @@ wire! {
     }
 
     /// Member counts of `GET /rooms/{id}/state`.
+    #[derive(Default)]
     pub struct MemberCounts {
         /// All members.
         pub total: i64,

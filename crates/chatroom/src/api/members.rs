@@ -1,6 +1,6 @@
 //! Members.
 
-use super::extract::{Json, Path, room, user};
+use super::extract::{Json, Path, Query, room, user};
 use crate::{
     app::App,
     auth::Caller,
@@ -12,18 +12,32 @@ use protocol::{
     AgentCardUpdated, EndpointUpdated, ErrorBody, Me, Members, Rename, Renamed, UpdateAgentCard,
     UpdateEndpoint,
 };
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 section!(list, set_endpoint, rename, set_agent_card, me);
 
+/// Which of the members.
+#[derive(Deserialize, IntoParams)]
+struct Page {
+    /// How many, 1000 where absent and at most.
+    limit: Option<i64>,
+    /// How many to skip.
+    offset: Option<i64>,
+}
+
 /// List the room's members.
-#[utoipa::path(get, path = "/rooms/{id}/members", tag = "Members", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/rooms/{id}/members", tag = "Members", params(("id" = String, Path), Page),
     responses((status = 200, body = Members), (status = "4XX", body = ErrorBody)))]
 async fn list(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
+    Query(page): Query<Page>,
 ) -> Result<Reply<Members>> {
-    members::list(&app, &caller, &room(&id)?).await.map(Reply)
+    members::list(&app, &caller, &room(&id)?, page.limit, page.offset)
+        .await
+        .map(Reply)
 }
 
 /// Change where and with what a member's agent is called: one's own, or anyone's as owner.

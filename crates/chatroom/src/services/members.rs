@@ -2,7 +2,8 @@
 
 use super::{
     access::{self, Hold},
-    audit, checks, fanout,
+    audit, checks,
+    fanout::{self, Skipped},
     reputation::scorer,
     welcome,
     wire::{self, stored},
@@ -25,10 +26,27 @@ use protocol::{
 use serde_json::json;
 use std::collections::HashMap;
 
-pub async fn list(app: &App, caller: &Caller, room: &RoomId) -> Result<Members> {
+/// Members that are listed at once. Only the reserved rooms have more.
+pub const PAGE: i64 = 1000;
+
+/// So many members in the order they joined, after so many.
+pub async fn list(
+    app: &App,
+    caller: &Caller,
+    room: &RoomId,
+    limit: Option<i64>,
+    offset: Option<i64>,
+) -> Result<Members> {
+    let limit = checks::in_range("limit", limit.unwrap_or(PAGE), 1..=PAGE)?;
+    let offset = checks::in_range("offset", offset.unwrap_or(0), 0..=i64::from(u32::MAX))?;
     let mut conn = app.db.read().await?;
     access::member(&mut conn, caller, room, Hold::No).await?;
-    let rows = conn.members(room.as_str()).await?;
+    // One more than is shown tells whether there are more.
+    let mut rows = conn.members(room.as_str(), limit + 1, offset).await?;
+    let more = i64::try_from(rows.len()).is_ok_and(|rows| rows > limit);
+    if more {
+        rows.pop();
+    }
     let errors: HashMap<String, String> = conn
         .delivery_errors(room.as_str())
         .await?
@@ -42,6 +60,7 @@ pub async fn list(app: &App, caller: &Caller, room: &RoomId) -> Result<Members> 
     });
     let mut members = Members {
         members: members.collect::<Result<_>>()?,
+        next_offset: more.then_some(offset + limit),
     };
     if room.as_str() == WELCOME_ROOM {
         welcome::add_scores(&mut conn, &mut members.members).await?;
@@ -186,10 +205,15 @@ pub async fn set_endpoint(
     let has_endpoint = endpoint.is_some() || target.agent_endpoint.is_some();
     let has_key = key.is_some() || target.has_akm_key;
     // A stale member is not called, and why stays known, until it has a new key.
+    let mut skipped = None;
     if has_endpoint && has_key && (key.is_some() || !target.key_stale) {
         let head = log.room().last_seq;
-        fanout::arm(&mut tx, log.room(), user.as_str(), head).await?;
+        skipped = fanout::arm(&mut tx, log.room(), user.as_str(), head).await?;
         app.hub.moves().follow(room.as_str());
+    }
+    if let Some(skipped) = skipped {
+        let actor = &entry.member.user_id;
+        record_skipped(&mut tx, room, user, actor, skipped).await?;
     }
     let event = MemberUpdated {
         user_id: user.to_string(),
@@ -205,7 +229,27 @@ pub async fn set_endpoint(
     Ok(EndpointUpdated {
         ok: true,
         prior_akm_prefix,
+        skipped_messages: skipped.map(Skipped::messages),
     })
+}
+
+/// Says to the operator and to the room's owner what an agent will not be told of.
+async fn record_skipped(
+    tx: &mut Tx,
+    room: &RoomId,
+    user: &UserId,
+    actor: &str,
+    skipped: Skipped,
+) -> Result<()> {
+    let Skipped { from_seq, to_seq } = skipped;
+    let messages = skipped.messages();
+    tracing::warn!(
+        %room, %user, from_seq, to_seq, messages,
+        "an agent was not called for so long that it goes on with the newest messages; it is not told of these"
+    );
+    let detail = json!({"from_seq": from_seq, "to_seq": to_seq, "messages": messages});
+    let (room, user) = (room.as_str(), Some(user.as_str()));
+    audit::record(tx, room, actor, "backlog_skipped", user, detail, Now::get()).await
 }
 
 /// Renames a member who came with an invite. The names of Starchild members are not the room's

@@ -3,6 +3,7 @@
 use super::{
     access::{self, Hold},
     audit, checks,
+    members::PAGE,
     reserved::refuse_change,
     wire::{self, stored},
 };
@@ -120,16 +121,18 @@ pub async fn public_summary(app: &App, room: &RoomId) -> Result<PublicSummary> {
         .await?
         .filter(|row| row.is_public());
     let row = row.ok_or_else(Error::room_not_found)?;
-    let members = conn.members(room.as_str()).await?;
+    let members = conn.members(room.as_str(), PAGE, 0).await?;
     let mut kinds = KindCounts::default();
-    for member in &members {
-        *match stored(&member.member_kind)? {
+    let mut member_count = 0;
+    for row in conn.kinds_of_members(room.as_str()).await? {
+        member_count += row.members;
+        *match stored(&row.member_kind)? {
             MemberKind::StarchildAgent => &mut kinds.starchild_agent,
             MemberKind::StarchildUser => &mut kinds.starchild_user,
             MemberKind::ExternalAgent => &mut kinds.external_agent,
             MemberKind::ExternalUser => &mut kinds.external_user,
             MemberKind::Other(_) => continue,
-        } += 1;
+        } += row.members;
     }
     Ok(PublicSummary {
         room_id: room.clone(),
@@ -137,7 +140,7 @@ pub async fn public_summary(app: &App, room: &RoomId) -> Result<PublicSummary> {
         visibility: Visibility::Public,
         archived: row.archived,
         created_at: row.created_at,
-        member_count: i64::try_from(members.len()).unwrap_or(i64::MAX),
+        member_count,
         kinds,
         member_names: members
             .into_iter()

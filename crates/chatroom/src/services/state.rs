@@ -2,15 +2,22 @@
 
 use super::{
     access::{self, Hold},
+    members::PAGE,
     messages::dress,
     welcome,
     wire::{self, stored},
 };
-use crate::{app::App, auth::Caller, error::Result, store::messages::Page};
+use crate::{
+    app::App,
+    auth::Caller,
+    error::Result,
+    store::{Conn, messages::Page},
+};
 use protocol::{
     Me, MemberCounts, MemberKind, MyRoomView, RoleClass, RoomId, RoomState, StateMember,
     StateMessage, Via, WELCOME_ROOM,
 };
+use std::collections::HashSet;
 
 pub async fn me(app: &App, caller: &Caller, room: &RoomId) -> Result<Me> {
     let mut conn = app.db.read().await?;
@@ -52,8 +59,9 @@ pub async fn me(app: &App, caller: &Caller, room: &RoomId) -> Result<Me> {
 pub async fn state(app: &App, caller: &Caller, room: &RoomId, recent: i64) -> Result<RoomState> {
     let mut conn = app.db.read().await?;
     let entry = access::member(&mut conn, caller, room, Hold::No).await?;
-    let rows = conn.members(room.as_str()).await?;
+    let rows = conn.members(room.as_str(), PAGE, 0).await?;
     let online = app.online(room.as_str());
+    let member_counts = count(&mut conn, room.as_str(), &online).await?;
     let mut members = Vec::with_capacity(rows.len());
     for row in &rows {
         let role_class = RoleClass::from(stored::<MemberKind>(&row.member_kind)?);
@@ -75,19 +83,6 @@ pub async fn state(app: &App, caller: &Caller, room: &RoomId, recent: i64) -> Re
         Some(&entry.member.user_id),
     )
     .await?;
-    let count = |wanted: &dyn Fn(&StateMember) -> bool| {
-        i64::try_from(members.iter().filter(|member| wanted(member)).count()).unwrap_or(i64::MAX)
-    };
-    let is = |class: RoleClass| move |member: &StateMember| member.role_class == class;
-    let member_counts = MemberCounts {
-        total: count(&|_| true),
-        humans: count(&is(RoleClass::Human)),
-        online_humans: count(&|m| m.role_class == RoleClass::Human && m.member.online),
-        agents: count(&is(RoleClass::Agent)),
-        agents_with_endpoint: count(&|m| {
-            m.role_class == RoleClass::Agent && m.member.has_agent_endpoint
-        }),
-    };
     let recent_messages = messages
         .into_iter()
         .map(|message| StateMessage {
@@ -106,4 +101,25 @@ pub async fn state(app: &App, caller: &Caller, room: &RoomId, recent: i64) -> Re
         members,
         recent_messages,
     })
+}
+
+/// How many members of each sort the room has.
+async fn count(conn: &mut Conn, room: &str, online: &HashSet<String>) -> Result<MemberCounts> {
+    let mut counts = MemberCounts::default();
+    for row in conn.kinds_of_members(room).await? {
+        counts.total += row.members;
+        match stored::<MemberKind>(&row.member_kind)?.into() {
+            RoleClass::Human => counts.humans += row.members,
+            RoleClass::Agent => {
+                counts.agents += row.members;
+                counts.agents_with_endpoint += if row.has_endpoint { row.members } else { 0 };
+            }
+        }
+    }
+    let online: Vec<&str> = online.iter().map(String::as_str).collect();
+    for (kind,) in conn.kinds_among(room, &online).await? {
+        let class = RoleClass::from(stored::<MemberKind>(&kind)?);
+        counts.online_humans += i64::from(class == RoleClass::Human);
+    }
+    Ok(counts)
 }

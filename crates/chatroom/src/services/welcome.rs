@@ -115,8 +115,9 @@ pub async fn score_of(conn: &mut Conn, user: &str) -> Result<WelcomeScore> {
 
 /// Tells of every member of the welcome room how far it has come.
 pub async fn add_scores(conn: &mut Conn, members: &mut [MemberView]) -> Result<()> {
+    let users: Vec<&str> = members.iter().map(|m| m.user_id.as_str()).collect();
     let mut by_user: HashMap<String, Vec<ProgressRow>> = HashMap::new();
-    for (user, row) in conn.welcome_progress_in(WELCOME_ROOM).await? {
+    for (user, row) in conn.welcome_progress_of(&users).await? {
         by_user.entry(user).or_default().push(row);
     }
     for member in members {

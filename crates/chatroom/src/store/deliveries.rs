@@ -64,6 +64,12 @@ impl Conn {
         Ok(())
     }
 
+    /// The first message that a member has not dealt with, if it is called at all.
+    pub async fn delivery_place(&mut self, room: &str, user: &str) -> DbResult<Option<i64>> {
+        const PLACE: &str = "SELECT next_seq FROM deliveries WHERE room_id = $1 AND user_id = $2";
+        Ok(row!(self, (i64,), PLACE, room, user)?.map(|(seq,)| seq))
+    }
+
     /// The next lanes in the order of their ids.
     pub async fn lanes_after(
         &mut self,

@@ -1,16 +1,18 @@
-//! Reading scores: rankings from the sums by day, one member's from its events.
+//! Reading scores: rankings from the sums, one member's from its events.
 
 use super::{
     Conn, DbResult,
     db::{Sql, rows},
     posting::json,
+    reputation::EVERYWHERE,
 };
 
-/// A user's sums over the days of a window.
+/// A user's sums over the days of a window, and who that is in the room that was asked about.
 #[derive(Debug, sqlx::FromRow)]
 pub struct RankedRow {
     pub user_id: String,
     pub user_name: Option<String>,
+    pub member_kind: Option<String>,
     pub events: i64,
     pub points: f64,
     pub moment: f64,
@@ -40,107 +42,106 @@ pub struct EventRow {
 /// Which days count, how, and for how many users.
 #[derive(Debug, Clone, Copy)]
 pub struct Ranking {
-    /// The first day that counts; all that are kept where there is none.
-    pub since: Option<i64>,
+    /// The first day that counts.
+    pub since: i64,
     pub of_points: f64,
     pub of_moment: f64,
     pub limit: i64,
 }
 
-/// The sums of each user in a scope.
-macro_rules! totals {
-    ($scope:literal) => {
-        concat!(
-            "(SELECT user_id, events, points, moment FROM reputation_totals WHERE scope = ",
-            $scope,
-            " AND events > 0) sums"
-        )
-    };
-}
-
-/// The same, from a day on.
-macro_rules! totals_since {
-    ($scope:literal, $day:literal) => {
-        concat!(
-            "(SELECT user_id, CAST(SUM(events) AS BIGINT) AS events, SUM(points) AS points, \
-             SUM(moment) AS moment FROM reputation_days WHERE scope = ",
-            $scope,
-            " AND day >= ",
-            $day,
-            " GROUP BY user_id) sums"
-        )
-    };
-}
-
+/// The users of scope `$4` with the highest scores since day `$5`: the totals less what they were
+/// when the first day with events since then began. SQLite is told to begin with the totals; it
+/// would begin with all the days.
 macro_rules! ranked {
-    ($name:literal, $sums:expr, $join:literal) => {
+    ($named:literal, $joined:literal, $start:literal) => {
         concat!(
-            "SELECT sums.user_id, ",
-            $name,
-            " AS user_name, sums.events, sums.points, sums.moment FROM ",
-            $sums,
-            $join,
-            " ORDER BY sums.points * $1 + sums.moment * $2 DESC, sums.events DESC, sums.user_id LIMIT $3"
+            "SELECT t.user_id, ",
+            $named,
+            ", t.events - s.events AS events, t.points - s.points AS points, \
+             t.moment - s.moment AS moment FROM reputation_totals t ",
+            $joined,
+            $start,
+            " WHERE t.scope = $4 AND t.last_day >= $5 \
+             ORDER BY (t.points - s.points) * $1 + (t.moment - s.moment) * $2 DESC, \
+             t.events - s.events DESC, t.user_id LIMIT $3"
         )
     };
 }
 
-macro_rules! ranked_everywhere {
-    ($sums:expr) => {
-        ranked!("CAST(NULL AS TEXT)", $sums, "")
-    };
-}
-
-macro_rules! ranked_in_room {
-    ($sums:expr) => {
-        ranked!(
-            "m.user_name",
-            $sums,
-            " JOIN room_members m ON m.room_id = $4 AND m.user_id = sums.user_id"
-        )
+macro_rules! ranked_on_both {
+    ($named:literal, $joined:literal) => {
+        Sql {
+            sqlite: ranked!(
+                $named,
+                $joined,
+                "CROSS JOIN reputation_starts s ON s.scope = t.scope AND s.user_id = t.user_id \
+                 AND s.day = (SELECT MIN(f.day) FROM reputation_starts f \
+                 WHERE f.scope = t.scope AND f.user_id = t.user_id AND f.day >= $5)"
+            ),
+            postgres: ranked!(
+                $named,
+                $joined,
+                "CROSS JOIN LATERAL (SELECT f.events, f.points, f.moment FROM reputation_starts f \
+                 WHERE f.scope = t.scope AND f.user_id = t.user_id AND f.day >= $5 \
+                 ORDER BY f.day LIMIT 1) s"
+            ),
+        }
     };
 }
 
 impl Conn {
     /// The users with the highest scores over all rooms.
     pub async fn ranked_everywhere(&mut self, ranking: Ranking) -> DbResult<Vec<RankedRow>> {
-        const ALL: &str = ranked_everywhere!(totals!("'*'"));
-        const SINCE: &str = ranked_everywhere!(totals_since!("'*'", "$4"));
-        let (points, moment, limit) = (ranking.of_points, ranking.of_moment, ranking.limit);
-        match ranking.since {
-            None => rows!(self, RankedRow, ALL, points, moment, limit),
-            Some(day) => rows!(self, RankedRow, SINCE, points, moment, limit, day),
-        }
+        const RANKED: Sql = ranked_on_both!(
+            "CAST(NULL AS TEXT) AS user_name, CAST(NULL AS TEXT) AS member_kind",
+            ""
+        );
+        self.ranked(RANKED, EVERYWHERE, ranking).await
     }
 
     /// The members of a room with the highest scores in it.
     pub async fn ranked_in(&mut self, room: &str, ranking: Ranking) -> DbResult<Vec<RankedRow>> {
-        const ALL: &str = ranked_in_room!(totals!("$4"));
-        const SINCE: &str = ranked_in_room!(totals_since!("$4", "$5"));
-        let (points, moment, limit) = (ranking.of_points, ranking.of_moment, ranking.limit);
-        match ranking.since {
-            None => rows!(self, RankedRow, ALL, points, moment, limit, room),
-            Some(day) => rows!(self, RankedRow, SINCE, points, moment, limit, room, day),
-        }
+        const RANKED: Sql = ranked_on_both!(
+            "m.user_name, m.member_kind",
+            "JOIN room_members m ON m.room_id = t.scope AND m.user_id = t.user_id "
+        );
+        self.ranked(RANKED, room, ranking).await
     }
 
-    /// The names that these users have in public rooms. Who is in none is not among them.
-    pub async fn public_names(
+    async fn ranked(
+        &mut self,
+        sql: Sql,
+        scope: &str,
+        ranking: Ranking,
+    ) -> DbResult<Vec<RankedRow>> {
+        let Ranking {
+            since,
+            of_points,
+            of_moment,
+            limit,
+        } = ranking;
+        rows!(
+            self, RankedRow, sql, of_points, of_moment, limit, scope, since
+        )
+    }
+
+    /// Who these users are in public rooms: id, name and kind. Who is in none is not among them.
+    pub async fn public_members(
         &mut self,
         users: &[&str],
-    ) -> DbResult<Vec<(String, Option<String>)>> {
-        const NAMES: Sql = Sql {
-            sqlite: "SELECT m.user_id, m.user_name FROM room_members m JOIN rooms r ON r.room_id = m.room_id \
+    ) -> DbResult<Vec<(String, Option<String>, String)>> {
+        const MEMBERS: Sql = Sql {
+            sqlite: "SELECT m.user_id, m.user_name, m.member_kind FROM room_members m JOIN rooms r ON r.room_id = m.room_id \
                  WHERE m.user_id IN (SELECT value FROM json_each($1)) AND r.visibility = 'public' \
                  ORDER BY m.joined_at, m.room_id",
-            postgres: "SELECT m.user_id, m.user_name FROM room_members m JOIN rooms r ON r.room_id = m.room_id \
+            postgres: "SELECT m.user_id, m.user_name, m.member_kind FROM room_members m JOIN rooms r ON r.room_id = m.room_id \
                  WHERE m.user_id IN (SELECT jsonb_array_elements_text($1::jsonb)) AND r.visibility = 'public' \
                  ORDER BY m.joined_at, m.room_id",
         };
         if users.is_empty() {
             return Ok(Vec::new());
         }
-        rows!(self, (String, Option<String>), NAMES, json(users))
+        rows!(self, (String, Option<String>, String), MEMBERS, json(users))
     }
 
     /// What each kind of event has added to a member's score, from a moment on.

@@ -33,6 +33,14 @@ impl MemberRow {
     }
 }
 
+/// How many members are of one kind and have an endpoint, or have none.
+#[derive(Debug, sqlx::FromRow)]
+pub struct KindRow {
+    pub member_kind: String,
+    pub has_endpoint: bool,
+    pub members: i64,
+}
+
 /// A member about to be stored.
 pub struct NewMember<'a> {
     pub room_id: &'a str,
@@ -75,13 +83,48 @@ impl Conn {
         )
     }
 
-    pub async fn members(&mut self, room: &str) -> DbResult<Vec<MemberRow>> {
+    /// So many members in the order they joined, after so many.
+    pub async fn members(
+        &mut self,
+        room: &str,
+        limit: i64,
+        offset: i64,
+    ) -> DbResult<Vec<MemberRow>> {
         rows!(
             self,
             MemberRow,
-            select_member!("WHERE room_id = $1 ORDER BY joined_at, role DESC, user_id"),
+            select_member!(
+                "WHERE room_id = $1 ORDER BY joined_at, role DESC, user_id LIMIT $2 OFFSET $3"
+            ),
+            room,
+            limit,
+            offset
+        )
+    }
+
+    /// How many members there are of each kind, those with an endpoint apart.
+    pub async fn kinds_of_members(&mut self, room: &str) -> DbResult<Vec<KindRow>> {
+        rows!(
+            self,
+            KindRow,
+            "SELECT member_kind, (agent_endpoint IS NOT NULL) AS has_endpoint, COUNT(*) AS members \
+             FROM room_members WHERE room_id = $1 GROUP BY member_kind, (agent_endpoint IS NOT NULL)",
             room
         )
+    }
+
+    /// The kinds of those of these users who are members.
+    pub async fn kinds_among(&mut self, room: &str, users: &[&str]) -> DbResult<Vec<(String,)>> {
+        const KINDS: Sql = Sql {
+            sqlite: "SELECT member_kind FROM room_members \
+                 WHERE room_id = $1 AND user_id IN (SELECT value FROM json_each($2))",
+            postgres: "SELECT member_kind FROM room_members \
+                 WHERE room_id = $1 AND user_id IN (SELECT jsonb_array_elements_text($2::jsonb))",
+        };
+        if users.is_empty() {
+            return Ok(Vec::new());
+        }
+        rows!(self, (String,), KINDS, room, super::posting::json(users))
     }
 
     pub async fn member_count(&mut self, room: &str) -> DbResult<i64> {

@@ -66,18 +66,18 @@ impl Conn {
         )
     }
 
-    /// What the members of a room have passed.
-    pub async fn welcome_progress_in(
+    /// What these users have passed.
+    pub async fn welcome_progress_of(
         &mut self,
-        room: &str,
+        users: &[&str],
     ) -> DbResult<Vec<(String, ProgressRow)>> {
-        let found = rows!(
-            self,
-            (String, String, i64),
-            "SELECT p.user_id, p.check_id, p.passed_at FROM room_members m \
-             JOIN welcome_checklist_progress p ON p.user_id = m.user_id WHERE m.room_id = $1",
-            room
-        )?;
+        const PROGRESS: Sql = Sql {
+            sqlite: "SELECT user_id, check_id, passed_at FROM welcome_checklist_progress \
+                 WHERE user_id IN (SELECT value FROM json_each($1))",
+            postgres: "SELECT user_id, check_id, passed_at FROM welcome_checklist_progress \
+                 WHERE user_id IN (SELECT jsonb_array_elements_text($1::jsonb))",
+        };
+        let found = rows!(self, (String, String, i64), PROGRESS, json(users))?;
         Ok(found
             .into_iter()
             .map(|(user, check_id, passed_at)| {

@@ -15,11 +15,12 @@ both_engines![
     the_fifth_failure_is_the_last,
     an_agent_that_is_gone_leaves_the_room,
     a_failing_agent_causes_no_message,
-    an_agent_that_hangs_delays_nobody_else,
+    a_new_key_after_a_long_time_skips_and_says_so,
     a_retry_survives_kill_9,
     sigkill_between_call_and_answer_loses_nothing_and_doubles_nothing,
     sigterm_in_the_middle_of_a_call_ends_in_time_and_calls_again,
     ten_agents_that_always_answer_fall_silent,
+    at_the_default_depth_the_room_falls_silent_too,
     those_who_come_and_go_start_no_loop,
     a_member_who_left_is_not_called,
     a_stranger_cannot_point_the_server_at_its_own_network,
@@ -27,12 +28,12 @@ both_engines![
     those_who_ask_see_an_answer_grow,
 ];
 
-fn setup_quick(setup: Setup) -> Setup {
+pub fn setup_quick(setup: Setup) -> Setup {
     setup.env("FANOUT__RETRY_SECONDS", "[0, 0, 0, 0, 0]")
 }
 
 /// A room of Alice's with Bob's agent in it.
-async fn world(server: &TestServer, reply: &str) -> (Caller, String, PushAgent) {
+pub async fn world(server: &TestServer, reply: &str) -> (Caller, String, PushAgent) {
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let agent = PushAgent::start(reply);
@@ -51,7 +52,7 @@ async fn answer(caller: &Caller, room: &str, seq: i64) -> Value {
     .await
 }
 
-async fn is_stale(caller: &Caller, room: &str, user: &str) -> Value {
+pub async fn is_stale(caller: &Caller, room: &str, user: &str) -> Value {
     eventually("the member is stale", async || {
         let member = caller.sees_member(room, user).await?;
         (member["key_stale"] == true).then_some(member)
@@ -287,24 +288,6 @@ async fn a_failing_agent_causes_no_message(setup: Setup) {
     );
 }
 
-async fn an_agent_that_hangs_delays_nobody_else(setup: Setup) {
-    let server = setup.start().await;
-    let (alice, room, hanging) = world(&server, "hang").await;
-    let flooding = PushAgent::start("flood");
-    flooding
-        .joins_as(&alice, &room, &server.user("u_dave"))
-        .await;
-    let healthy = PushAgent::start("always");
-    healthy
-        .joins_as(&alice, &room, &server.user("u_carol"))
-        .await;
-    for _ in 0..3 {
-        let seq = alice.says(&room, "Hello").await;
-        answer(&alice, &room, seq).await;
-    }
-    assert_eq!(hanging.calls().await.len(), 1);
-}
-
 async fn a_retry_survives_kill_9(setup: Setup) {
     let setup = setup.env("FANOUT__RETRY_SECONDS", "[3, 3, 3]");
     let mut server = setup.start().await;
@@ -445,6 +428,67 @@ async fn ten_agents_that_always_answer_fall_silent(setup: Setup) {
     assert_eq!(alice.latest_seq(&room).await, seq + 100);
     let me = alice.get(format!("/rooms/{room}/me")).await.ok();
     assert_eq!(me["room"]["max_reply_chain_depth"], 2);
+}
+
+/// Three agents, each answered by the other two: 3, 6, 12, 24 and 48 answers at depths 1 to 5.
+/// With n agents it is n + n(n-1) + n(n-1)² + …; with ten agents, 73,810.
+async fn at_the_default_depth_the_room_falls_silent_too(setup: Setup) {
+    let server = setup.start().await;
+    let (alice, room, agent) = world(&server, "silent").await;
+    for user in ["u_carol", "u_dave"] {
+        agent.joins_as(&alice, &room, &server.user(user)).await;
+    }
+    // Each has been told of those who joined after it.
+    agent.seqs(3).await;
+    agent.replies("always").await;
+    let seq = alice.says(&room, "Discuss.").await;
+    metric(
+        &server,
+        "sc_chatroom_fanout_deliveries_total{outcome=\"too_deep\"} 96",
+    )
+    .await;
+    assert_eq!(alice.latest_seq(&room).await, seq + 93);
+    assert_eq!(
+        alice.reads(&room, seq + 93).await["reply_chain_depth"],
+        5,
+        "the last word is the deepest"
+    );
+}
+
+async fn a_new_key_after_a_long_time_skips_and_says_so(setup: Setup) {
+    let server = setup.start().await;
+    let (alice, room, agent) = world(&server, "status=401").await;
+    let first = alice.says(&room, "0").await;
+    is_stale(&alice, &room, "u_bob").await;
+    for n in 1..=230 {
+        alice.says(&room, &n.to_string()).await;
+    }
+    let head = alice.latest_seq(&room).await;
+    agent.replies("silent").await;
+    let endpoint = format!("/rooms/{room}/members/u_bob/endpoint");
+    let bob = server.user("u_bob");
+    let key = json!({"akm_key": "sk_new"});
+    let reply = bob.put(&endpoint, key.clone()).await.ok();
+    assert_eq!(reply["skipped_messages"], 31);
+    let told = agent.seqs(201).await;
+    let newest: Vec<i64> = (first + 31..=head).collect();
+    assert_eq!(told[1..], newest);
+
+    let audit = alice.get(format!("/rooms/{room}/audit")).await.ok();
+    let line = audit["entries"].as_array().unwrap().last().unwrap();
+    assert_eq!(
+        (&line["action"], &line["actor"], &line["target"]),
+        (&json!("backlog_skipped"), &json!("u_bob"), &json!("u_bob"))
+    );
+    assert_eq!(
+        line["detail"],
+        json!({"from_seq": first, "to_seq": first + 30, "messages": 31})
+    );
+    let log = server.log();
+    assert!(log.contains("not told of these"), "{log}");
+    // Nothing is said where nothing is skipped.
+    let reply = bob.put(&endpoint, key).await.ok();
+    assert_eq!(reply.get("skipped_messages"), None);
 }
 
 async fn a_stranger_cannot_point_the_server_at_its_own_network(setup: Setup) {

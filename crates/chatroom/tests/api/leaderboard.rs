@@ -39,9 +39,9 @@ async fn a_room_ranks_its_members(setup: Setup) {
         json!({"scope": "room", "room_id": room, "window_days": 30, "scoring_version": 1,
                "leaderboard": [
             {"rank": 1, "score": 2.25, "event_count": 3, "user_id": "u_bob", "display_name": "Bob",
-             "avatar_seed": places[0]["avatar_seed"]},
+             "member_kind": "starchild_user", "avatar_seed": places[0]["avatar_seed"]},
             {"rank": 2, "score": 0.75, "event_count": 1, "user_id": "u_alice",
-             "display_name": "Alice", "avatar_seed": places[1]["avatar_seed"]},
+             "display_name": "Alice", "member_kind": "starchild_agent", "avatar_seed": places[1]["avatar_seed"]},
         ]})
     );
     let seed = places[0]["avatar_seed"].as_str().unwrap();
@@ -64,6 +64,7 @@ async fn visitors_of_a_public_room_see_names_and_no_ids(setup: Setup) {
     let text = reply.text().to_owned();
     let reply = reply.ok();
     assert_eq!(board(&reply)[0]["display_name"], "Alice");
+    assert_eq!(board(&reply)[1]["member_kind"], "external_agent");
     assert!(
         !text.contains("user_id") && !text.contains("u_alice"),
         "{text}"
@@ -168,12 +169,14 @@ async fn the_global_board_hides_who_is_in_private_rooms_alone(setup: Setup) {
         (&place["event_count"], place.get("user_id")),
         (&json!(1), None)
     );
+    assert_eq!(place.get("member_kind"), None);
     let name = place["display_name"].as_str().unwrap();
     assert_eq!(name.split('-').count(), 3, "a made-up name: {name}");
     // Once she is in a public room, she is known.
     alice.post_nothing("/rooms/public/auto-join").await.ok();
     let reply = server.anonymous().get("/leaderboard").await.ok();
     assert_eq!(board(&reply)[0]["user_id"], "u_alice");
+    assert_eq!(board(&reply)[0]["member_kind"], "starchild_user");
     assert_eq!(board(&reply)[0]["avatar_seed"], place["avatar_seed"]);
 }
 

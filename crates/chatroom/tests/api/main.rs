@@ -9,6 +9,7 @@ mod harness;
 
 mod auto_join;
 mod backup;
+mod bad_agents;
 mod bridge;
 mod callers;
 mod crash;

@@ -4,6 +4,7 @@ use crate::harness::{Setup, both_engines, eventually};
 use serde_json::json;
 
 both_engines![
+    a_long_list_of_members_comes_in_pages,
     the_list_shows_flags_and_no_secrets,
     members_and_key_holders_see_the_list,
     whoever_has_a_stream_open_is_online,
@@ -453,4 +454,42 @@ async fn the_owner_can_only_clear_an_agent_card(setup: Setup) {
         .patch(nobody, json!({"agent_card_url": null}))
         .await
         .refused(404, "not_found");
+}
+
+/// Only the reserved rooms can have more members than one page holds.
+async fn a_long_list_of_members_comes_in_pages(setup: Setup) {
+    let server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    for user in ["u_bob", "u_carol", "u_dave", "u_erin"] {
+        alice.lets_in_user(&room, &server.user(user)).await;
+    }
+    let path = format!("/rooms/{room}/members");
+    let whole = alice.get(&path).await.ok();
+    assert_eq!(whole.get("next_offset"), None);
+    let mut seen = Vec::new();
+    let mut offset = Some(0);
+    let mut pages = 0;
+    while let Some(from) = offset {
+        let page = alice
+            .get(format!("{path}?limit=2&offset={from}"))
+            .await
+            .ok();
+        seen.extend(page["members"].as_array().unwrap().iter().cloned());
+        offset = page.get("next_offset").map(|next| next.as_i64().unwrap());
+        pages += 1;
+    }
+    assert_eq!((pages, &seen), (3, whole["members"].as_array().unwrap()));
+    let past = alice.get(format!("{path}?offset=100")).await.ok();
+    assert_eq!(past, json!({"members": []}));
+    for query in [
+        "limit=0",
+        "limit=1001",
+        "offset=-1",
+        "limit=x",
+        "offset=99999999999",
+    ] {
+        let refused = alice.get(format!("{path}?{query}")).await;
+        refused.refused(400, "bad_request");
+    }
 }

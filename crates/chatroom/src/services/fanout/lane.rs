@@ -197,6 +197,9 @@ impl Task {
             let stale = matches!(outcome, Outcome::Stale { .. });
             tracing::info!(room = %self.lane.room, user = %self.lane.user, seq, attempt, stale, why, "a call to an agent failed");
         }
+        if let Outcome::Gone { .. } = &outcome {
+            tracing::info!(room = %self.lane.room, user = %self.lane.user, seq, "an agent says it is gone (410) and leaves the room");
+        }
         let tried_again = matches!(outcome, Outcome::Failed { .. });
         let settled = self
             .settler

@@ -158,11 +158,37 @@ impl Fanout {
     }
 }
 
-/// Lets a member be called from the room's newest message on, or go on where it was. `head` is
-/// the room's newest message once the transaction is done.
-pub async fn arm(tx: &mut Tx, room: &RoomRow, user: &str, head: i64) -> Result<(), DbError> {
+/// Messages that an agent is never told of: they waited too long for a key that works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Skipped {
+    pub from_seq: i64,
+    pub to_seq: i64,
+}
+
+impl Skipped {
+    pub fn messages(self) -> i64 {
+        self.to_seq - self.from_seq + 1
+    }
+}
+
+/// Lets a member be called from the room's newest message on, or go on where it was, but not
+/// further back than the longest backlog. `head` is the room's newest message once the
+/// transaction is done.
+pub async fn arm(
+    tx: &mut Tx,
+    room: &RoomRow,
+    user: &str,
+    head: i64,
+) -> Result<Option<Skipped>, DbError> {
     let oldest = head - LONGEST_BACKLOG + 1;
-    tx.arm_delivery(&room.room_id, user, head + 1, oldest).await
+    let place = tx.delivery_place(&room.room_id, user).await?;
+    tx.arm_delivery(&room.room_id, user, head + 1, oldest)
+        .await?;
+    let skipped = place.filter(|place| *place < oldest);
+    Ok(skipped.map(|from_seq| Skipped {
+        from_seq,
+        to_seq: oldest - 1,
+    }))
 }
 
 /// The running fan-out of this node.

@@ -273,7 +273,8 @@ async fn settle_one(
             }
             let deepest = log.room().max_reply_chain_depth;
             if depth + 1 > deepest || log.room().archived {
-                tracing::info!(
+                // Counted too; with many agents there are too many of these for a log.
+                tracing::debug!(
                     room,
                     user,
                     seq,

@@ -2,7 +2,7 @@
 //! counts at once.
 
 use super::{
-    score::{self, DECAY_DAYS, Sums, VERSION, Window},
+    score::{self, Sums, VERSION, Window},
     scorer,
 };
 use crate::{
@@ -49,7 +49,7 @@ impl Query {
 
     fn ranking(&self, window: Window) -> Ranking {
         Ranking {
-            since: (self.days < DECAY_DAYS).then_some(window.first_day),
+            since: window.first_day,
             of_points: window.of_points,
             of_moment: window.of_moment,
             limit: self.limit,
@@ -62,19 +62,21 @@ impl Query {
 pub async fn everywhere(app: &App, query: &Query) -> Result<Leaderboard> {
     let now = Now::get();
     scorer::settle_all(&app.db).await?;
-    scorer::expire(&app.db, now).await?;
     let window = Window::new(query.days, now.seconds());
     let mut conn = app.db.read().await?;
     let rows = conn.ranked_everywhere(query.ranking(window)).await?;
     let users: Vec<&str> = rows.iter().map(|row| row.user_id.as_str()).collect();
-    let mut names: HashMap<String, Option<String>> = HashMap::new();
-    for (user, name) in conn.public_names(&users).await? {
-        let known = names.entry(user).or_default();
-        *known = known.take().or(name);
+    let mut known: HashMap<String, (Option<String>, String)> = HashMap::new();
+    for (user, name, kind) in conn.public_members(&users).await? {
+        let (first_name, _) = known.entry(user).or_insert((None, kind));
+        *first_name = first_name.take().or(name);
     }
-    let ranked = rows.into_iter().zip(1..).map(|(row, rank)| {
-        let shown = match names.remove(&row.user_id) {
-            Some(name) => Shown::Known(name),
+    let ranked = rows.into_iter().zip(1..).map(|(mut row, rank)| {
+        let shown = match known.remove(&row.user_id) {
+            Some((name, kind)) => {
+                row.member_kind = Some(kind);
+                Shown::Known(name)
+            }
             None => Shown::Hidden,
         };
         place(app, row, rank, window, shown)
@@ -111,7 +113,6 @@ pub async fn of_room(
     drop(conn);
     let now = Now::get();
     scorer::settle(&app.db, room.as_str()).await?;
-    scorer::expire(&app.db, now).await?;
     let window = Window::new(query.days, now.seconds());
     let mut conn = app.db.read().await?;
     let rows = conn.ranked_in(room.as_str(), query.ranking(window)).await?;
@@ -165,6 +166,7 @@ fn place(app: &App, row: RankedRow, rank: i64, window: Window, shown: Shown) -> 
         event_count: row.events,
         user_id,
         display_name,
+        member_kind: row.member_kind.as_deref().map(stored).transpose()?,
         avatar_seed,
     })
 }

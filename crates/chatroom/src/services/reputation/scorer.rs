@@ -47,7 +47,7 @@ async fn settle_batch(db: &Db, room: &str) -> Result<bool, DbError> {
     drop(conn);
     let posts = chat(rows, mentions);
 
-    let mut tx = db.begin().await?;
+    let mut tx = db.begin_aside().await?;
     if tx.lock_scored_seq(room).await? != after {
         // Another was faster.
         return Ok(true);
@@ -195,14 +195,12 @@ async fn count(tx: &mut Tx, events: Vec<Event>) -> Result<(), DbError> {
 
 async fn write(tx: &mut Tx, scored: &[Scored]) -> Result<(), DbError> {
     let mut days: BTreeMap<(&str, &str, i64), Sums> = BTreeMap::new();
-    let mut totals: BTreeMap<(&str, &str), Sums> = BTreeMap::new();
     let mut rows = Vec::with_capacity(scored.len());
     for one in scored {
         let event = &one.event;
         let (user, day) = (event.user_id.as_str(), score::day_of(event.at));
         for scope in [event.room_id.as_str(), EVERYWHERE] {
             days.entry((scope, user, day)).or_default().add(one);
-            totals.entry((scope, user)).or_default().add(one);
         }
         rows.push((
             event.room_id.as_str(),
@@ -222,35 +220,17 @@ async fn write(tx: &mut Tx, scored: &[Scored]) -> Result<(), DbError> {
         .into_iter()
         .map(|((scope, user, day), sums)| (scope, user, day, sums.events, sums.points, sums.moment))
         .collect();
-    tx.add_to_days(&days).await?;
-    add_to_totals(tx, totals).await
+    tx.add_scores(&days).await
 }
 
-async fn add_to_totals(tx: &mut Tx, totals: BTreeMap<(&str, &str), Sums>) -> Result<(), DbError> {
-    let totals: Vec<_> = totals
-        .into_iter()
-        .map(|((scope, user), sums)| (scope, user, sums.events, sums.points, sums.moment))
-        .collect();
-    tx.add_to_totals(&totals).await
-}
-
-/// Takes days that count no more out of the totals.
+/// Forgets how days began that count no more.
 pub async fn expire(db: &Db, now: Now) -> Result<(), DbError> {
     let first_day = score::first_day_that_counts(now.seconds());
-    if !db.read().await?.has_days_before(first_day).await? {
+    if !db.read().await?.has_starts_before(first_day).await? {
         return Ok(());
     }
-    let mut tx = db.begin().await?;
-    let gone = tx.take_days_before(first_day).await?;
-    let mut totals: BTreeMap<(&str, &str), Sums> = BTreeMap::new();
-    for row in &gone {
-        *totals.entry((&row.scope, &row.user_id)).or_default() += Sums {
-            events: -row.events,
-            points: -row.points,
-            moment: -row.moment,
-        };
-    }
-    add_to_totals(&mut tx, totals).await?;
+    let mut tx = db.begin_aside().await?;
+    tx.forget_starts_before(first_day).await?;
     tx.commit().await
 }
 

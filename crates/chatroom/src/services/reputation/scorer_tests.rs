@@ -45,48 +45,93 @@ async fn posted(db: &Db, times: &[i64]) {
     tx.commit().await.unwrap();
 }
 
-/// Events and score over all rooms, from the totals and from the days.
-async fn ranked(db: &Db, now: i64) -> Vec<(i64, f64)> {
-    let window = Window::new(30, now);
+/// Events and score over all rooms in so many days.
+async fn ranked(db: &Db, days: i64, now: i64) -> Vec<(i64, f64)> {
+    let window = Window::new(days, now);
+    let ranking = Ranking {
+        since: window.first_day,
+        of_points: window.of_points,
+        of_moment: window.of_moment,
+        limit: 10,
+    };
     let mut conn = db.read().await.unwrap();
-    let mut found = Vec::new();
-    for since in [None, Some(window.first_day)] {
-        let ranking = Ranking {
-            since,
-            of_points: window.of_points,
-            of_moment: window.of_moment,
-            limit: 10,
-        };
-        for row in conn.ranked_everywhere(ranking).await.unwrap() {
+    let rows = conn.ranked_everywhere(ranking).await.unwrap();
+    rows.into_iter()
+        .map(|row| {
             let sums = Sums {
                 events: row.events,
                 points: row.points,
                 moment: row.moment,
             };
-            found.push((row.events, window.score(sums)));
-        }
-    }
-    found
+            (row.events, window.score(sums))
+        })
+        .collect()
 }
 
 #[tokio::test]
-async fn what_has_decayed_is_taken_out_of_the_totals() {
+async fn a_window_counts_its_days_and_no_others() {
     let (_dir, db) = database().await;
     posted(&db, &[NOON, NOON + 15 * DAY, NOON + 20 * DAY]).await;
     settle_all(&db).await.unwrap();
     let then = NOON + 20 * DAY;
     // The first is boosted and a third of it is left, of the second five sixths, all of the third.
-    let expected = (3, 0.25 + 0.42 + 0.5);
-    assert_eq!(ranked(&db, then).await, [expected, expected]);
-
-    let later = NOON + 40 * DAY;
-    for _ in 0..2 {
-        expire(&db, Now(later * 1000)).await.unwrap();
-        let expected = (2, 0.25);
-        assert_eq!(ranked(&db, later).await, [expected, expected]);
+    for (days, events, score) in [
+        (1, 1, 0.5),
+        (5, 1, 0.5),
+        (6, 2, 0.92),
+        (20, 2, 0.92),
+        (21, 3, 1.17),
+        (90, 3, 1.17),
+    ] {
+        assert_eq!(ranked(&db, days, then).await, [(events, score)], "{days}");
     }
+    assert_eq!(ranked(&db, 7, then + 10 * DAY).await, []);
+}
+
+#[tokio::test]
+async fn what_has_decayed_counts_no_more_be_it_forgotten_or_not() {
+    let (_dir, db) = database().await;
+    posted(&db, &[NOON, NOON + 15 * DAY, NOON + 20 * DAY]).await;
+    settle_all(&db).await.unwrap();
+    let later = NOON + 40 * DAY;
+    for _ in 0..3 {
+        assert_eq!(ranked(&db, 30, later).await, [(2, 0.25)]);
+        expire(&db, Now(later * 1000)).await.unwrap();
+    }
+    assert_eq!(ranked(&db, 30, NOON + 60 * DAY).await, []);
     expire(&db, Now((NOON + 60 * DAY) * 1000)).await.unwrap();
-    assert_eq!(ranked(&db, NOON + 60 * DAY).await, []);
+    assert_eq!(ranked(&db, 30, NOON + 60 * DAY).await, []);
+}
+
+/// Rooms are scored one after the other, so an earlier day's events may come later.
+#[tokio::test]
+async fn it_does_not_matter_in_which_order_days_are_scored() {
+    let orders = [[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1], [1, 3, 0, 2]];
+    let mut boards = Vec::new();
+    for order in orders {
+        let (_dir, db) = database().await;
+        let mut tx = db.begin().await.unwrap();
+        for n in order {
+            let at = NOON + n * 3 * DAY;
+            let sums = |day: i64| ("*", "u_a", score::day_of(at) + day, 1, 0.5, 0.5 * at as f64);
+            tx.add_scores(&[sums(0), sums(1), sums(7)]).await.unwrap();
+        }
+        tx.commit().await.unwrap();
+        let now = NOON + 20 * DAY;
+        let mut board = Vec::new();
+        for days in 1..=30 {
+            board.push(ranked(&db, days, now).await);
+        }
+        boards.push(board);
+    }
+    // Days 0, 1, 3, 4, 6, 7 (twice), 9, 10 (twice), 13 and 16 of 20.
+    let events: Vec<i64> = [5, 8, 11, 12, 14, 15, 18, 20, 21]
+        .map(|days: usize| boards[0][days - 1][0].0)
+        .into();
+    assert_eq!(events, [1, 2, 4, 5, 7, 8, 10, 11, 12]);
+    for board in &boards[1..] {
+        assert_eq!(board, &boards[0]);
+    }
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! A PostgreSQL database of its own for each test.
 
+use super::DEADLINE;
 use sqlx::{Connection, PgConnection};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -58,10 +59,14 @@ impl Drop for Database {
 }
 
 async fn run(url: &str, sql: String) {
-    let mut connection = PgConnection::connect(url).await.unwrap();
-    sqlx::raw_sql(sqlx::AssertSqlSafe(sql))
-        .execute(&mut connection)
-        .await
-        .unwrap();
-    connection.close().await.unwrap();
+    let running = async {
+        let mut connection = PgConnection::connect(url).await.unwrap();
+        sqlx::raw_sql(sqlx::AssertSqlSafe(sql))
+            .execute(&mut connection)
+            .await
+            .unwrap();
+        connection.close().await.unwrap();
+    };
+    let in_time = tokio::time::timeout(DEADLINE, running).await;
+    assert!(in_time.is_ok(), "PostgreSQL did not answer in time");
 }

@@ -23,7 +23,7 @@ pub use token::{claims, forged, now, public_jwks, with_claims};
 use std::{future::Future, time::Duration};
 
 /// How long anything may take before a test gives up on it.
-pub const DEADLINE: Duration = Duration::from_secs(30);
+pub const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Makes a test for each engine from each of these functions.
 macro_rules! both_engines {

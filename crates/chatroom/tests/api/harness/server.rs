@@ -203,6 +203,15 @@ impl TestServer {
         node
     }
 
+    /// Kilobytes of memory that it has resident.
+    pub fn resident_kb(&self) -> u64 {
+        let child = self.running.as_ref().unwrap();
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let number = line.unwrap().split_whitespace().next().unwrap();
+        number.parse().unwrap()
+    }
+
     /// What it has written to its log so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.log_file()).unwrap()
@@ -353,10 +362,16 @@ impl TestServer {
 }
 
 impl Drop for TestServer {
+    /// A panic in here, after another, would end all the tests without a word.
     fn drop(&mut self) {
-        self.kill9();
+        if let Some(mut child) = self.running.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
         if std::thread::panicking() {
-            eprintln!("--- the server's log ---\n{}", self.log());
+            let log = std::fs::read(self.log_file()).unwrap_or_default();
+            let log = String::from_utf8_lossy(&log);
+            eprintln!("--- the server's log ---\n{log}");
         }
     }
 }
