@@ -13,7 +13,10 @@ const MOST = 160;
 const PAGE = 50;
 /** So near to an end, more is loaded. */
 const NEAR_PX = 800;
+/** Whoever scrolls down so near to the end is at it. */
 const PINNED_PX = 60;
+/** What is rounded in the browser's measures. */
+const ROUNDED_PX = 2;
 /** Messages of one sender within so many seconds stand together. */
 const GROUP_SECONDS = 300;
 
@@ -22,8 +25,10 @@ export class Timeline extends EventTarget {
   /** @type {Map<number, HTMLLIElement>} */ #items = new Map();
   #latest = 0;
   #loading = false;
+  /** Where the page was last known to be. */
   #top = 0;
   #unreadFrom = 0;
+  /** Whether the page keeps to its end. Only the reader changes this, by scrolling. */
   pinned = true;
   /** New messages that are not on the page. */
   missed = 0;
@@ -44,13 +49,23 @@ export class Timeline extends EventTarget {
     const { signal } = this.ended;
     scroller.addEventListener("scroll", () => this.#scrolled(), { passive: true, signal });
     list.addEventListener("keydown", (event) => this.#key(event), { signal });
-    this.resized = new ResizeObserver(() => this.pinned && this.#toEnd());
+    // Whoever unfolds a text reads on from where it was cut.
+    list.addEventListener("click", (event) => isFold(event) && (this.pinned = false), { signal, capture: true });
+    list.addEventListener("click", (event) => isFold(event) && this.#scrolled(), { signal });
+    const keep = () => this.pinned && this.#toEnd();
+    this.resized = new ResizeObserver(keep);
     for (const part of [scroller, ...scroller.children]) this.resized.observe(part);
+    // Where something shrinks, the browser moves the page up by itself; where something else grows
+    // before the next frame, nothing tells so later. So the end is sought after each change.
+    this.mutated = new MutationObserver(keep);
+    const attributeFilter = ["class", "hidden", "style"];
+    this.mutated.observe(scroller.parentElement ?? scroller, { subtree: true, childList: true, characterData: true, attributeFilter });
   }
 
   close() {
     this.ended.abort();
     this.resized.disconnect();
+    this.mutated.disconnect();
     this.list.replaceChildren();
   }
 
@@ -125,10 +140,7 @@ export class Timeline extends EventTarget {
     this.#latest = message.seq;
     if ((next || first) && (this.pinned || this.#messages.length < MOST)) {
       this.#append([message]);
-      if (this.pinned) {
-        this.#trimStart();
-        this.#toEnd();
-      }
+      if (this.pinned) this.#trimStart();
     }
     if (!this.pinned) this.missed += 1;
     else if (!this.atEnd) void this.showNewest().catch(() => {});
@@ -186,11 +198,10 @@ export class Timeline extends EventTarget {
   async #scrolled() {
     const { scrollTop } = this.scroller;
     const below = this.#below;
-    // What grows below does not unpin, only the reader does.
-    const up = scrollTop < this.#top;
+    const up = scrollTop < this.#top && below > ROUNDED_PX;
     this.#top = scrollTop;
-    if (below < PINNED_PX && this.atEnd) this.pinned = true;
-    else if (up || !this.atEnd) this.pinned = false;
+    if (up || !this.atEnd) this.pinned = false;
+    else if (below < PINNED_PX) this.pinned = true;
     if (this.pinned) this.missed = 0;
     this.#changed();
     if (this.#loading) return;
@@ -291,11 +302,7 @@ export class Timeline extends EventTarget {
 
   /** Changes the list while what the reader looks at stays where it is. @param {() => void} change */
   #keepPlace(change) {
-    if (this.pinned && this.atEnd) {
-      change();
-      if (this.atEnd) this.#toEnd();
-      return;
-    }
+    if (this.pinned && this.atEnd) return change();
     const top = this.scroller.getBoundingClientRect().top;
     const anchors = [...this.#items.values()].filter((item) => item.getBoundingClientRect().bottom > top);
     const anchor = anchors.sort((a, b) => Number(a.dataset.seq) - Number(b.dataset.seq))[0];
@@ -313,6 +320,7 @@ export class Timeline extends EventTarget {
 
   #toEnd() {
     this.scroller.scrollTop = this.scroller.scrollHeight;
+    this.#top = this.scroller.scrollTop;
   }
 
   #changed() {
@@ -337,6 +345,7 @@ export class Timeline extends EventTarget {
       const next = Reflect.get(item, step);
       if (!(next instanceof HTMLElement)) return;
       next.scrollIntoView({ block: "nearest" });
+      void this.#scrolled();
       this.#focus(next);
     } else if (event.key === "r" && message && this.room.canPost) this.actions.reply(message);
     else if (event.key === "t" && message) this.actions.thread(message);
@@ -344,3 +353,6 @@ export class Timeline extends EventTarget {
     event.preventDefault();
   }
 }
+
+/** @param {Event} event */
+const isFold = ({ target }) => target instanceof Element && target.closest(".fold") !== null;

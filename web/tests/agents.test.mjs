@@ -30,7 +30,9 @@ const watchTyping = (person) => person.evaluates(() => {
 test("an agent's words are seen as they come, and become its message", async () => {
   const { server, owner, room, agent } = await called("silent");
   const key = await server.key(room, "u_alice", owner);
-  for (let n = 1; n <= 30; n++) await server.says(room, key, `Point ${n} of the plan`);
+  let last;
+  for (let n = 1; n <= 30; n++) last = await server.says(room, key, `Point ${n} of the plan`);
+  await agent.wasTold(last);
   await agent.replies("slow");
   const alice = await Person.inRoom(server, "Alice", room);
   await alice.reads("Point 30", "#messages");

@@ -3,6 +3,7 @@
 import { closeBrowser, openBrowser, runAll } from "./harness.mjs";
 import "./entry.test.mjs";
 import "./talking.test.mjs";
+import "./place.test.mjs";
 import "./holding.test.mjs";
 import "./owner.test.mjs";
 import "./agents.test.mjs";

@@ -144,6 +144,9 @@ test("long answers are folded, and what is new since the last visit is marked", 
   await alice.sees(`${item(long)} .folded`);
   await alice.clicks(`${item(long)} .fold`);
   equal(await alice.page.$(`${item(long)} .folded`), null, "still folded");
+  await alice.reads("Newest", "#jump");
+  equal(await alice.evaluates((selector) => document.querySelector(`${selector} .content`).getBoundingClientRect().top > 0, item(long)), true, "its beginning is in sight");
+  await alice.clicks("#jump");
   await alice.until(() => document.querySelector("#jump").hidden);
   await alice.goes("/");
   const next = await server.says(room, agent, "while you were away");
