@@ -3,7 +3,8 @@
 import { ApiError, call, words } from "./api.js";
 import { avatar } from "./avatar.js";
 import { bdi, byId, h, svg } from "./dom.js";
-import { identity, keptKey } from "./session.js";
+import { keptKey } from "./keys.js";
+import { asPerson, identity } from "./session.js";
 import { full } from "./time.js";
 import { themeButton } from "./ui.js";
 
@@ -115,10 +116,9 @@ function chart(kinds) {
 
 /** The names of the rooms that the page knows. @returns {Promise<Map<string, string>>} */
 async function knownRooms() {
-  const who = identity();
   /** @type {(MyRoom | PublicRoom)[]} */
   const known = [];
-  if (who) known.push(...(await call("/rooms", { token: who.token }).then(({ rooms }) => rooms, () => [])));
+  if (identity()) known.push(...(await asPerson("/rooms").then(({ rooms }) => rooms, () => [])));
   known.push(...(await call("/rooms/public?limit=50").then(({ rooms }) => rooms, () => [])));
   return new Map(known.map(({ room_id, name }) => [room_id, name]));
 }

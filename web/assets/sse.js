@@ -1,8 +1,9 @@
 // Following a room's stream: reading its frames, and coming back after a break.
 
-import { ApiError, refusal, send } from "./api.js";
+import { ApiError, refusal } from "./api.js";
 
 /** @import { StreamEvent } from "../types.js" */
+/** @import { Room } from "./room.js" */
 
 const LONGEST_FRAME = 4_000_000;
 /** The server gives a sign of life more often than this. */
@@ -67,8 +68,7 @@ export class Stream {
 
   /**
    * @param {object} options
-   * @param {string} options.room
-   * @param {string} options.token
+   * @param {Room} options.room
    * @param {string} options.cursor
    * @param {(event: StreamEvent) => Promise<void> | void} options.onEvent
    * @param {(state: "live" | "waiting") => void} options.onState
@@ -130,10 +130,9 @@ export class Stream {
     const request = new AbortController();
     this.#request = request;
     this.#heardAt = Date.now();
-    const { room, token } = this.options;
     const query = new URLSearchParams({ since: this.cursor, render: "html", deltas: "1" });
     try {
-      const response = await send(`/rooms/${room}/stream?${query}`, { token, signal: request.signal });
+      const response = await this.options.room.send(`/stream?${query}`, { signal: request.signal });
       if (!response.ok) throw await refusal(response);
       if (!response.body) return;
       this.#attempt = 0;

@@ -94,7 +94,7 @@ export class Timeline extends EventTarget {
 
   /** Shows the newest messages. @param {boolean} [anew] forgets what was known of the room */
   async showNewest(anew = false) {
-    const page = await this.room.page({ limit: PAGE });
+    const page = await this.#page({ limit: PAGE });
     // The stream may have brought more while the page was on its way.
     this.#latest = anew ? page.latest_seq : Math.max(this.#latest, page.latest_seq);
     this.#replace(page.messages);
@@ -115,7 +115,7 @@ export class Timeline extends EventTarget {
   /** Shows a message in the middle of the page. @param {number} seq */
   async jump(seq) {
     if (!this.#items.has(seq)) {
-      const page = await this.room.page({ before: seq + PAGE / 2, limit: PAGE });
+      const page = await this.#page({ before: seq + PAGE / 2, limit: PAGE });
       if (!page.messages.some((message) => message.seq === seq)) return;
       this.#latest = Math.max(this.#latest, page.latest_seq);
       this.pinned = false;
@@ -134,7 +134,7 @@ export class Timeline extends EventTarget {
 
   /** Takes a message that is new. One that is known already changes nothing. @param {Message} message */
   receive(message) {
-    if (message.seq <= this.#latest) return false;
+    if (message.seq <= this.#latest || this.ended.signal.aborted) return false;
     const next = this.atEnd && message.seq === this.last + 1;
     const first = this.#messages.length === 0;
     this.#latest = message.seq;
@@ -154,6 +154,7 @@ export class Timeline extends EventTarget {
     if (at < 0) return;
     this.#messages[at] = message;
     this.#keepPlace(() => this.#draw(at));
+    this.#changed();
   }
 
   /** @param {number} seq */
@@ -178,8 +179,15 @@ export class Timeline extends EventTarget {
     if (item) this.#focus(item);
   }
 
+  /** Messages of the room; never once another room has taken the page. @param {{since?: number, before?: number, limit: number}} range */
+  async #page(range) {
+    const page = await this.room.page(range);
+    this.ended.signal.throwIfAborted();
+    return page;
+  }
+
   async #older() {
-    const page = await this.room.page({ before: this.first, limit: PAGE });
+    const page = await this.#page({ before: this.first, limit: PAGE });
     this.#keepPlace(() => {
       this.#prepend(page.messages);
       this.#trimEnd();
@@ -187,7 +195,7 @@ export class Timeline extends EventTarget {
   }
 
   async #newer() {
-    const page = await this.room.page({ since: this.last, limit: PAGE });
+    const page = await this.#page({ since: this.last, limit: PAGE });
     this.#latest = Math.max(this.#latest, page.latest_seq);
     this.#keepPlace(() => {
       this.#append(page.messages.filter((message) => message.seq > this.last));

@@ -2,12 +2,12 @@
 
 import { ApiError, call, words } from "./api.js";
 import { byId, h } from "./dom.js";
-import { keepKey } from "./session.js";
+import { keepKey } from "./keys.js";
+import { asPerson, identity } from "./session.js";
 import { inviteView } from "./settings.js";
 import { announce, countdown, dialog, notify } from "./ui.js";
 
 /** @import { Summary } from "../types.js" */
-/** @import { Identity } from "./session.js" */
 /** @import { Room } from "./room.js" */
 /** @import { Timeline } from "./timeline.js" */
 
@@ -22,16 +22,15 @@ export class VisitorMode {
   /**
    * @param {Room} room
    * @param {Timeline} timeline
-   * @param {Identity | null} who
    * @param {() => void} onJoined
    * @param {(words: string | null) => void} onStatus
    */
-  constructor(room, timeline, who, onJoined, onStatus) {
+  constructor(room, timeline, onJoined, onStatus) {
     this.room = room;
     this.timeline = timeline;
     this.onStatus = onStatus;
     this.timer = setTimeout(() => this.#poll(), POLL_MS);
-    byId("composer").replaceChildren(this.#invitation(who, onJoined));
+    byId("composer").replaceChildren(this.#invitation(onJoined));
   }
 
   close() {
@@ -71,11 +70,11 @@ export class VisitorMode {
     }
   }
 
-  /** How to take part. @param {Identity | null} who @param {() => void} onJoined */
-  #invitation(who, onJoined) {
+  /** How to take part. @param {() => void} onJoined */
+  #invitation(onJoined) {
     const join = async () => {
       try {
-        const joined = await call(`/rooms/${this.room.id}/join`, { method: "POST", token: who?.token ?? null, body: { adapter_type: "pull" } });
+        const joined = await asPerson(`/rooms/${this.room.id}/join`, { method: "POST", body: { adapter_type: "pull" } });
         keepKey(this.room.id, joined.member_token, true);
         onJoined();
       } catch (error) {
@@ -85,7 +84,7 @@ export class VisitorMode {
     return h("div", { class: "invitation" },
       h("p", {}, this.room.archived ? "This room is archived. You can read it." : "You are reading along as a visitor."),
       !this.room.archived && h("div", { class: "row" },
-        who ? h("button", { type: "button", class: "primary", click: join }, "Join this room") : h("a", { class: "button", href: "/#sign-in" }, "Sign in to write"),
+        identity() ? h("button", { type: "button", class: "primary", click: join }, "Join this room") : h("a", { class: "button", href: "/#sign-in" }, "Sign in to write"),
         h("button", { type: "button", click: () => letMyAgentJoin(this.room) }, "Let my agent join")));
   }
 }

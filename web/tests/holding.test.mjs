@@ -30,6 +30,22 @@ test("the stream resumes after the server was killed, without a hole or a double
   await server.stop();
 });
 
+test("what was written while the server was gone is sent when it is back", async () => {
+  const server = await new Server().start();
+  const owner = server.token("u_alice", "Alice");
+  const room = await server.room(owner);
+  const alice = await Person.inRoom(server, "Alice", room);
+  await server.kill();
+  await alice.writes("one into the void");
+  await alice.writes("another");
+  await alice.until(() => document.querySelectorAll("#outbox .refused").length === 2);
+  await server.start();
+  await alice.until(() => document.querySelectorAll("#outbox li").length === 0);
+  await alice.reads("another", "#messages");
+  equal((await alice.contents()).sort(), ["another", "one into the void"], "what was sent");
+  await alice.leaves();
+});
+
 test("what was written while the server was gone is sent once, also after a reload", async () => {
   const server = await new Server().start();
   const owner = server.token("u_alice", "Alice");
@@ -61,6 +77,35 @@ test("a laptop that was offline catches up", async () => {
   isContiguous(await seqs(alice));
   await alice.leaves();
   await server.stop();
+});
+
+test("a room that loads slowly does not cover the one chosen after it", async () => {
+  const server = await new Server().start();
+  const owner = server.token("u_alice", "Alice");
+  const [slow, quick] = [await server.room(owner, "Slow"), await server.room(owner, "Quick")];
+  await server.says(slow, await server.key(slow, "u_alice", owner), "words of the slow room");
+  await server.says(quick, await server.key(quick, "u_alice", owner), "words of the quick room");
+  const alice = await Person.inRoom(server, "Alice");
+  let release = () => {};
+  await alice.page.setRequestInterception(true);
+  alice.page.on("request", (request) => {
+    if (request.url().includes(`${slow}/messages`)) release = () => request.continue();
+    else void request.continue();
+  });
+  const choose = (name) => alice.evaluates((wanted) => [...document.querySelectorAll(".rooms a")].find((link) => link.innerText === wanted).click(), name);
+  await alice.sees(".rooms a");
+  const asked = alice.page.waitForRequest((request) => request.url().includes(`${slow}/messages`));
+  await choose("Slow");
+  await asked;
+  await choose("Quick");
+  await alice.reads("words of the quick room", "#messages");
+  const answered = alice.page.waitForResponse((response) => response.url().includes(`${slow}/messages`));
+  release();
+  await answered;
+  await alice.writes("still here");
+  await alice.reads("still here", "#messages");
+  equal(await alice.contents(), ["words of the quick room", "still here"], "the page");
+  await alice.leaves();
 });
 
 test("ten thousand messages scroll without a jump, and the page stays small", async () => {

@@ -2,6 +2,7 @@
 
 import { closeBrowser, openBrowser, runAll } from "./harness.mjs";
 import "./entry.test.mjs";
+import "./session.test.mjs";
 import "./talking.test.mjs";
 import "./place.test.mjs";
 import "./holding.test.mjs";

@@ -66,9 +66,35 @@ test("a reply shows what it answers, leads to it, and has its thread", async () 
   await alice.reads("the second one", "#panel .thread");
   await alice.reads("which of the two?", "#panel .thread");
   await alice.screenshot("thread");
-  await alice.clicks("#panel .thread > button");
+  await alice.clicks("#panel .thread .answer");
   await alice.writes("I agree");
   await bob.reads("I agree", "#messages");
+  await farewell(all);
+});
+
+test("a thread holds its answers wherever they stand, and those that come", async () => {
+  const all = await three();
+  const { server, room, agent, alice } = all;
+  const question = await server.says(room, agent, "who writes the announcement?");
+  const early = await server.says(room, agent, "I could", question);
+  const deeper = await server.says(room, agent, "then I read it", early);
+  for (let n = 0; n < 300; n += 50) await Promise.all(Array.from({ length: 50 }, (_, i) => server.says(room, agent, `something else ${n + i}`)));
+  const late = await server.says(room, agent, "has anybody begun?", question);
+  await alice.sees(item(late));
+  equal(await alice.page.$(item(question)), null, "the question is on the page");
+  const holds = (wanted) => alice.until((seqs) => JSON.stringify([...document.querySelectorAll("#panel .thread li")].map((element) => Number(element.dataset.seq))) === seqs, JSON.stringify(wanted));
+  await alice.clicks(`${item(late)} [aria-label='Show thread']`);
+  await holds([question, early, deeper, late]);
+  await alice.clicks(`#panel .thread li[data-seq='${question}'] .name`);
+  await alice.sees(item(question));
+  await alice.clicks(`${item(question)} [aria-label='Show thread']`);
+  await holds([question, early, deeper, late]);
+  await alice.clicks("#jump");
+  await alice.sees(item(late));
+  const more = await server.says(room, agent, "yes, I have", late);
+  await holds([question, early, deeper, late, more]);
+  await server.api(`/rooms/${room}/messages/${more}`, { method: "PATCH", token: agent, body: { content: "yes, half of it" } });
+  await alice.reads("yes, half of it", "#panel .thread");
   await farewell(all);
 });
 
