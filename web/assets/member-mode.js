@@ -15,10 +15,12 @@ import { announce, confirm, notify } from "./ui.js";
 /** @import { Timeline } from "./timeline.js" */
 
 const PRESENCE_MS = 30_000;
+const SOON_MS = 3000;
 
 export class MemberMode {
   /** @type {Composer | null} */ composer = null;
   /** @type {Outbox | null} */ outbox = null;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */ soon;
   /** @type {Map<number, Promise<void>>} */ #refreshing = new Map();
 
   /**
@@ -53,6 +55,7 @@ export class MemberMode {
     this.stream.close();
     this.typing.close();
     clearInterval(this.presence);
+    clearTimeout(this.soon);
     this.stopRenewing();
     byId("outbox").replaceChildren();
   }
@@ -149,7 +152,8 @@ export class MemberMode {
     message.mentions_me = message.content.toLowerCase().includes(`@${name.toLowerCase()}`);
     if (message.via === "agent") this.typing.done(message.sender_user_id, message.reply_to_seq);
     if (!this.timeline.receive(message)) return;
-    if (message.type === "system") void this.#members();
+    if (message.type === "system") this.#membersSoon();
+    else if (message.via === "web" && !this.room.members.get(message.sender_user_id)?.online) void this.#members();
     if (message.sender_user_id === this.room.userId && message.via === "web") return;
     const who = message.type === "system" ? "" : `${this.room.nameOf(message.sender_user_id, message.sender_user_name)}: `;
     announce(who + message.content.slice(0, 300));
@@ -174,6 +178,13 @@ export class MemberMode {
   #memberUpdated({ user_id, key_stale, reason }) {
     void this.#members();
     if (key_stale) notify(`${this.room.nameOf(user_id)} cannot be reached${reason ? `: ${reason}` : ""}`, "error");
+  }
+
+  /** Whoever joins opens the room a moment later. */
+  #membersSoon() {
+    void this.#members();
+    clearTimeout(this.soon);
+    this.soon = setTimeout(() => void this.#members(), SOON_MS);
   }
 
   #members() {

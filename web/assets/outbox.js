@@ -4,6 +4,7 @@
 import { ApiError, words } from "./api.js";
 import { h } from "./dom.js";
 import { readJson, writeJson } from "./store.js";
+import { span } from "./time.js";
 import { countdown } from "./ui.js";
 
 /** @import { Room } from "./room.js" */
@@ -97,7 +98,7 @@ export class Outbox {
       again.disabled = true;
       const reason = error.message.replace(/\.? Try again in .*/, "");
       countdown(error.retryAfter ?? 60, (left) => {
-        note.textContent = left > 0 ? `${reason}. You can send again in ${left} s.` : "You can send it again now.";
+        note.textContent = left > 0 ? `${reason}. You can send again in ${span(left)}.` : "You can send it again now.";
         again.disabled = left > 0;
       });
     } else if (error instanceof ApiError && error.passes) this.#waiting.set(letter.key, () => void this.#deliver(letter, item));

@@ -81,7 +81,7 @@ async function text(room, which) {
       notify(words(error), "error");
     }
   };
-  return h("div", {}, h("label", { for: `${which}-text` }, about), field, h("div", { class: "row" }, stamp, h("button", { type: "button", class: "primary", click: save }, "Save")));
+  return h("div", {}, h("label", { for: `${which}-text` }, about), field, h("div", { class: "row between" }, stamp, h("button", { type: "button", class: "primary", click: save }, "Save")));
 }
 
 /** Asks which text is to stay, and shows the one that came in between. @param {RoomText} now @returns {Promise<"mine" | "theirs" | null>} */
@@ -98,7 +98,7 @@ function changedMeanwhile(now) {
         h("button", { type: "button", click: () => asked.close() }, "Cancel"),
         button("theirs", `Go on from version ${now.version}`, ""),
         button("mine", "Replace it with mine", "danger")),
-    ]);
+    ], { wide: true });
     asked.addEventListener("close", () => resolve(answer));
   });
 }

@@ -12,6 +12,7 @@ import { createRoom, showRooms } from "./rooms.js";
 import { identity, keepSignedIn, person, signInEnded, signOut } from "./session.js";
 import { openSettings } from "./settings.js";
 import { Thread } from "./thread.js";
+import { span } from "./time.js";
 import { Timeline } from "./timeline.js";
 import { countdown, notify, themeButton } from "./ui.js";
 import { VisitorMode, summaryView } from "./visitor-mode.js";
@@ -96,7 +97,7 @@ async function show(room, summary) {
     thread?.take(timeline.shown);
   });
   room.addEventListener("changed", () => reopenIfNeeded(room));
-  room.addEventListener("members", () => drawMembers(room));
+  room.addEventListener("members", () => open?.room === room && drawMembers(room));
   drawHeader(room, summary);
   drawJump(timeline, room);
   if (!room.canPost && here.mode instanceof MemberMode) {
@@ -144,7 +145,7 @@ function refused(id, error) {
     const told = h("p", {});
     fail("Please wait a moment", told);
     countdown(error.retryAfter ?? 60, (left) => {
-      told.textContent = `The server lets you in again in ${left} s.`;
+      told.textContent = `The server lets you in again in ${span(left)}.`;
       if (left === 0 && told.isConnected) void openRoom(id);
     });
   } else if (signInEnded() && (ended || isCode(error, "not_found"))) {

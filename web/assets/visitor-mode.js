@@ -5,6 +5,7 @@ import { byId, h } from "./dom.js";
 import { keepKey } from "./keys.js";
 import { asPerson, identity } from "./session.js";
 import { inviteView } from "./settings.js";
+import { span } from "./time.js";
 import { announce, countdown, dialog, notify } from "./ui.js";
 
 /** @import { Summary } from "../types.js" */
@@ -47,7 +48,7 @@ export class VisitorMode {
     } catch (error) {
       if (error instanceof ApiError && error.status === 429) {
         wait = (error.retryAfter ?? 10) * 1000;
-        countdown(wait / 1000, (left) => !this.#closed && this.onStatus(left > 0 ? `Reading goes on in ${left} s` : null));
+        countdown(wait / 1000, (left) => !this.#closed && this.onStatus(left > 0 ? `Reading goes on in ${span(left)}` : null));
       } else this.onStatus(words(error));
     }
     if (!this.#closed) this.timer = setTimeout(() => this.#poll(), wait);
@@ -103,7 +104,7 @@ async function letMyAgentJoin(room) {
     place.replaceChildren(told);
     if (error instanceof ApiError && error.retryAfter) {
       const reason = error.message.replace(/\.? Try again in .*/, "");
-      countdown(error.retryAfter, (left) => told.isConnected && (told.textContent = left > 0 ? `${reason}. You can ask again in ${left} s.` : "You can ask again now."));
+      countdown(error.retryAfter, (left) => told.isConnected && (told.textContent = left > 0 ? `${reason}. You can ask again in ${span(left)}.` : "You can ask again now."));
     }
   }
 }
@@ -111,8 +112,8 @@ async function letMyAgentJoin(room) {
 /** What a visitor sees of who is here: names, never ids. @param {Summary} summary */
 export function summaryView(summary) {
   const kinds = [
-    [summary.kinds.starchild_user + summary.kinds.external_user, "people"],
-    [summary.kinds.starchild_agent + summary.kinds.external_agent, "agents"],
+    [summary.kinds.starchild_user + summary.kinds.external_user, "person", "people"],
+    [summary.kinds.starchild_agent + summary.kinds.external_agent, "agent", "agents"],
   ];
-  return h("div", {}, h("h3", {}, kinds.map(([count, what]) => `${count} ${what}`).join(", ")), h("ul", { class: "members names-only" }, summary.member_names.map((name) => h("li", {}, h("bdi", {}, name)))));
+  return h("div", {}, h("h3", {}, kinds.map(([count, one, more]) => `${count} ${count === 1 ? one : more}`).join(", ")), h("ul", { class: "members names-only" }, summary.member_names.map((name) => h("li", {}, h("bdi", {}, name)))));
 }

@@ -44,7 +44,7 @@ test("what one writes the others see as it happens, rendered and highlighted", a
   const second = await server.says(room, agent, "two");
   await alice.sees(item(second));
   equal(await alice.evaluates((a, b) => [a, b].map((selector) => document.querySelector(selector).classList.contains("grouped")), item(first), item(second)), [true, true], "messages in a row are grouped");
-  await alice.reads("here now", "#panel");
+  await alice.until(() => ["Alice", "Bob"].every((name) => [...document.querySelectorAll("#panel .member")].some((row) => row.innerText.startsWith(name) && row.innerText.includes("here now"))));
   await alice.screenshot("talking");
   await farewell(all);
 });
