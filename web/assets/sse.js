@@ -17,11 +17,13 @@ export class FrameReader {
   /** @type {string[]} */ #data = [];
   /** @type {string | null} */ #id = null;
   #event = "";
+  /** How much of the frame's data was read. */
+  #length = 0;
 
   /** @param {string} text @returns {StreamEvent[]} */
   push(text) {
     this.#rest += text;
-    if (this.#rest.length > LONGEST_FRAME) throw new Error("a frame is too long");
+    if (this.#length + this.#rest.length > LONGEST_FRAME) throw new Error("a frame is too long");
     /** @type {StreamEvent[]} */
     const events = [];
     // A carriage return at the end may be half of a line's end.
@@ -33,6 +35,7 @@ export class FrameReader {
           events.push({ id: this.#id, event: this.#event || "message", data: this.#data.join("\n") });
         }
         this.#data = [];
+        this.#length = 0;
         this.#id = null;
         this.#event = "";
         continue;
@@ -41,8 +44,10 @@ export class FrameReader {
       if (colon === 0) continue;
       const field = colon < 0 ? line : line.slice(0, colon);
       const value = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
-      if (field === "data") this.#data.push(value);
-      else if (field === "event") this.#event = value;
+      if (field === "data") {
+        this.#data.push(value);
+        this.#length += value.length + 1;
+      } else if (field === "event") this.#event = value;
       else if (field === "id") this.#id = value;
     }
     return events;

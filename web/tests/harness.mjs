@@ -249,6 +249,8 @@ export class Person {
   async opens(room) {
     await this.goes(`/view?room=${room}`);
     await this.sees("body[data-stage=room]");
+    // Drawn last, once the room is open in every respect.
+    await this.sees("#room-tools button");
   }
 
   sees(selector) {

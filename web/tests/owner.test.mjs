@@ -6,7 +6,7 @@ async function owned() {
   const server = await new Server().start();
   const token = server.token("u_alice", "Alice");
   const room = await server.room(token, "Mine");
-  const agent = await server.agent(token, room);
+  const agent = await server.agent(token, room, "Curious Otter", { agent_card_url: "https://otter.example/.well-known/agent-card.json" });
   const alice = await Person.inRoom(server, "Alice", room);
   const tab = async (name) => {
     if (!(await alice.page.$("dialog .tabs"))) await alice.clicks("[aria-label='Room settings']");
@@ -116,6 +116,7 @@ test("a member's card tells who it is; the owner renames and removes", async () 
   await alice.reads("agent that came with an invite", "dialog");
   await alice.reads("ext_curious_otter-3a9f1c20", "dialog");
   await alice.until(() => !document.querySelector("dialog dl").innerText.includes("…"));
+  equal(await alice.page.$eval("dialog dl a", (link) => [link.innerText, link.href, link.rel]), ["otter.example", "https://otter.example/.well-known/agent-card.json", "noopener noreferrer nofollow"], "the agent card");
   await alice.screenshot("member-card");
   await alice.fills("#new-name", "Quiet Otter");
   await alice.clicks("dialog form button");

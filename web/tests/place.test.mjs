@@ -1,6 +1,6 @@
 // Where the page stands while things around it change: at its end, unless the reader went elsewhere.
 
-import { HeldAgent, Person, Server, equal, eventually, ok, test } from "./harness.mjs";
+import { HeldAgent, Person, Server, equal, ok, test } from "./harness.mjs";
 
 /** Alice looks at a room in which more was said than fits her window. */
 async function full() {
@@ -69,12 +69,8 @@ test("a reader who scrolled up is left alone while an agent writes, and comes ba
   const top = () => alice.page.$eval("#messages > li[data-seq='38']", (item) => item.getBoundingClientRect().top);
   const was = await settled(top);
   for (let n = 1; n <= 5; n++) {
-    carol.writes(`\n\nAlso point ${n}`);
-    // The server shows ten states of an answer a second: each further one brings what was left out.
-    await eventually(`point ${n} is shown`, () => {
-      carol.writes(".");
-      return alice.evaluates((words) => document.querySelector("#typing").innerText.includes(words), `Also point ${n}`);
-    });
+    carol.writes(`\n\nAlso point ${n}.`);
+    await alice.reads(`Also point ${n}.`, "#typing");
   }
   carol.says(" That is all.");
   await alice.reads("1 new", "#jump");

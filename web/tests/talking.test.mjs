@@ -40,6 +40,7 @@ test("what one writes the others see as it happens, rendered and highlighted", a
   }
   await alice.reads("otter.example", item(answer));
   await alice.reads("Today", "#messages .divider");
+  equal(await alice.page.$eval(`${item(answer)} time`, (time) => Math.abs(Date.now() - Date.parse(time.dateTime)) < 600_000), true, "the time");
   const first = await server.says(room, agent, "one");
   const second = await server.says(room, agent, "two");
   await alice.sees(item(second));
@@ -123,6 +124,28 @@ test("reactions, edits and deletions are seen by all", async () => {
   await alice.clicks(`${item(seq)} [aria-label='Delete']`);
   await alice.clicks("dialog .danger");
   await bob.reads("This message was deleted", item(seq));
+  await farewell(all);
+});
+
+test("a change that comes too late is refused in words, and its text is kept", async () => {
+  const all = await three({ SC_CHATROOM__LIMITS__EDIT_WINDOW_SECONDS: "1" });
+  const { alice, server, room, owner } = all;
+  await alice.writes("helo");
+  await alice.reads("helo", "#messages");
+  const { messages } = await server.api(`/rooms/${room}/messages?since=0`, { token: owner });
+  await eventually("the time is over", () => Date.now() / 1000 > messages.at(-1).created_at + 2);
+  await alice.page.focus("#compose");
+  await alice.page.keyboard.press("ArrowUp");
+  await alice.reads("Editing your message", "#composer");
+  await alice.fills("#compose", "hello");
+  await alice.page.keyboard.press("Enter");
+  await alice.sees(".notice.error");
+  equal(await alice.page.$eval("#compose", (field) => field.value), "hello", "the text");
+  await alice.clicks(".notice.error button");
+  await alice.clicks(`${item(messages.at(-1).seq)} [aria-label='Delete']`);
+  await alice.clicks("dialog .danger");
+  await alice.sees(".notice.error");
+  equal((await alice.contents()).at(-1), "helo", "the message");
   await farewell(all);
 });
 

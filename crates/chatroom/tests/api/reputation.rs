@@ -380,7 +380,12 @@ async fn ones_own_score_is_of_the_days_asked_for(setup: Setup) {
     let room = alice.creates_a_room().await;
     alice.says(&room, "hello").await;
     let path = format!("/rooms/{room}/me/score");
-    for (query, days) in [("", 30), ("?window=7", 7), ("?window=1", 1), ("?window=90", 90)] {
+    for (query, days) in [
+        ("", 30),
+        ("?window=7", 7),
+        ("?window=1", 1),
+        ("?window=90", 90),
+    ] {
         let score = alice.get(format!("{path}{query}")).await.ok();
         assert_eq!(score["summary"]["window_days"], days);
         about(&score["summary"]["score"], 0.75);
