@@ -101,6 +101,7 @@ export interface Ranked {
   score: number;
   event_count: number;
   user_id?: string;
+  member_kind?: Kind;
   display_name: string;
   avatar_seed: string;
 }

@@ -21,6 +21,9 @@ export class ApiError extends Error {
   }
 }
 
+/** @param {unknown} error @param {...string} codes */
+export const isCode = (error, ...codes) => error instanceof ApiError && codes.includes(error.code);
+
 /**
  * @typedef {object} Options
  * @property {string} [method]
@@ -84,6 +87,7 @@ const WORDS = {
   offline: "The server cannot be reached. Check your connection.",
   archived: "This room is archived: it can be read, but nothing can be changed.",
   key_invalid: "Your access to this room has ended. Open your link again, or sign in.",
+  missing_bearer: "You are not signed in. Sign in with a link.",
   identity_invalid: "You are signed out. Sign in again with a new link.",
   token_invalid: "This link has expired or is not complete. Ask for a new one.",
   key_scope_insufficient: "This link lets you read the room, but not do this.",

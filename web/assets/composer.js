@@ -34,7 +34,7 @@ export class Composer {
     this.send = send;
     this.lastOwn = lastOwn;
     this.leave = leave;
-    this.draft = `draft:${room.id}`;
+    this.draft = `draft:${room.id}:${room.userId}`;
     this.text = h("textarea", {
       id: "compose", rows: 1, placeholder: "Write a message", "aria-label": `Write to ${room.name}`,
       role: "combobox", "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": "names", dir: "auto",

@@ -1,8 +1,9 @@
 // Ways in: a sign-in link, an invite, a room's link. Tokens never stay in the address.
 
-import { ApiError, call, refusal, send, words } from "./api.js";
+import { ApiError, call, isCode, refusal, send, words } from "./api.js";
 import { bdi, h } from "./dom.js";
-import { claims, identity, keepKey, signIn } from "./session.js";
+import { forgetKeysOfOthers, keepGuestKey, keepKey } from "./keys.js";
+import { asPerson, claims, identity, signIn } from "./session.js";
 import { notify } from "./ui.js";
 
 /**
@@ -23,6 +24,8 @@ export function readAddress() {
 export async function enter(jwt) {
   try {
     await signIn(jwt);
+    const who = identity();
+    if (who) forgetKeysOfOthers(who.userId);
     return null;
   } catch (error) {
     return words(error);
@@ -48,15 +51,13 @@ export async function invitation(code, open) {
     const id = `guest-${Array.from(crypto.getRandomValues(new Uint8Array(6)), (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
     const guest = { client_kind: "human", user_id: id, display_name: name.value };
     try {
-      const joined = await call(`/rooms/${room}/join`, {
-        method: "POST",
-        token: who?.token ?? null,
-        body: { invite_code: invite, adapter_type: "pull", ...(who ? {} : guest) },
-      });
-      keepKey(room, joined.member_token, true);
+      const body = { invite_code: invite, adapter_type: "pull", ...(who ? {} : guest) };
+      const joined = await (who ? asPerson : call)(`/rooms/${room}/join`, { method: "POST", body });
+      if (who) keepKey(room, joined.member_token, true);
+      else await keepGuestKey(room, joined.member_token);
       open(room);
     } catch (error) {
-      if (error instanceof ApiError && error.code === "already_member") open(room);
+      if (isCode(error, "already_member")) open(room);
       else notify(words(error), "error");
     }
   };

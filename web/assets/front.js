@@ -2,7 +2,7 @@
 
 import { call, words } from "./api.js";
 import { bdi, byId, h } from "./dom.js";
-import { identity } from "./session.js";
+import { identity, signInEnded } from "./session.js";
 import { day } from "./time.js";
 import { themeButton } from "./ui.js";
 
@@ -22,6 +22,7 @@ async function showPublicRooms() {
 
 function showPerson() {
   const who = identity();
+  if (signInEnded()) byId("person").replaceChildren("Your sign-in has ended. Open a new link, or paste it below.");
   if (!who) return;
   byId("person").replaceChildren("You are signed in as ", bdi(who.name ?? who.userId), ". ", h("a", { class: "button primary", href: "/view" }, "To your rooms"));
 }

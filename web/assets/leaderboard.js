@@ -3,7 +3,8 @@
 import { ApiError, call, words } from "./api.js";
 import { avatar } from "./avatar.js";
 import { bdi, byId, h, svg } from "./dom.js";
-import { identity, keptKey } from "./session.js";
+import { keptKey } from "./keys.js";
+import { asPerson, identity } from "./session.js";
 import { full } from "./time.js";
 import { themeButton } from "./ui.js";
 
@@ -70,18 +71,18 @@ function ranking(entries) {
   if (entries.length === 0) return h("p", { class: "note" }, "Nobody has points yet. They come with reactions, mentions and answers.");
   return h("ol", { class: "board" }, entries.map((entry) => h("li", {},
     h("span", { class: "rank" }, entry.rank),
-    avatar(entry.avatar_seed, entry.user_id?.startsWith("ext_") ?? false),
+    avatar(entry.avatar_seed, entry.member_kind?.endsWith("agent") ?? entry.user_id?.startsWith("ext_") ?? false),
     h("span", { class: "cut" }, bdi(entry.display_name), entry.user_id && entry.user_id === identity()?.userId ? h("small", {}, " you") : ""),
     h("span", { class: "points" }, rounded(entry.score), h("small", {}, entry.event_count === 1 ? "1 event" : `${entry.event_count} events`)))));
 }
 
 /** Where one's own score came from, for members. @param {number} mine @param {string} token */
 async function showMine(mine, token) {
-  const score = /** @type {Score | null} */ (await call(`/rooms/${encodeURIComponent(room())}/me/score`, { token }).catch(() => null));
+  const score = /** @type {Score | null} */ (await call(`/rooms/${encodeURIComponent(room())}/me/score?window=${field("window").value}`, { token }).catch(() => null));
   if (!score || mine !== turn) return;
   const kinds = Object.entries(score.summary.by_kind).sort(([, a], [, b]) => Math.abs(b) - Math.abs(a));
   byId("mine").replaceChildren(
-    h("h2", {}, `Your ${rounded(score.summary.score)} points`),
+    h("h2", {}, `Your ${rounded(score.summary.score)} points of ${score.summary.window_days} days`),
     score.summary.newcomer_boost_active ? h("p", { class: "note" }, "Your points count half again as much in your first week.") : "",
     kinds.length > 0 ? chart(kinds) : h("p", { class: "note" }, "No points yet."),
     score.recent_events.length > 0 ? h("h3", {}, "What came last") : "",
@@ -115,10 +116,9 @@ function chart(kinds) {
 
 /** The names of the rooms that the page knows. @returns {Promise<Map<string, string>>} */
 async function knownRooms() {
-  const who = identity();
   /** @type {(MyRoom | PublicRoom)[]} */
   const known = [];
-  if (who) known.push(...(await call("/rooms", { token: who.token }).then(({ rooms }) => rooms, () => [])));
+  if (identity()) known.push(...(await asPerson("/rooms").then(({ rooms }) => rooms, () => [])));
   known.push(...(await call("/rooms/public?limit=50").then(({ rooms }) => rooms, () => [])));
   return new Map(known.map(({ room_id, name }) => [room_id, name]));
 }

@@ -4,6 +4,7 @@ import { words } from "./api.js";
 import { Composer } from "./composer.js";
 import { byId } from "./dom.js";
 import { Outbox } from "./outbox.js";
+import { renewInTime } from "./session.js";
 import { Stream } from "./sse.js";
 import { TypingList } from "./typing.js";
 import { announce, confirm, notify } from "./ui.js";
@@ -14,9 +15,12 @@ import { announce, confirm, notify } from "./ui.js";
 /** @import { Timeline } from "./timeline.js" */
 
 const PRESENCE_MS = 30_000;
+const SOON_MS = 3000;
 
 export class MemberMode {
   /** @type {Composer | null} */ composer = null;
+  /** @type {Outbox | null} */ outbox = null;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */ soon;
   /** @type {Map<number, Promise<void>>} */ #refreshing = new Map();
 
   /**
@@ -30,16 +34,18 @@ export class MemberMode {
     this.timeline = timeline;
     this.typing = new TypingList(room, byId("typing"));
     this.presence = setInterval(() => document.visibilityState === "visible" && this.#members(), PRESENCE_MS);
+    // A key that came with a link ends when it ends: whoever made it may want that.
+    this.stopRenewing = renewInTime(() => (room.key?.own ? room.key.due : Number.POSITIVE_INFINITY), async () => room.key && room.renew(room.key));
     if (room.canPost) this.#compose();
     this.stream = new Stream({
-      room: room.id,
-      token: room.key?.token ?? "",
+      room,
       cursor: String(timeline.latest),
       onEvent: (event) => this.#event(event),
       onState: (state) => {
         onLive(state === "live");
-        if (state === "live") void this.#members();
-        else this.typing.clear();
+        if (state !== "live") return this.typing.clear();
+        void this.#members();
+        this.outbox?.retry();
       },
       onRefused,
     });
@@ -49,6 +55,8 @@ export class MemberMode {
     this.stream.close();
     this.typing.close();
     clearInterval(this.presence);
+    clearTimeout(this.soon);
+    this.stopRenewing();
     byId("outbox").replaceChildren();
   }
 
@@ -79,14 +87,14 @@ export class MemberMode {
   }
 
   #compose() {
-    const outbox = new Outbox(
+    this.outbox = new Outbox(
       this.room,
       byId("outbox"),
       (seq) => this.#sent(seq),
       (letter) => this.composer?.restore(letter.content),
     );
     this.composer = new Composer(this.room, byId("composer"), {
-      send: (content, replyTo) => outbox.send(content, replyTo),
+      send: (content, replyTo) => this.outbox?.send(content, replyTo),
       lastOwn: () => this.timeline.shown.findLast((message) => message.sender_user_id === this.room.userId && message.via === "web" && !message.deleted),
       leave: () => this.timeline.focusLast(),
     });
@@ -144,7 +152,8 @@ export class MemberMode {
     message.mentions_me = message.content.toLowerCase().includes(`@${name.toLowerCase()}`);
     if (message.via === "agent") this.typing.done(message.sender_user_id, message.reply_to_seq);
     if (!this.timeline.receive(message)) return;
-    if (message.type === "system") void this.#members();
+    if (message.type === "system") this.#membersSoon();
+    else if (message.via === "web" && !this.room.members.get(message.sender_user_id)?.online) void this.#members();
     if (message.sender_user_id === this.room.userId && message.via === "web") return;
     const who = message.type === "system" ? "" : `${this.room.nameOf(message.sender_user_id, message.sender_user_name)}: `;
     announce(who + message.content.slice(0, 300));
@@ -169,6 +178,13 @@ export class MemberMode {
   #memberUpdated({ user_id, key_stale, reason }) {
     void this.#members();
     if (key_stale) notify(`${this.room.nameOf(user_id)} cannot be reached${reason ? `: ${reason}` : ""}`, "error");
+  }
+
+  /** Whoever joins opens the room a moment later. */
+  #membersSoon() {
+    void this.#members();
+    clearTimeout(this.soon);
+    this.soon = setTimeout(() => void this.#members(), SOON_MS);
   }
 
   #members() {

@@ -147,7 +147,7 @@ function quote(seq, room, actions) {
   const button = h("button", { type: "button", class: "quote", click: () => actions.jump(seq) }, icon("reply"), words);
   room.quote(seq).then((quoted) => {
     if (!quoted) return;
-    const text = quoted.deleted ? "deleted message" : quoted.content.replaceAll(/\s+/g, " ").slice(0, 140);
+    const text = quoted.deleted ? "deleted message" : quoted.content.replaceAll(/```\w*|`|\*\*|\s+/g, " ").slice(0, 140);
     words.replaceChildren(h("b", {}, bdi(room.nameOf(quoted.sender_user_id, quoted.sender_user_name))), " ", bdi(text));
   });
   return button;

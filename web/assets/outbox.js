@@ -4,12 +4,15 @@
 import { ApiError, words } from "./api.js";
 import { h } from "./dom.js";
 import { readJson, writeJson } from "./store.js";
+import { span } from "./time.js";
 import { countdown } from "./ui.js";
 
 /** @import { Room } from "./room.js" */
 /** @typedef {{key: string, content: string, replyTo: number | null}} Letter */
 
 export class Outbox {
+  /** What failed for want of a connection: how each is sent again. @type {Map<string, () => void>} */ #waiting = new Map();
+
   /**
    * @param {Room} room
    * @param {HTMLElement} place
@@ -35,6 +38,11 @@ export class Outbox {
     void this.#deliver(letter);
   }
 
+  /** The server is there again. */
+  retry() {
+    for (const again of this.#waiting.values()) again();
+  }
+
   /** @returns {Letter[]} */
   #kept() {
     const kept = readJson(this.store);
@@ -53,6 +61,7 @@ export class Outbox {
 
   /** @param {Letter} letter @param {HTMLElement} [item] */
   async #deliver(letter, item = h("li", { class: "letter" })) {
+    this.#waiting.delete(letter.key);
     item.replaceChildren(h("p", { class: "content plain" }, letter.content), h("p", { class: "note" }, "Sending…"));
     item.classList.remove("refused");
     if (!item.isConnected) this.place.append(item);
@@ -76,6 +85,7 @@ export class Outbox {
     const back = h("button", {
       type: "button",
       click: () => {
+        this.#waiting.delete(letter.key);
         this.#forget(letter);
         item.remove();
         this.onTakenBack(letter);
@@ -88,11 +98,9 @@ export class Outbox {
       again.disabled = true;
       const reason = error.message.replace(/\.? Try again in .*/, "");
       countdown(error.retryAfter ?? 60, (left) => {
-        note.textContent = left > 0 ? `${reason}. You can send again in ${left} s.` : "You can send it again now.";
+        note.textContent = left > 0 ? `${reason}. You can send again in ${span(left)}.` : "You can send it again now.";
         again.disabled = left > 0;
       });
-    } else if (error instanceof ApiError && error.status === 0) {
-      window.addEventListener("online", () => item.isConnected && this.#deliver(letter, item), { once: true });
-    }
+    } else if (error instanceof ApiError && error.passes) this.#waiting.set(letter.key, () => void this.#deliver(letter, item));
   }
 }

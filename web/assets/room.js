@@ -1,10 +1,12 @@
 // One room as this page knows it: who is in it, who is looking, and how to ask the server about it.
 
-import { ApiError, call } from "./api.js";
+import { ApiError, refusal, send } from "./api.js";
+import { anotherKey } from "./keys.js";
+import { asPerson, identity } from "./session.js";
 import { read, write } from "./store.js";
 
 /** @import { Me, Member, Message, Page } from "../types.js" */
-/** @import { Identity, RoomKey } from "./session.js" */
+/** @import { RoomKey } from "./keys.js" */
 
 /** Higher than any seq: the newest messages stand before it. */
 const NEWEST = Number.MAX_SAFE_INTEGER;
@@ -18,17 +20,22 @@ export class Room extends EventTarget {
   archived = false;
   /** @type {"private" | "public"} */ visibility = "private";
   /** @type {Map<number, Promise<Message | null>>} */ #quotes = new Map();
+  /** @type {Promise<void> | null} */ #renewing = null;
 
   /**
    * @param {string} id
    * @param {RoomKey | null} key nothing for a visitor
-   * @param {Identity | null} identity
    */
-  constructor(id, key, identity) {
+  constructor(id, key) {
     super();
     this.id = id;
     this.key = key;
-    this.identity = identity && (!key || key.userId === identity.userId) ? identity : null;
+  }
+
+  /** The person who is signed in, unless the key is another's. */
+  get identity() {
+    const who = identity();
+    return who && (!this.key || this.key.userId === who.userId) ? who : null;
   }
 
   get userId() {
@@ -44,14 +51,48 @@ export class Room extends EventTarget {
     return this.key !== null && this.key.canPost && !this.archived;
   }
 
-  /** Asks about the room as member or visitor. @param {string} path @param {import("./api.js").Options} [options] */
-  call(path, options = {}) {
-    return call(`/rooms/${this.id}${path}`, { token: this.key?.token ?? null, ...options });
+  /**
+   * Asks about the room as member or visitor, and gives the response. A key that has ended is
+   * replaced where there is another to be had.
+   * @param {string} path
+   * @param {import("./api.js").Options} [options]
+   */
+  async send(path, options = {}) {
+    const { key } = this;
+    const ask = () => send(`/rooms/${this.id}${path}`, { ...options, token: this.key?.token ?? null });
+    const response = await ask();
+    if (!key || response.status !== 401) return response;
+    await this.renew(key, await refusal(response));
+    return ask();
+  }
+
+  /** Asks like `send`, and gives the answer. @param {string} path @param {import("./api.js").Options} [options] */
+  async call(path, options) {
+    const response = await this.send(path, options);
+    if (!response.ok) throw await refusal(response);
+    return response.json();
   }
 
   /** Asks as the person who is signed in: for what a room key does not do. @param {string} path @param {import("./api.js").Options} [options] */
-  manage(path, options = {}) {
-    return call(`/rooms/${this.id}${path}`, { token: this.identity?.token ?? this.key?.token ?? null, ...options });
+  manage(path, options) {
+    return this.identity ? asPerson(`/rooms/${this.id}${path}`, options) : this.call(path, options);
+  }
+
+  /**
+   * Gets a key in place of this one, once for all who ask.
+   * @param {RoomKey} old
+   * @param {ApiError} [refused] what is thrown where there is no other
+   */
+  async renew(old, refused) {
+    if (this.key !== old) return;
+    this.#renewing ??= anotherKey(this.id, old)
+      .then((key) => { this.key = key; })
+      .finally(() => { this.#renewing = null; });
+    try {
+      await this.#renewing;
+    } catch (error) {
+      throw error instanceof ApiError && error.passes ? error : (refused ?? error);
+    }
   }
 
   async loadMe() {
@@ -133,6 +174,3 @@ export function kindWords(kind) {
     }[kind] ?? kind
   );
 }
-
-/** @param {unknown} error @param {string} code */
-export const isCode = (error, code) => error instanceof ApiError && error.code === code;

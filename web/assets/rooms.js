@@ -1,29 +1,29 @@
 // The list of one's rooms, and making a new one.
 
-import { call, words } from "./api.js";
+import { words } from "./api.js";
 import { bdi, h, icon } from "./dom.js";
+import { asPerson, identity, signInEnded } from "./session.js";
 import { dialog, notify } from "./ui.js";
 
 /** @import { MyRoom } from "../types.js" */
-/** @import { Identity } from "./session.js" */
 
 /**
  * @param {HTMLElement} place
- * @param {Identity | null} who
  * @param {string | null} current
  * @param {(room: string) => void} open
  */
-export async function showRooms(place, who, current, open) {
-  if (!who) {
-    place.replaceChildren(h("p", { class: "note" }, "Sign in to see your rooms and make new ones."), h("a", { href: "/" }, "How to sign in"));
+export async function showRooms(place, current, open) {
+  if (!identity()) {
+    const why = signInEnded() ? "Your sign-in has ended." : "Sign in to see your rooms and make new ones.";
+    place.replaceChildren(h("p", { class: "note" }, why), h("a", { href: "/#sign-in" }, "How to sign in"));
     return;
   }
   try {
-    const { rooms } = await call("/rooms", { token: who.token });
+    const { rooms } = await asPerson("/rooms");
     const rows = rooms.map((/** @type {MyRoom} */ room) => roomRow(room, current, open));
     place.replaceChildren(
       rooms.length > 0 ? h("ul", { class: "rooms" }, rows) : h("p", { class: "note" }, "You are in no room yet."),
-      h("button", { type: "button", class: "wide-button", click: () => createRoom(who, open) }, icon("plus"), "New room"));
+      h("button", { type: "button", class: "wide-button", click: () => createRoom(open) }, icon("plus"), "New room"));
   } catch (error) {
     place.replaceChildren(h("p", { class: "note", role: "alert" }, words(error)));
   }
@@ -41,8 +41,8 @@ function roomRow(room, current, open) {
       bdi(room.name), room.archived && h("small", {}, " archived")));
 }
 
-/** @param {Identity} who @param {(room: string) => void} open */
-export function createRoom(who, open) {
+/** @param {(room: string) => void} open */
+export function createRoom(open) {
   const name = h("input", { type: "text", maxLength: 200, required: true, id: "create-name", autofocus: true });
   const visibility = h("select", { id: "create-visibility" }, h("option", { value: "private" }, "Private: members only"), h("option", { value: "public" }, "Public: anybody may read"));
   const form = h("form", {
@@ -50,7 +50,7 @@ export function createRoom(who, open) {
     submit: async (/** @type {Event} */ event) => {
       event.preventDefault();
       try {
-        const made = await call("/rooms", { method: "POST", token: who.token, body: { name: name.value, visibility: visibility.value } });
+        const made = await asPerson("/rooms", { method: "POST", body: { name: name.value, visibility: visibility.value } });
         asked.close();
         open(made.room_id);
       } catch (error) {

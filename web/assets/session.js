@@ -1,14 +1,17 @@
-// Who the person is: the identity token of a sign-in, and the keys of rooms.
+// Who the person is: the identity token of a sign-in, kept over reloads and renewed in time.
 
 import { ApiError, call } from "./api.js";
-import { keys, read, readJson, write, writeJson } from "./store.js";
+import { keys, onElsewhere, read, write } from "./store.js";
 
 const IDENTITY = "workroom_platform_token";
-const RENEW_IDENTITY_BEFORE = 30 * 86_400;
-const RENEW_KEY_BEFORE = 2 * 86_400;
+/** Set where a sign-in ended that nobody ended here. */
+const ENDED = "sign_in_ended";
+/** What is renewed is looked at this often at least, in seconds: a laptop's sleep stops its timers. */
+const LOOK_EVERY = 6 * 3600;
+/** The server mints one token a minute for each credential. */
+const TRY_AGAIN = 60;
 
-/** @typedef {{token: string, userId: string, name: string | null, jti: string, exp: number}} Identity */
-/** @typedef {{token: string, userId: string, canPost: boolean, own: boolean, exp: number}} RoomKey */
+/** @typedef {{token: string, userId: string, name: string | null, jti: string, due: number}} Identity */
 
 /** @returns {number} in unix seconds */
 export const now = () => Math.floor(Date.now() / 1000);
@@ -24,14 +27,24 @@ export function claims(token) {
   }
 }
 
+/** When a token is to be renewed: after two thirds of its life. @param {{iat?: number, exp: number}} claims */
+export const dueAt = ({ iat, exp }) => exp - (exp - (iat ?? exp)) / 3;
+
+/** Tells with `changed` that somebody signed in or out, here or in another tab. */
+export const person = new EventTarget();
+onElsewhere(IDENTITY, () => person.dispatchEvent(new Event("changed")));
+
 /** The person who is signed in. @returns {Identity | null} */
 export function identity() {
   const token = read(IDENTITY);
   if (!token) return null;
-  const { user_id, person, jti, exp } = claims(token);
+  const { user_id, person: signedIn, jti, iat, exp } = claims(token);
   if (typeof user_id !== "string" || !(exp > now())) return null;
-  return { token, userId: user_id, name: person?.name ?? null, jti, exp };
+  return { token, userId: user_id, name: signedIn?.name ?? null, jti, due: dueAt({ iat, exp }) };
 }
+
+/** Whether somebody was signed in here until their sign-in ended by itself. */
+export const signInEnded = () => identity() === null && (read(ENDED) !== null || read(IDENTITY) !== null);
 
 /**
  * Signs in with the token of a link. A link that is opened twice finds the person signed in.
@@ -42,9 +55,7 @@ export async function signIn(jwt) {
   try {
     const made = await call("/auth/exchange", { method: "POST", token: jwt });
     write(IDENTITY, made.identity_token);
-    for (const key of keys("room_key:")) {
-      if (readJson(key)?.userId !== made.user_id) write(key, null);
-    }
+    write(ENDED, null);
   } catch (error) {
     const says = claims(jwt);
     const same = before && [says.user_id, says.userInfoID, says.sub].map(String).includes(before.userId);
@@ -55,84 +66,68 @@ export async function signIn(jwt) {
 /** Signs out, here and on the server. */
 export async function signOut() {
   const who = identity();
-  for (const key of [IDENTITY, ...keys("room_key:"), ...keys("draft:"), ...keys("outbox:")]) write(key, null);
+  // The sign-in goes last: other tabs look at the rest when they hear of it.
+  for (const key of [...keys("room_key:"), ...keys("guest:"), ...keys("draft:"), ...keys("outbox:"), ENDED, IDENTITY]) write(key, null);
   if (who) await call(`/agent-identity/${encodeURIComponent(who.jti)}`, { method: "DELETE", token: who.token }).catch(() => {});
 }
 
-/** Makes a sign-in that nears its end last longer. */
-export async function renewIdentity() {
-  const who = identity();
-  if (!who || who.exp - now() > RENEW_IDENTITY_BEFORE) return;
+/**
+ * Asks as the person who is signed in. Where the server knows that sign-in no more, it has ended.
+ * @param {string} path
+ * @param {import("./api.js").Options} [options]
+ */
+export async function asPerson(path, options) {
+  const token = identity()?.token ?? null;
   try {
-    const made = await call("/agent-identity/refresh", { method: "POST", token: who.token });
-    write(IDENTITY, made.identity_token);
+    return await call(path, { ...options, token });
   } catch (error) {
-    if (error instanceof ApiError && error.code === "identity_invalid") write(IDENTITY, null);
-  }
-}
-
-/**
- * Keeps a room's key. One that came with a link is somebody's to revoke, so it is never renewed.
- * @param {string} room
- * @param {string} token
- * @param {boolean} own
- * @returns {RoomKey}
- */
-export function keepKey(room, token, own) {
-  const { user_id, scope, exp } = claims(token);
-  const key = { token, userId: String(user_id), canPost: scope === "view+post", own, exp: Number(exp) || 0 };
-  writeJson(`room_key:${room}`, key);
-  return key;
-}
-
-/** The key kept for a room. @param {string} room @returns {RoomKey | null} */
-export function keptKey(room) {
-  const key = readJson(`room_key:${room}`);
-  return key && key.exp > now() + 30 ? key : null;
-}
-
-/** @param {string} room */
-export function forgetKey(room) {
-  write(`room_key:${room}`, null);
-}
-
-/** Makes a key of one's own that nears its end last longer. @param {string} room */
-export async function renewKey(room) {
-  const key = keptKey(room);
-  if (!key?.own || key.exp - now() > RENEW_KEY_BEFORE) return;
-  await reissue(room, key.userId, key.token).catch(() => {});
-}
-
-/**
- * A key for a room that the person who is signed in belongs to. The server mints one a minute
- * for each credential, so another room's key may stand in.
- * @param {string} room
- * @param {Identity} who
- * @returns {Promise<RoomKey>}
- */
-export async function mintKey(room, who) {
-  const others = keys("room_key:")
-    .map((key) => /** @type {RoomKey | null} */ (readJson(key)))
-    .filter((key) => key?.own && key.userId === who.userId && key.exp > now());
-  let refused = new ApiError(0, "offline", "");
-  for (const token of [who.token, ...others.map((key) => key?.token ?? "")]) {
-    try {
-      return await reissue(room, who.userId, token);
-    } catch (error) {
-      if (!(error instanceof ApiError) || error.status !== 429) throw error;
-      refused = error;
+    if (token && error instanceof ApiError && error.status === 401 && read(IDENTITY) === token) {
+      write(IDENTITY, null);
+      write(ENDED, "1");
+      person.dispatchEvent(new Event("changed"));
     }
-  }
-  try {
-    const made = await call(`/rooms/${room}/room-keys`, { method: "POST", token: who.token, body: { for_user_id: who.userId } });
-    return keepKey(room, made.token, true);
-  } catch {
-    throw refused;
+    throw error;
   }
 }
 
-/** @param {string} room @param {string} user @param {string} token */
-async function reissue(room, user, token) {
-  const made = await call(`/rooms/${room}/members/${encodeURIComponent(user)}/reissue-token`, { method: "POST", token });
-  return keepKey(room, made.member_token, true);
+/** Makes the sign-in last longer. */
+async function renewIdentity() {
+  const { identity_token } = await asPerson("/agent-identity/refresh", { method: "POST" });
+  // Whoever signed out meanwhile stays so.
+  if (identity()) write(IDENTITY, identity_token);
+}
+
+let stopRenewing = () => {};
+
+/** Keeps whoever is signed in now so, while the page is open. */
+export function keepSignedIn() {
+  stopRenewing();
+  stopRenewing = renewInTime(() => identity()?.due ?? Number.POSITIVE_INFINITY, renewIdentity);
+}
+
+/**
+ * Renews something when it is due. What fails is tried again.
+ * @param {() => number} due in unix seconds
+ * @param {() => Promise<unknown>} renew
+ * @returns {() => void} stops it
+ */
+export function renewInTime(due, renew) {
+  const stopped = new AbortController();
+  let timer = 0;
+  let busy = false;
+  const look = async () => {
+    if (busy) return;
+    busy = true;
+    clearTimeout(timer);
+    if (due() <= now()) await renew().catch(() => {});
+    busy = false;
+    const wait = due() > now() ? due() - now() : TRY_AGAIN;
+    if (!stopped.signal.aborted) timer = window.setTimeout(look, Math.min(wait, LOOK_EVERY) * 1000);
+  };
+  document.addEventListener("visibilitychange", look, { signal: stopped.signal });
+  void look();
+  return () => {
+    stopped.abort();
+    clearTimeout(timer);
+  };
 }

@@ -67,9 +67,13 @@ async function text(room, which) {
     }
     try {
       const now = /** @type {RoomText} */ (await room.call(`/${which}`));
-      const overwrite = now.version === shown.version ||
-        (await confirm("Changed meanwhile", `Version ${now.version} was saved while you were writing. Replace it with yours?`, "Replace"));
-      if (!overwrite) return;
+      const chosen = now.version === shown.version ? "mine" : await changedMeanwhile(now);
+      if (chosen === "theirs") {
+        shown = now;
+        field.value = now.content;
+        tell();
+      }
+      if (chosen !== "mine") return;
       shown = await room.manage(`/${which}`, { method: "PATCH", body: { content: field.value } });
       tell();
       notify(`Saved as version ${shown.version}`);
@@ -77,7 +81,26 @@ async function text(room, which) {
       notify(words(error), "error");
     }
   };
-  return h("div", {}, h("label", { for: `${which}-text` }, about), field, h("div", { class: "row" }, stamp, h("button", { type: "button", class: "primary", click: save }, "Save")));
+  return h("div", {}, h("label", { for: `${which}-text` }, about), field, h("div", { class: "row between" }, stamp, h("button", { type: "button", class: "primary", click: save }, "Save")));
+}
+
+/** Asks which text is to stay, and shows the one that came in between. @param {RoomText} now @returns {Promise<"mine" | "theirs" | null>} */
+function changedMeanwhile(now) {
+  return new Promise((resolve) => {
+    /** @type {"mine" | "theirs" | null} */
+    let answer = null;
+    const button = (/** @type {"mine" | "theirs"} */ which, /** @type {string} */ label, /** @type {string} */ kind) =>
+      h("button", { type: "button", class: kind, click: () => { answer = which; asked.close(); } }, label);
+    const asked = dialog("Changed meanwhile", [
+      h("p", {}, `Version ${now.version} was saved while you were writing. It says:`),
+      h("pre", { class: "text", dir: "auto", tabIndex: 0 }, now.content),
+      h("div", { class: "row end" },
+        h("button", { type: "button", click: () => asked.close() }, "Cancel"),
+        button("theirs", `Go on from version ${now.version}`, ""),
+        button("mine", "Replace it with mine", "danger")),
+    ], { wide: true });
+    asked.addEventListener("close", () => resolve(answer));
+  });
 }
 
 /** @param {Room} room */

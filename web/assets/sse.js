@@ -1,8 +1,9 @@
 // Following a room's stream: reading its frames, and coming back after a break.
 
-import { ApiError, refusal, send } from "./api.js";
+import { ApiError, refusal } from "./api.js";
 
 /** @import { StreamEvent } from "../types.js" */
+/** @import { Room } from "./room.js" */
 
 const LONGEST_FRAME = 4_000_000;
 /** The server gives a sign of life more often than this. */
@@ -16,11 +17,13 @@ export class FrameReader {
   /** @type {string[]} */ #data = [];
   /** @type {string | null} */ #id = null;
   #event = "";
+  /** How much of the frame's data was read. */
+  #length = 0;
 
   /** @param {string} text @returns {StreamEvent[]} */
   push(text) {
     this.#rest += text;
-    if (this.#rest.length > LONGEST_FRAME) throw new Error("a frame is too long");
+    if (this.#length + this.#rest.length > LONGEST_FRAME) throw new Error("a frame is too long");
     /** @type {StreamEvent[]} */
     const events = [];
     // A carriage return at the end may be half of a line's end.
@@ -32,6 +35,7 @@ export class FrameReader {
           events.push({ id: this.#id, event: this.#event || "message", data: this.#data.join("\n") });
         }
         this.#data = [];
+        this.#length = 0;
         this.#id = null;
         this.#event = "";
         continue;
@@ -40,8 +44,10 @@ export class FrameReader {
       if (colon === 0) continue;
       const field = colon < 0 ? line : line.slice(0, colon);
       const value = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
-      if (field === "data") this.#data.push(value);
-      else if (field === "event") this.#event = value;
+      if (field === "data") {
+        this.#data.push(value);
+        this.#length += value.length + 1;
+      } else if (field === "event") this.#event = value;
       else if (field === "id") this.#id = value;
     }
     return events;
@@ -67,8 +73,7 @@ export class Stream {
 
   /**
    * @param {object} options
-   * @param {string} options.room
-   * @param {string} options.token
+   * @param {Room} options.room
    * @param {string} options.cursor
    * @param {(event: StreamEvent) => Promise<void> | void} options.onEvent
    * @param {(state: "live" | "waiting") => void} options.onState
@@ -130,10 +135,9 @@ export class Stream {
     const request = new AbortController();
     this.#request = request;
     this.#heardAt = Date.now();
-    const { room, token } = this.options;
     const query = new URLSearchParams({ since: this.cursor, render: "html", deltas: "1" });
     try {
-      const response = await send(`/rooms/${room}/stream?${query}`, { token, signal: request.signal });
+      const response = await this.options.room.send(`/stream?${query}`, { signal: request.signal });
       if (!response.ok) throw await refusal(response);
       if (!response.body) return;
       this.#attempt = 0;

@@ -35,6 +35,14 @@ export function writeJson(key, value) {
   write(key, value === null ? null : JSON.stringify(value));
 }
 
+/** Calls back when another tab has changed this. @param {string} key @param {() => void} changed */
+export function onElsewhere(key, changed) {
+  window.addEventListener("storage", (event) => {
+    // No key: everything was cleared.
+    if (event.key === PREFIX + key || event.key === null) changed();
+  });
+}
+
 /** The keys that begin so. @param {string} start @returns {string[]} */
 export function keys(start) {
   try {

@@ -1,4 +1,4 @@
-// The thread of a message: the chain of replies that leads to it, and the answers on the page.
+// The thread of a message: the chain of replies that leads to it, and the answers that followed.
 
 import { words } from "./api.js";
 import { avatar } from "./avatar.js";
@@ -9,35 +9,112 @@ import { clock } from "./time.js";
 /** @import { Message } from "../types.js" */
 /** @import { Room } from "./room.js" */
 
-/**
- * @param {Room} room
- * @param {number} seq
- * @param {Message[]} shown
- * @param {{jump: (seq: number) => void, reply: (message: Message) => void}} actions
- */
-export async function threadView(room, seq, shown, { jump, reply }) {
-  /** @type {Message[]} */
-  let chain;
-  try {
-    ({ thread: chain } = await room.call(`/messages/${seq}/thread?render=html`));
-  } catch (error) {
-    return h("p", { class: "note" }, words(error));
+/** How many messages are looked at for answers before the reader is asked: pages, and messages on each. */
+const AS_MEMBER = { pages: 5, size: 200 };
+const AS_VISITOR = { pages: 2, size: 50 };
+
+export class Thread {
+  /** @type {Map<number, Message>} */ #known = new Map();
+  /** @type {WeakMap<Message, HTMLElement>} */ #items = new WeakMap();
+  /** Answers were looked for up to here. */
+  #readTo = 0;
+  #list = h("ol", {});
+  #foot = h("div", { class: "row" });
+
+  /**
+   * @param {Room} room
+   * @param {number} seq
+   * @param {() => Message[]} shown the messages on the page
+   * @param {{jump: (seq: number) => void, reply: (message: Message) => void}} actions
+   */
+  constructor(room, seq, shown, actions) {
+    this.room = room;
+    this.seq = seq;
+    this.shown = shown;
+    this.actions = actions;
+    this.element = h("div", { class: "thread" }, this.#list, this.#foot);
+    void this.#open();
   }
-  const known = new Map(chain.map((message) => [message.seq, message]));
-  for (const message of shown) {
-    if (message.reply_to_seq && known.has(message.reply_to_seq)) known.set(message.seq, message);
+
+  /** Takes those of these messages, oldest first, that belong to the thread, as they are now. @param {Message[]} messages */
+  take(messages) {
+    let changed = false;
+    for (const message of messages) {
+      const belongs = this.#known.has(message.seq) || (message.reply_to_seq !== null && this.#known.has(message.reply_to_seq));
+      if (!belongs || this.#known.get(message.seq) === message) continue;
+      this.#known.set(message.seq, message);
+      changed = true;
+    }
+    if (changed) this.#draw();
   }
-  const messages = [...known.values()].sort((a, b) => a.seq - b.seq);
-  const target = known.get(seq);
-  return h("div", { class: "thread" },
-    h("ol", {}, messages.map((message) => {
-      const name = room.nameOf(message.sender_user_id, message.sender_user_name);
-      return h("li", { class: message.seq === seq ? "current" : undefined },
-        avatar(room.members.get(message.sender_user_id)?.avatar_seed ?? message.sender_user_id, room.isAgent(message)),
-        h("div", { class: "body" },
-          h("header", {}, h("button", { type: "button", class: "name", click: () => jump(message.seq) }, bdi(name)),
-            h("span", { class: "when" }, clock(message.created_at))),
-          content(message, room)));
-    })),
-    room.canPost && target && !target.deleted && h("button", { type: "button", click: () => reply(target) }, "Answer in this thread"));
+
+  async #open() {
+    this.#tell(h("p", { class: "note" }, "Loading…"));
+    try {
+      const { thread } = await this.room.call(`/messages/${this.seq}/thread?render=html`);
+      for (const message of thread) this.#known.set(message.seq, message);
+      this.#readTo = thread[0]?.seq ?? this.seq;
+      this.#draw();
+      this.take(this.shown());
+    } catch (error) {
+      return this.#tell(h("p", { class: "note", role: "alert" }, words(error)));
+    }
+    await this.#lookOn();
+  }
+
+  /** Looks for answers that are not on the page. */
+  async #lookOn() {
+    const { pages, size } = this.room.key ? AS_MEMBER : AS_VISITOR;
+    this.#tell(h("p", { class: "note" }, "Looking for answers…"));
+    try {
+      for (let page = 0; page < pages; page++) {
+        if (await this.#look(size)) return this.#tell();
+      }
+      this.#tell(h("button", { type: "button", click: () => this.#lookOn() }, "Look for later answers"));
+    } catch (error) {
+      this.#tell(h("p", { class: "note", role: "alert" }, words(error)), h("button", { type: "button", click: () => this.#lookOn() }, "Try again"));
+    }
+  }
+
+  /** Looks at the next messages; gives whether there are no more. @param {number} limit */
+  async #look(limit) {
+    const shown = this.shown();
+    const [first, last] = [shown[0]?.seq ?? 0, shown.at(-1)?.seq ?? 0];
+    // What is on the page was taken already.
+    if (this.#readTo >= first - 1) this.#readTo = Math.max(this.#readTo, last);
+    const { messages, latest_seq } = await this.room.page({ since: this.#readTo, limit });
+    this.take(messages);
+    this.#readTo = messages.at(-1)?.seq ?? latest_seq;
+    return this.#readTo >= latest_seq;
+  }
+
+  /** @param {...Node} content what stands below the messages, before the way to answer */
+  #tell(...content) {
+    const target = this.#known.get(this.seq);
+    const answer = this.room.canPost && target && !target.deleted
+      ? [h("button", { type: "button", class: "answer", click: () => this.actions.reply(target) }, "Answer in this thread")]
+      : [];
+    this.#foot.replaceChildren(...content, ...answer);
+  }
+
+  #draw() {
+    const messages = [...this.#known.values()].sort((a, b) => a.seq - b.seq);
+    this.#list.replaceChildren(...messages.map((message) => this.#item(message)));
+  }
+
+  /** @param {Message} message */
+  #item(message) {
+    const known = this.#items.get(message);
+    if (known) return known;
+    const { room } = this;
+    const name = room.nameOf(message.sender_user_id, message.sender_user_name);
+    const item = h("li", { class: message.seq === this.seq ? "current" : undefined, "data-seq": message.seq },
+      avatar(room.members.get(message.sender_user_id)?.avatar_seed ?? message.sender_user_id, room.isAgent(message)),
+      h("div", { class: "body" },
+        h("header", {}, h("button", { type: "button", class: "name", click: () => this.actions.jump(message.seq) }, bdi(name)),
+          h("span", { class: "when" }, clock(message.created_at))),
+        content(message, room)));
+    this.#items.set(message, item);
+    return item;
+  }
 }

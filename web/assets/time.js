@@ -30,12 +30,16 @@ export function day(seconds) {
   return at.getFullYear() === today.getFullYear() ? DAY.format(at) : DAY_AND_YEAR.format(at);
 }
 
+/** How long that is, in words. @param {number} seconds */
+export function span(seconds) {
+  if (seconds < 90) return `${Math.ceil(seconds)} s`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
+  if (seconds < 172_800) return `${Math.round(seconds / 3600)} h`;
+  return `${Math.round(seconds / 86_400)} days`;
+}
+
 /** How long until then, in words. @param {number} seconds */
 export function until(seconds) {
   const left = seconds - Date.now() / 1000;
-  if (left <= 0) return "ended";
-  if (left < 90) return `in ${Math.ceil(left)} s`;
-  if (left < 5400) return `in ${Math.round(left / 60)} min`;
-  if (left < 172_800) return `in ${Math.round(left / 3600)} h`;
-  return `in ${Math.round(left / 86_400)} days`;
+  return left <= 0 ? "ended" : `in ${span(left)}`;
 }

@@ -13,7 +13,10 @@ const MOST = 160;
 const PAGE = 50;
 /** So near to an end, more is loaded. */
 const NEAR_PX = 800;
+/** Whoever scrolls down so near to the end is at it. */
 const PINNED_PX = 60;
+/** What is rounded in the browser's measures. */
+const ROUNDED_PX = 2;
 /** Messages of one sender within so many seconds stand together. */
 const GROUP_SECONDS = 300;
 
@@ -22,8 +25,10 @@ export class Timeline extends EventTarget {
   /** @type {Map<number, HTMLLIElement>} */ #items = new Map();
   #latest = 0;
   #loading = false;
+  /** Where the page was last known to be. */
   #top = 0;
   #unreadFrom = 0;
+  /** Whether the page keeps to its end. Only the reader changes this, by scrolling. */
   pinned = true;
   /** New messages that are not on the page. */
   missed = 0;
@@ -44,13 +49,23 @@ export class Timeline extends EventTarget {
     const { signal } = this.ended;
     scroller.addEventListener("scroll", () => this.#scrolled(), { passive: true, signal });
     list.addEventListener("keydown", (event) => this.#key(event), { signal });
-    this.resized = new ResizeObserver(() => this.pinned && this.#toEnd());
+    // Whoever unfolds a text reads on from where it was cut.
+    list.addEventListener("click", (event) => isFold(event) && (this.pinned = false), { signal, capture: true });
+    list.addEventListener("click", (event) => isFold(event) && this.#scrolled(), { signal });
+    const keep = () => this.pinned && this.#toEnd();
+    this.resized = new ResizeObserver(keep);
     for (const part of [scroller, ...scroller.children]) this.resized.observe(part);
+    // Where something shrinks, the browser moves the page up by itself; where something else grows
+    // before the next frame, nothing tells so later. So the end is sought after each change.
+    this.mutated = new MutationObserver(keep);
+    const attributeFilter = ["class", "hidden", "style"];
+    this.mutated.observe(scroller.parentElement ?? scroller, { subtree: true, childList: true, characterData: true, attributeFilter });
   }
 
   close() {
     this.ended.abort();
     this.resized.disconnect();
+    this.mutated.disconnect();
     this.list.replaceChildren();
   }
 
@@ -79,7 +94,7 @@ export class Timeline extends EventTarget {
 
   /** Shows the newest messages. @param {boolean} [anew] forgets what was known of the room */
   async showNewest(anew = false) {
-    const page = await this.room.page({ limit: PAGE });
+    const page = await this.#page({ limit: PAGE });
     // The stream may have brought more while the page was on its way.
     this.#latest = anew ? page.latest_seq : Math.max(this.#latest, page.latest_seq);
     this.#replace(page.messages);
@@ -100,7 +115,7 @@ export class Timeline extends EventTarget {
   /** Shows a message in the middle of the page. @param {number} seq */
   async jump(seq) {
     if (!this.#items.has(seq)) {
-      const page = await this.room.page({ before: seq + PAGE / 2, limit: PAGE });
+      const page = await this.#page({ before: seq + PAGE / 2, limit: PAGE });
       if (!page.messages.some((message) => message.seq === seq)) return;
       this.#latest = Math.max(this.#latest, page.latest_seq);
       this.pinned = false;
@@ -119,16 +134,13 @@ export class Timeline extends EventTarget {
 
   /** Takes a message that is new. One that is known already changes nothing. @param {Message} message */
   receive(message) {
-    if (message.seq <= this.#latest) return false;
+    if (message.seq <= this.#latest || this.ended.signal.aborted) return false;
     const next = this.atEnd && message.seq === this.last + 1;
     const first = this.#messages.length === 0;
     this.#latest = message.seq;
     if ((next || first) && (this.pinned || this.#messages.length < MOST)) {
       this.#append([message]);
-      if (this.pinned) {
-        this.#trimStart();
-        this.#toEnd();
-      }
+      if (this.pinned) this.#trimStart();
     }
     if (!this.pinned) this.missed += 1;
     else if (!this.atEnd) void this.showNewest().catch(() => {});
@@ -142,6 +154,7 @@ export class Timeline extends EventTarget {
     if (at < 0) return;
     this.#messages[at] = message;
     this.#keepPlace(() => this.#draw(at));
+    this.#changed();
   }
 
   /** @param {number} seq */
@@ -166,8 +179,15 @@ export class Timeline extends EventTarget {
     if (item) this.#focus(item);
   }
 
+  /** Messages of the room; never once another room has taken the page. @param {{since?: number, before?: number, limit: number}} range */
+  async #page(range) {
+    const page = await this.room.page(range);
+    this.ended.signal.throwIfAborted();
+    return page;
+  }
+
   async #older() {
-    const page = await this.room.page({ before: this.first, limit: PAGE });
+    const page = await this.#page({ before: this.first, limit: PAGE });
     this.#keepPlace(() => {
       this.#prepend(page.messages);
       this.#trimEnd();
@@ -175,7 +195,7 @@ export class Timeline extends EventTarget {
   }
 
   async #newer() {
-    const page = await this.room.page({ since: this.last, limit: PAGE });
+    const page = await this.#page({ since: this.last, limit: PAGE });
     this.#latest = Math.max(this.#latest, page.latest_seq);
     this.#keepPlace(() => {
       this.#append(page.messages.filter((message) => message.seq > this.last));
@@ -186,11 +206,10 @@ export class Timeline extends EventTarget {
   async #scrolled() {
     const { scrollTop } = this.scroller;
     const below = this.#below;
-    // What grows below does not unpin, only the reader does.
-    const up = scrollTop < this.#top;
+    const up = scrollTop < this.#top && below > ROUNDED_PX;
     this.#top = scrollTop;
-    if (below < PINNED_PX && this.atEnd) this.pinned = true;
-    else if (up || !this.atEnd) this.pinned = false;
+    if (up || !this.atEnd) this.pinned = false;
+    else if (below < PINNED_PX) this.pinned = true;
     if (this.pinned) this.missed = 0;
     this.#changed();
     if (this.#loading) return;
@@ -291,11 +310,7 @@ export class Timeline extends EventTarget {
 
   /** Changes the list while what the reader looks at stays where it is. @param {() => void} change */
   #keepPlace(change) {
-    if (this.pinned && this.atEnd) {
-      change();
-      if (this.atEnd) this.#toEnd();
-      return;
-    }
+    if (this.pinned && this.atEnd) return change();
     const top = this.scroller.getBoundingClientRect().top;
     const anchors = [...this.#items.values()].filter((item) => item.getBoundingClientRect().bottom > top);
     const anchor = anchors.sort((a, b) => Number(a.dataset.seq) - Number(b.dataset.seq))[0];
@@ -313,6 +328,7 @@ export class Timeline extends EventTarget {
 
   #toEnd() {
     this.scroller.scrollTop = this.scroller.scrollHeight;
+    this.#top = this.scroller.scrollTop;
   }
 
   #changed() {
@@ -337,6 +353,7 @@ export class Timeline extends EventTarget {
       const next = Reflect.get(item, step);
       if (!(next instanceof HTMLElement)) return;
       next.scrollIntoView({ block: "nearest" });
+      void this.#scrolled();
       this.#focus(next);
     } else if (event.key === "r" && message && this.room.canPost) this.actions.reply(message);
     else if (event.key === "t" && message) this.actions.thread(message);
@@ -344,3 +361,6 @@ export class Timeline extends EventTarget {
     event.preventDefault();
   }
 }
+
+/** @param {Event} event */
+const isFold = ({ target }) => target instanceof Element && target.closest(".fold") !== null;

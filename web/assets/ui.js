@@ -15,7 +15,8 @@ export function announce(text) {
  * @param {"info" | "error"} [kind]
  */
 export function notify(text, kind = "info") {
-  const place = document.getElementById("notices");
+  // A dialog covers the rest of the page.
+  const place = [...document.querySelectorAll("dialog:modal > .notices")].at(-1) ?? document.getElementById("notices");
   if (!place) return;
   const notice = h("div", { class: `notice ${kind}`, role: kind === "error" ? "alert" : "status" }, h("span", {}, text));
   notice.append(iconButton("close", "Dismiss", () => notice.remove()));
@@ -32,11 +33,16 @@ export function notify(text, kind = "info") {
 export function dialog(title, content, { wide = false } = {}) {
   const heading = h("h2", { id: "dialog-title" }, title);
   const element = h("dialog", { class: wide ? "wide" : undefined, "aria-labelledby": "dialog-title" });
+  const notices = h("div", { class: "notices" });
   element.append(
     h("header", {}, heading, iconButton("close", "Close", () => element.close())),
+    notices,
     h("div", { class: "dialog-body" }, ...content),
   );
-  element.addEventListener("close", () => element.remove());
+  element.addEventListener("close", () => {
+    document.getElementById("notices")?.append(...notices.children);
+    element.remove();
+  });
   element.addEventListener("click", (event) => event.target === element && element.close());
   document.body.append(element);
   element.showModal();

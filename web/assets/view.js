@@ -1,32 +1,34 @@
 // The page that shows a room: finds out who is looking, and puts the parts together.
 
-import { ApiError, call, words } from "./api.js";
+import { ApiError, call, isCode, words } from "./api.js";
 import { bdi, byId, h, icon, iconButton } from "./dom.js";
 import { bootError, enter, invitation, readAddress } from "./entry.js";
+import { forgetKey, holderOf, keptKey, keyEnded, mintKey } from "./keys.js";
 import { MemberMode } from "./member-mode.js";
 import { memberCard, memberList } from "./members.js";
 import { pickReaction } from "./reactions.js";
-import { Room, isCode } from "./room.js";
+import { Room } from "./room.js";
 import { createRoom, showRooms } from "./rooms.js";
-import { forgetKey, identity, keptKey, mintKey, renewIdentity, renewKey, signOut } from "./session.js";
+import { identity, keepSignedIn, person, signInEnded, signOut } from "./session.js";
 import { openSettings } from "./settings.js";
-import { threadView } from "./thread.js";
+import { Thread } from "./thread.js";
+import { span } from "./time.js";
 import { Timeline } from "./timeline.js";
 import { countdown, notify, themeButton } from "./ui.js";
 import { VisitorMode, summaryView } from "./visitor-mode.js";
 
 /** @import { Message, Summary } from "../types.js" */
 /** @import { Actions } from "./message.js" */
-/** @import { RoomKey } from "./session.js" */
+/** @import { RoomKey } from "./keys.js" */
 
-/** @typedef {{room: Room, timeline: Timeline, mode: MemberMode | VisitorMode}} Open */
+/** @typedef {{room: Room, timeline: Timeline, mode: MemberMode | VisitorMode | null}} Open no mode while it is being opened */
 
 /** The room on the page. @type {Open | null} */
 let open = null;
+/** The thread in the panel. @type {Thread | null} */
+let thread = null;
 /** Which opening of a room is the newest: an older one that ends late is dropped. */
 let opening = 0;
-
-const RENEW_MS = 6 * 3600 * 1000;
 
 /** @param {string} id */
 async function openRoom(id, push = true) {
@@ -34,11 +36,11 @@ async function openRoom(id, push = true) {
   closeRoom();
   document.body.classList.remove("rooms-open", "panel-open");
   if (push && new URLSearchParams(location.search).get("room") !== id) history.pushState(null, "", `/view?room=${encodeURIComponent(id)}`);
-  void showRooms(byId("rooms"), identity(), id, openRoom);
+  void showRooms(byId("rooms"), id, openRoom);
   stage("loading");
   try {
     const key = await keyFor(id);
-    const room = new Room(id, key, identity());
+    const room = new Room(id, key);
     if (key) await Promise.all([room.loadMe(), room.loadMembers()]);
     const summary = key ? null : await visit(room);
     if (turn !== opening) return;
@@ -51,12 +53,12 @@ async function openRoom(id, push = true) {
 /** The key to a room, if the person has or gets one. @param {string} id @returns {Promise<RoomKey | null>} */
 async function keyFor(id) {
   const kept = keptKey(id);
-  const who = identity();
-  if (kept || !who) return kept;
+  const userId = identity()?.userId ?? holderOf(id);
+  if (kept || !userId) return kept;
   try {
-    return await mintKey(id, who);
+    return await mintKey(id, userId);
   } catch (error) {
-    if (isCode(error, "not_found") || isCode(error, "forbidden")) return null;
+    if (isCode(error, "not_found", "forbidden", "identity_invalid", "token_invalid", "key_invalid")) return null;
     throw error;
   }
 }
@@ -74,8 +76,12 @@ async function visit(room) {
 async function show(room, summary) {
   const timeline = new Timeline(room, byId("scroller"), byId("messages"), actions(room));
   const { lastRead } = room;
+  const here = { room, timeline, mode: /** @type {Open["mode"]} */ (null) };
+  open = here;
   stage("room");
   await timeline.showNewest();
+  // Another room may have been chosen meanwhile.
+  if (open !== here) return;
   const unreadFrom = timeline.markUnread(lastRead);
   byId("empty").hidden = timeline.latest > 0;
   const status = (/** @type {string | null} */ text) => {
@@ -83,28 +89,29 @@ async function show(room, summary) {
     byId("status").hidden = !text;
   };
   status(null);
-  const mode = summary
-    ? new VisitorMode(room, timeline, identity(), () => openRoom(room.id), status)
+  here.mode = summary
+    ? new VisitorMode(room, timeline, () => openRoom(room.id), status)
     : new MemberMode(room, timeline, (live) => status(live ? null : "Reconnecting…"), (error) => lost(room, error));
-  open = { room, timeline, mode };
-  timeline.addEventListener("changed", () => drawJump(timeline, room));
+  timeline.addEventListener("changed", () => {
+    drawJump(timeline, room);
+    thread?.take(timeline.shown);
+  });
   room.addEventListener("changed", () => reopenIfNeeded(room));
-  room.addEventListener("members", () => drawMembers(room));
+  room.addEventListener("members", () => open?.room === room && drawMembers(room));
   drawHeader(room, summary);
   drawJump(timeline, room);
-  if (!room.canPost && mode instanceof MemberMode) {
+  if (!room.canPost && here.mode instanceof MemberMode) {
     byId("composer").replaceChildren(h("p", { class: "note" }, room.archived ? "This room is archived: it can be read, but nobody can write." : "This link lets you read the room, but not write in it."));
   }
   if (unreadFrom > 0 && !timeline.has(unreadFrom)) {
     byId("unread-jump").hidden = false;
     byId("unread-jump").onclick = () => {
       byId("unread-jump").hidden = true;
-      void timeline.jump(unreadFrom);
+      jump(unreadFrom);
     };
   }
   if (summary) byId("panel-body").replaceChildren(summaryView(summary));
   else drawMembers(room);
-  void renewKey(room.id);
 }
 
 /** Whoever may write, or the name, has changed: the parts are made anew. @param {Room} room */
@@ -113,39 +120,47 @@ function reopenIfNeeded(room) {
 }
 
 function closeRoom() {
-  open?.mode.close();
+  open?.mode?.close();
   open?.timeline.close();
   open = null;
+  thread = null;
   byId("unread-jump").hidden = true;
   byId("composer").replaceChildren();
 }
 
-/** The key no longer opens the room. @param {Room} room @param {ApiError} error */
+/** The key no longer opens the room, and there is no other. @param {Room} room @param {ApiError} error */
 function lost(room, error) {
   forgetKey(room.id);
-  if (room.identity || room.visibility === "public") void openRoom(room.id);
-  else refused(room.id, error);
+  if (room.visibility === "public") void openRoom(room.id);
+  else {
+    closeRoom();
+    refused(room.id, error);
+  }
 }
 
 /** @param {string} id @param {unknown} error */
 function refused(id, error) {
-  if (isCode(error, "key_invalid") || isCode(error, "token_invalid")) {
-    const again = identity() !== null && keptKey(id) !== null;
-    forgetKey(id);
-    if (again) return void openRoom(id);
-  }
+  const ended = isCode(error, "key_invalid", "token_invalid") || (isCode(error, "not_found") && keyEnded(id));
   if (error instanceof ApiError && error.status === 429) {
     const told = h("p", {});
     fail("Please wait a moment", told);
     countdown(error.retryAfter ?? 60, (left) => {
-      told.textContent = `The server lets you in again in ${left} s.`;
+      told.textContent = `The server lets you in again in ${span(left)}.`;
       if (left === 0 && told.isConnected) void openRoom(id);
     });
+  } else if (signInEnded() && (ended || isCode(error, "not_found"))) {
+    signInAgain();
+  } else if (ended) {
+    fail("Your access to this room has ended", h("p", {}, "Keys last for a week, and can be revoked. Ask for a new link, or sign in."));
   } else if (isCode(error, "not_found")) {
     fail("There is no such room for you", h("p", {}, "The link may be old, or the room is private and you are not a member. Ask whoever sent it for an invite."));
-  } else if (isCode(error, "key_invalid") || isCode(error, "token_invalid")) {
-    fail("Your access to this room has ended", h("p", {}, "Keys last for a week, and can be revoked. Ask for a new link, or sign in."));
   } else fail("The room cannot be opened", h("p", {}, words(error)), h("button", { type: "button", click: () => openRoom(id) }, "Try again"));
+}
+
+function signInAgain() {
+  fail("Your sign-in has ended",
+    h("p", {}, "Sign in again with a new link, which whoever runs this server makes. What you have not sent yet is kept."),
+    h("p", {}, h("a", { class: "button primary", href: "/#sign-in" }, "Sign in again")));
 }
 
 /** @param {string} title @param {...(Node | string)} content */
@@ -168,26 +183,36 @@ function actions(room) {
     remove: (message) => member()?.remove(message),
     react: (message, emoji, on) => member()?.react(message, emoji, on),
     pick: (message, button) => pickReaction(button, (emoji) => member()?.react(message, emoji, true)),
-    jump: (seq) => open?.timeline.jump(seq).catch((error) => notify(words(error), "error")),
+    jump,
     thread: (message) => showThread(room, message),
     member: (userId) => (room.key ? memberCard(room, userId) : undefined),
   };
 }
 
+/** Tells why something did not come about, unless the room was left. @param {Promise<unknown> | undefined} what */
+function attempt(what) {
+  what?.catch((error) => error.name !== "AbortError" && notify(words(error), "error"));
+}
+
+/** @param {number} seq */
+function jump(seq) {
+  attempt(open?.timeline.jump(seq));
+}
+
 /** @param {Room} room @param {Message} message */
-async function showThread(room, message) {
+function showThread(room, message) {
   panel("Thread");
-  const view = await threadView(room, message.seq, open?.timeline.shown ?? [], {
+  thread = new Thread(room, message.seq, () => (open?.room === room ? open.timeline.shown : []), {
     jump: (seq) => {
       document.body.classList.remove("panel-open");
-      void open?.timeline.jump(seq);
+      jump(seq);
     },
     reply: (target) => {
       document.body.classList.remove("panel-open");
       if (open?.mode instanceof MemberMode) open.mode.reply(target);
     },
   });
-  byId("panel-body").replaceChildren(view);
+  byId("panel-body").replaceChildren(thread.element);
   byId("panel-title").focus();
 }
 
@@ -203,6 +228,7 @@ function drawMembers(room) {
   byId("member-count").textContent = String(room.members.size);
   const body = byId("panel-body");
   if (body.dataset.shows === "Thread" && document.body.classList.contains("panel-open")) return;
+  thread = null;
   byId("panel-title").textContent = "Members";
   body.dataset.shows = "Members";
   body.replaceChildren(memberList(room, (userId) => memberCard(room, userId)));
@@ -254,13 +280,12 @@ function drawPerson() {
 
 function home() {
   const who = identity();
-  void showRooms(byId("rooms"), who, null, openRoom);
+  void showRooms(byId("rooms"), null, openRoom);
   stage("entry");
-  if (!who) {
+  if (signInEnded()) signInAgain();
+  else if (!who) {
     byId("entry").replaceChildren(bootError("This link leads to no room", h("p", {}, "A link to a room names it. Ask whoever sent it for the whole link, or look at the public rooms.")));
-    return;
-  }
-  byId("entry").replaceChildren(h("div", { class: "entry" }, h("h1", {}, "Hello, ", bdi(who.name ?? who.userId)), h("p", {}, "Choose one of your rooms, or make a new one."), h("button", { type: "button", class: "primary", click: () => createRoom(who, openRoom) }, "New room")));
+  } else byId("entry").replaceChildren(h("div", { class: "entry" }, h("h1", {}, "Hello, ", bdi(who.name ?? who.userId)), h("p", {}, "Choose one of your rooms, or make a new one."), h("button", { type: "button", class: "primary", click: () => createRoom(openRoom) }, "New room")));
 }
 
 function listen() {
@@ -277,7 +302,7 @@ function listen() {
       drawMembers(open.room);
     }
   };
-  byId("jump").onclick = () => open?.timeline.showNewest();
+  byId("jump").onclick = () => attempt(open?.timeline.showNewest());
   byId("scrim").onclick = () => document.body.classList.remove("rooms-open", "panel-open");
   window.addEventListener("popstate", start);
   window.addEventListener("keydown", (event) => {
@@ -287,21 +312,30 @@ function listen() {
   document.addEventListener("visibilitychange", () => {
     if (open?.timeline.pinned && document.visibilityState === "visible") open.room.lastRead = open.timeline.latest;
   });
-  setInterval(() => void renewIdentity(), RENEW_MS);
+  person.addEventListener("changed", personChanged);
+}
+
+/** Somebody signed in or out. A room that is open stays so while its key is theirs. */
+function personChanged() {
+  keepSignedIn();
+  drawPerson();
+  const room = open?.room;
+  if (room?.key && keptKey(room.id)?.userId === room.key.userId) void showRooms(byId("rooms"), room.id, openRoom);
+  else void start();
 }
 
 async function start() {
   const { room, invite, userJwt } = readAddress();
   const failed = userJwt ? await enter(userJwt) : null;
+  keepSignedIn();
   drawPerson();
   if (failed) {
     fail("You could not be signed in", h("p", {}, failed));
     return;
   }
-  void renewIdentity();
   if (invite) {
     stage("entry");
-    void showRooms(byId("rooms"), identity(), null, openRoom);
+    void showRooms(byId("rooms"), null, openRoom);
     try {
       byId("entry").replaceChildren(await invitation(invite, openRoom));
     } catch (error) {

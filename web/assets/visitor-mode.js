@@ -2,12 +2,13 @@
 
 import { ApiError, call, words } from "./api.js";
 import { byId, h } from "./dom.js";
-import { keepKey } from "./session.js";
+import { keepKey } from "./keys.js";
+import { asPerson, identity } from "./session.js";
 import { inviteView } from "./settings.js";
+import { span } from "./time.js";
 import { announce, countdown, dialog, notify } from "./ui.js";
 
 /** @import { Summary } from "../types.js" */
-/** @import { Identity } from "./session.js" */
 /** @import { Room } from "./room.js" */
 /** @import { Timeline } from "./timeline.js" */
 
@@ -22,16 +23,15 @@ export class VisitorMode {
   /**
    * @param {Room} room
    * @param {Timeline} timeline
-   * @param {Identity | null} who
    * @param {() => void} onJoined
    * @param {(words: string | null) => void} onStatus
    */
-  constructor(room, timeline, who, onJoined, onStatus) {
+  constructor(room, timeline, onJoined, onStatus) {
     this.room = room;
     this.timeline = timeline;
     this.onStatus = onStatus;
     this.timer = setTimeout(() => this.#poll(), POLL_MS);
-    byId("composer").replaceChildren(this.#invitation(who, onJoined));
+    byId("composer").replaceChildren(this.#invitation(onJoined));
   }
 
   close() {
@@ -48,7 +48,7 @@ export class VisitorMode {
     } catch (error) {
       if (error instanceof ApiError && error.status === 429) {
         wait = (error.retryAfter ?? 10) * 1000;
-        countdown(wait / 1000, (left) => !this.#closed && this.onStatus(left > 0 ? `Reading goes on in ${left} s` : null));
+        countdown(wait / 1000, (left) => !this.#closed && this.onStatus(left > 0 ? `Reading goes on in ${span(left)}` : null));
       } else this.onStatus(words(error));
     }
     if (!this.#closed) this.timer = setTimeout(() => this.#poll(), wait);
@@ -71,11 +71,11 @@ export class VisitorMode {
     }
   }
 
-  /** How to take part. @param {Identity | null} who @param {() => void} onJoined */
-  #invitation(who, onJoined) {
+  /** How to take part. @param {() => void} onJoined */
+  #invitation(onJoined) {
     const join = async () => {
       try {
-        const joined = await call(`/rooms/${this.room.id}/join`, { method: "POST", token: who?.token ?? null, body: { adapter_type: "pull" } });
+        const joined = await asPerson(`/rooms/${this.room.id}/join`, { method: "POST", body: { adapter_type: "pull" } });
         keepKey(this.room.id, joined.member_token, true);
         onJoined();
       } catch (error) {
@@ -85,7 +85,7 @@ export class VisitorMode {
     return h("div", { class: "invitation" },
       h("p", {}, this.room.archived ? "This room is archived. You can read it." : "You are reading along as a visitor."),
       !this.room.archived && h("div", { class: "row" },
-        who ? h("button", { type: "button", class: "primary", click: join }, "Join this room") : h("a", { class: "button", href: "/#sign-in" }, "Sign in to write"),
+        identity() ? h("button", { type: "button", class: "primary", click: join }, "Join this room") : h("a", { class: "button", href: "/#sign-in" }, "Sign in to write"),
         h("button", { type: "button", click: () => letMyAgentJoin(this.room) }, "Let my agent join")));
   }
 }
@@ -104,7 +104,7 @@ async function letMyAgentJoin(room) {
     place.replaceChildren(told);
     if (error instanceof ApiError && error.retryAfter) {
       const reason = error.message.replace(/\.? Try again in .*/, "");
-      countdown(error.retryAfter, (left) => told.isConnected && (told.textContent = left > 0 ? `${reason}. You can ask again in ${left} s.` : "You can ask again now."));
+      countdown(error.retryAfter, (left) => told.isConnected && (told.textContent = left > 0 ? `${reason}. You can ask again in ${span(left)}.` : "You can ask again now."));
     }
   }
 }
@@ -112,8 +112,8 @@ async function letMyAgentJoin(room) {
 /** What a visitor sees of who is here: names, never ids. @param {Summary} summary */
 export function summaryView(summary) {
   const kinds = [
-    [summary.kinds.starchild_user + summary.kinds.external_user, "people"],
-    [summary.kinds.starchild_agent + summary.kinds.external_agent, "agents"],
+    [summary.kinds.starchild_user + summary.kinds.external_user, "person", "people"],
+    [summary.kinds.starchild_agent + summary.kinds.external_agent, "agent", "agents"],
   ];
-  return h("div", {}, h("h3", {}, kinds.map(([count, what]) => `${count} ${what}`).join(", ")), h("ul", { class: "members names-only" }, summary.member_names.map((name) => h("li", {}, h("bdi", {}, name)))));
+  return h("div", {}, h("h3", {}, kinds.map(([count, one, more]) => `${count} ${count === 1 ? one : more}`).join(", ")), h("ul", { class: "members names-only" }, summary.member_names.map((name) => h("li", {}, h("bdi", {}, name)))));
 }

@@ -1,6 +1,6 @@
 // Agents as the page shows them: those that the server calls, and those that are new.
 
-import { Person, PushAgent, Server, equal, ok, test } from "./harness.mjs";
+import { HeldAgent, Person, PushAgent, Server, equal, ok, test } from "./harness.mjs";
 
 /** A room of Alice's with Bob's agent in it. */
 async function called(reply) {
@@ -30,7 +30,9 @@ const watchTyping = (person) => person.evaluates(() => {
 test("an agent's words are seen as they come, and become its message", async () => {
   const { server, owner, room, agent } = await called("silent");
   const key = await server.key(room, "u_alice", owner);
-  for (let n = 1; n <= 30; n++) await server.says(room, key, `Point ${n} of the plan`);
+  let last;
+  for (let n = 1; n <= 30; n++) last = await server.says(room, key, `Point ${n} of the plan`);
+  await agent.wasTold(last);
   await agent.replies("slow");
   const alice = await Person.inRoom(server, "Alice", room);
   await alice.reads("Point 30", "#messages");
@@ -42,6 +44,26 @@ test("an agent's words are seen as they come, and become its message", async () 
   ok(shown.some(({ words }) => /^Bob is writing/.test(words) && words.endsWith("The first half")), `the page showed ${JSON.stringify(shown)}`);
   equal(shown.filter(({ below }) => below > 5), [], "it grew out of sight");
   equal((await alice.contents()).filter((words) => words.startsWith("The first half")), ["The first half and the second"], "the message");
+  await alice.leaves();
+});
+
+test("the last words of a burst are shown while the agent pauses", async () => {
+  const server = await new Server().start();
+  const owner = server.token("u_alice", "Alice");
+  const room = await server.room(owner, "Launch planning");
+  const carol = await HeldAgent.starts();
+  await carol.joins(server, owner, room, server.token("u_carol", "Carol"));
+  const alice = await Person.inRoom(server, "Alice", room);
+  await alice.writes("What is still open?");
+  await alice.sees("#typing .content");
+  for (const word of ["Give", "me", "a", "moment"]) {
+    carol.writes(` ${word}`);
+    // One write is one piece on the way, mostly.
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  await alice.reads("Give me a moment", "#typing");
+  carol.says(".");
+  await alice.reads("Give me a moment.", "#messages");
   await alice.leaves();
 });
 

@@ -2,6 +2,7 @@
 // browser.
 
 import { execFileSync, spawn } from "node:child_process";
+import { createServer } from "node:http";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -18,6 +19,9 @@ mkdirSync(screenshots, { recursive: true });
 
 /** How long anything is waited for: the machine may be busy. */
 export const PATIENCE = Number(process.env.SC_TEST_PATIENCE_MS ?? 60_000);
+/** How often each test runs, and how many times slower the pages' processor is: to find what fails at times. */
+const TIMES = Number(process.env.SC_TEST_TIMES ?? 1);
+const SLOWDOWN = Number(process.env.SC_TEST_SLOWDOWN ?? 1);
 
 const NO_LIMITS = Object.fromEntries(
   ["agent_messages_per_minute", "agent_cooldown_seconds", "web_messages_per_hour_per_key", "web_messages_per_hour_per_ip", "visitor_reads_per_minute", "auto_invites_per_hour", "token_mints_per_minute"]
@@ -144,6 +148,12 @@ export class PushAgent {
     ok(answer.ok, `the agent answered ${answer.status}`);
   }
 
+  /** Waits until it was told of this message: what it answers from now on answers a later one. */
+  wasTold(seq) {
+    const told = (call) => call.body.thread_metadata?.seq === seq;
+    return eventually(`the agent is told of message ${seq}`, async () => (await (await fetch(`${this.url}/calls`)).json()).some(told));
+  }
+
   /** Joins a room as this user's agent. */
   joins(server, owner, room, token) {
     return server.comes(owner, room, token, { adapter_type: "clawd", agent_endpoint: this.url, akm_key: "sk_of_the_agent" });
@@ -155,6 +165,32 @@ export class PushAgent {
     if (this.child.kill("SIGKILL")) await ended;
   }
 }
+
+/** An agent whose answer waits half way until the test lets it go on. */
+export class HeldAgent extends PushAgent {
+  static async starts() {
+    const agent = new HeldAgent();
+    agent.server = createServer((request, response) => {
+      request.resume();
+      response.writeHead(agent.refuses ? 401 : 200, { "content-type": "text/event-stream" });
+      if (agent.refuses) return response.end();
+      agent.writes = (text) => response.write(frame(text));
+      agent.says = (text) => response.end(frame(text));
+      agent.writes("Two points are open: the *price*, and who writes the announcement.");
+    });
+    await new Promise((resolve) => agent.server.listen(0, "127.0.0.1", resolve));
+    agent.url = `http://127.0.0.1:${agent.server.address().port}`;
+    return agent;
+  }
+
+  async stop() {
+    guests.delete(this);
+    this.server.closeAllConnections();
+    this.server.close();
+  }
+}
+
+const frame = (text) => `data: ${JSON.stringify({ text })}\n\n`;
 
 let browser;
 
@@ -180,6 +216,7 @@ export class Person {
     person.complaints = [];
     person.outside = [];
     person.page.setDefaultTimeout(PATIENCE);
+    if (SLOWDOWN > 1) await person.page.emulateCPUThrottling(SLOWDOWN);
     person.page.on("console", (message) => {
       if (message.type() === "error" && !/Failed to load resource|ERR_/.test(message.text())) person.complaints.push(message.text());
     });
@@ -212,6 +249,8 @@ export class Person {
   async opens(room) {
     await this.goes(`/view?room=${room}`);
     await this.sees("body[data-stage=room]");
+    // Drawn last, once the room is open in every respect.
+    await this.sees("#room-tools button");
   }
 
   sees(selector) {
@@ -301,7 +340,8 @@ export const test = (name, run) => tests.push({ name, run });
 export async function runAll(filter) {
   let passed = 0;
   let failed = 0;
-  for (const { name, run } of tests.filter(({ name }) => name.includes(filter))) {
+  const chosen = tests.filter(({ name }) => name.includes(filter));
+  for (const { name, run } of Array(TIMES).fill(chosen).flat()) {
     const began = Date.now();
     try {
       await run();

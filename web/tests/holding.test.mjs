@@ -1,5 +1,6 @@
 // What must hold: breaks of the stream, long histories, hostile rooms.
 
+import { FrameReader, waitBefore } from "../assets/sse.js";
 import { Person, Server, equal, eventually, ok, test } from "./harness.mjs";
 
 const seqs = (person) => person.evaluates(() => [...document.querySelectorAll("#messages > li")].map((item) => Number(item.dataset.seq)));
@@ -28,6 +29,54 @@ test("the stream resumes after the server was killed, without a hole or a double
   equal(shown, Array.from({ length: shown.length }, (_, n) => n + 1), "the messages");
   await alice.leaves();
   await server.stop();
+});
+
+test("each attempt to reconnect waits longer, up to half a minute, and never as long as others do", async () => {
+  for (const [attempt, most] of [[0, 500], [1, 1000], [3, 4000], [6, 30_000], [40, 30_000]]) {
+    const waits = Array.from({ length: 200 }, () => waitBefore(attempt));
+    ok(waits.every((wait) => wait >= most / 2 && wait <= most), `attempt ${attempt}: ${Math.min(...waits)} to ${Math.max(...waits)} ms`);
+    ok(new Set(waits).size > 100, "all wait alike");
+  }
+});
+
+test("frames are read however they are cut, and one without an end is refused", async () => {
+  const text = 'id: 1.0\r\nevent: message\r\ndata: {"a":\r\ndata: "é"}\r\n\r\n: a sign of life\n\nid: 2.0\n\ndata\n\n';
+  const whole = new FrameReader().push(text);
+  equal(whole, [{ id: "1.0", event: "message", data: '{"a":\n"é"}' }, { id: "2.0", event: "message", data: "" }, { id: null, event: "message", data: "" }], "the frames");
+  for (let size = 1; size < text.length; size++) {
+    const reader = new FrameReader();
+    const found = [];
+    for (let at = 0; at < text.length; at += size) found.push(...reader.push(text.slice(at, at + size)));
+    equal(found, whole, `in pieces of ${size}`);
+  }
+  for (const piece of [`data: ${"x".repeat(100_000)}`, `data: ${"x".repeat(100_000)}\n`, "data\n".repeat(100_000)]) {
+    const reader = new FrameReader();
+    let refused = false;
+    for (let n = 0; n < 100 && !refused; n++) {
+      try {
+        reader.push(piece);
+      } catch {
+        refused = true;
+      }
+    }
+    ok(refused, `a frame of 10 MB was taken, of ${JSON.stringify(piece.slice(-10))}`);
+  }
+});
+
+test("what was written while the server was gone is sent when it is back", async () => {
+  const server = await new Server().start();
+  const owner = server.token("u_alice", "Alice");
+  const room = await server.room(owner);
+  const alice = await Person.inRoom(server, "Alice", room);
+  await server.kill();
+  await alice.writes("one into the void");
+  await alice.writes("another");
+  await alice.until(() => document.querySelectorAll("#outbox .refused").length === 2);
+  await server.start();
+  await alice.until(() => document.querySelectorAll("#outbox li").length === 0);
+  await alice.reads("another", "#messages");
+  equal((await alice.contents()).sort(), ["another", "one into the void"], "what was sent");
+  await alice.leaves();
 });
 
 test("what was written while the server was gone is sent once, also after a reload", async () => {
@@ -61,6 +110,54 @@ test("a laptop that was offline catches up", async () => {
   isContiguous(await seqs(alice));
   await alice.leaves();
   await server.stop();
+});
+
+test("a page that slept while the server was started anew catches up", async () => {
+  const server = await new Server().start();
+  const owner = server.token("u_alice", "Alice");
+  const room = await server.room(owner);
+  const agent = await server.agent(owner, room);
+  const alice = await Person.inRoom(server, "Alice", room);
+  const browser = await alice.page.createCDPSession();
+  await browser.send("Page.setWebLifecycleState", { state: "frozen" });
+  await server.kill();
+  await server.start();
+  for (let n = 1; n <= 80; n++) await server.says(room, agent, `meanwhile ${n}`);
+  await browser.send("Page.setWebLifecycleState", { state: "active" });
+  await alice.reads("meanwhile 80", "#messages");
+  isContiguous(await seqs(alice));
+  await alice.writes("awake again");
+  await alice.reads("awake again", "#messages");
+  await alice.leaves();
+});
+
+test("a room that loads slowly does not cover the one chosen after it", async () => {
+  const server = await new Server().start();
+  const owner = server.token("u_alice", "Alice");
+  const [slow, quick] = [await server.room(owner, "Slow"), await server.room(owner, "Quick")];
+  await server.says(slow, await server.key(slow, "u_alice", owner), "words of the slow room");
+  await server.says(quick, await server.key(quick, "u_alice", owner), "words of the quick room");
+  const alice = await Person.inRoom(server, "Alice");
+  let release = () => {};
+  await alice.page.setRequestInterception(true);
+  alice.page.on("request", (request) => {
+    if (request.url().includes(`${slow}/messages`)) release = () => request.continue();
+    else void request.continue();
+  });
+  const choose = (name) => alice.evaluates((wanted) => [...document.querySelectorAll(".rooms a")].find((link) => link.innerText === wanted).click(), name);
+  await alice.sees(".rooms a");
+  const asked = alice.page.waitForRequest((request) => request.url().includes(`${slow}/messages`));
+  await choose("Slow");
+  await asked;
+  await choose("Quick");
+  await alice.reads("words of the quick room", "#messages");
+  const answered = alice.page.waitForResponse((response) => response.url().includes(`${slow}/messages`));
+  release();
+  await answered;
+  await alice.writes("still here");
+  await alice.reads("still here", "#messages");
+  equal(await alice.contents(), ["words of the quick room", "still here"], "the page");
+  await alice.leaves();
 });
 
 test("ten thousand messages scroll without a jump, and the page stays small", async () => {

@@ -1,7 +1,6 @@
 // How the pages look: themes, widths, accessibility, speed. The screenshots are for people.
 
-import { createServer } from "node:http";
-import { Person, PushAgent, Server, axeSource, equal, ok, test } from "./harness.mjs";
+import { HeldAgent, Person, Server, axeSource, equal, ok, test } from "./harness.mjs";
 import { scored } from "./scores.test.mjs";
 
 const WIDTHS = [360, 820, 1440];
@@ -20,30 +19,6 @@ async function furnished() {
   await server.says(room, key, "Thanks, @Curious Otter", seq);
   return { server, owner, room };
 }
-
-/** An agent whose answer waits half way until the test lets it go on. */
-class HeldAgent extends PushAgent {
-  static async starts() {
-    const agent = new HeldAgent();
-    agent.server = createServer((request, response) => {
-      request.resume();
-      response.writeHead(agent.refuses ? 401 : 200, { "content-type": "text/event-stream" });
-      if (agent.refuses) return response.end();
-      agent.says = (text) => response.end(frame(text));
-      response.write(frame("Two points are open: the *price*, and who writes the announcement."));
-    });
-    await new Promise((resolve) => agent.server.listen(0, "127.0.0.1", resolve));
-    agent.url = `http://127.0.0.1:${agent.server.address().port}`;
-    return agent;
-  }
-
-  async stop() {
-    this.server.closeAllConnections();
-    this.server.close();
-  }
-}
-
-const frame = (text) => `data: ${JSON.stringify({ text })}\n\n`;
 
 async function axe(person, where) {
   const source = await import("node:fs").then(({ readFileSync }) => readFileSync(axeSource, "utf8"));

@@ -6,7 +6,7 @@ async function owned() {
   const server = await new Server().start();
   const token = server.token("u_alice", "Alice");
   const room = await server.room(token, "Mine");
-  const agent = await server.agent(token, room);
+  const agent = await server.agent(token, room, "Curious Otter", { agent_card_url: "https://otter.example/.well-known/agent-card.json" });
   const alice = await Person.inRoom(server, "Alice", room);
   const tab = async (name) => {
     if (!(await alice.page.$("dialog .tabs"))) await alice.clicks("[aria-label='Room settings']");
@@ -28,10 +28,20 @@ test("rules and data are edited with their versions, and a change meanwhile is t
   await alice.sees("#rules-text");
   await server.api(`/rooms/${room}/rules`, { method: "PATCH", token, body: { content: "from elsewhere" } });
   await alice.clicks("#tab-panel .primary");
-  await alice.reads("was saved while you were writing");
-  await alice.evaluates(() => [...document.querySelectorAll("dialog button")].find((button) => button.innerText === "Replace").click());
+  await alice.reads("Version 2 was saved while you were writing");
+  await alice.reads("from elsewhere", "dialog pre.text");
+  await alice.screenshot("changed-meanwhile");
+  const press = (words) => alice.evaluates((wanted) => [...document.querySelectorAll("dialog button")].find((button) => button.innerText === wanted).click(), words);
+  await press("Replace it with mine");
   await alice.reads("Version 3", "#tab-panel");
   await alice.reads("Rules updated to v3", "#messages");
+  await server.api(`/rooms/${room}/rules`, { method: "PATCH", token, body: { content: "from elsewhere again" } });
+  await alice.clicks("#tab-panel .primary");
+  await alice.reads("Version 4 was saved while you were writing");
+  await press("Go on from version 4");
+  await alice.reads("Version 4", "#tab-panel");
+  await alice.until(() => document.querySelector("#rules-text").value === "from elsewhere again");
+  equal((await server.api(`/rooms/${room}/rules`, { token })).version, 4, "the version");
   await alice.leaves();
   await server.stop();
 });
@@ -106,6 +116,7 @@ test("a member's card tells who it is; the owner renames and removes", async () 
   await alice.reads("agent that came with an invite", "dialog");
   await alice.reads("ext_curious_otter-3a9f1c20", "dialog");
   await alice.until(() => !document.querySelector("dialog dl").innerText.includes("…"));
+  equal(await alice.page.$eval("dialog dl a", (link) => [link.innerText, link.href, link.rel]), ["otter.example", "https://otter.example/.well-known/agent-card.json", "noopener noreferrer nofollow"], "the agent card");
   await alice.screenshot("member-card");
   await alice.fills("#new-name", "Quiet Otter");
   await alice.clicks("dialog form button");

@@ -2,7 +2,9 @@
 
 import { closeBrowser, openBrowser, runAll } from "./harness.mjs";
 import "./entry.test.mjs";
+import "./session.test.mjs";
 import "./talking.test.mjs";
+import "./place.test.mjs";
 import "./holding.test.mjs";
 import "./owner.test.mjs";
 import "./agents.test.mjs";

@@ -63,6 +63,12 @@ test("a member sees where the score came from", async () => {
   for (const [kind, width, points] of drawn) ok(Math.abs(width - (100 * points) / most) < 2, `${kind}: ${width} for ${points} of ${most}`);
   await alice.reads("half again as much in your first week", "#mine");
   await alice.reads("Reaction received 👍", "#mine");
+  await alice.reads("points of 30 days", "#mine");
+  await alice.page.select("#window", "7");
+  await alice.reads("points of 7 days", "#mine");
+  await alice.sees("#mine .bars");
+  const square = await alice.evaluates(() => [...document.querySelectorAll("#board .board li")].map((row) => [row.querySelector("bdi").innerText, row.querySelector("rect.avatar-back") !== null]));
+  equal(square, [["Alice", false], ["Curious Otter", true], ["Bob", false]], "agents are square, people round");
   await alice.leaves();
 });
 

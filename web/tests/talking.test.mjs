@@ -40,11 +40,12 @@ test("what one writes the others see as it happens, rendered and highlighted", a
   }
   await alice.reads("otter.example", item(answer));
   await alice.reads("Today", "#messages .divider");
+  equal(await alice.page.$eval(`${item(answer)} time`, (time) => Math.abs(Date.now() - Date.parse(time.dateTime)) < 600_000), true, "the time");
   const first = await server.says(room, agent, "one");
   const second = await server.says(room, agent, "two");
   await alice.sees(item(second));
   equal(await alice.evaluates((a, b) => [a, b].map((selector) => document.querySelector(selector).classList.contains("grouped")), item(first), item(second)), [true, true], "messages in a row are grouped");
-  await alice.reads("here now", "#panel");
+  await alice.until(() => ["Alice", "Bob"].every((name) => [...document.querySelectorAll("#panel .member")].some((row) => row.innerText.startsWith(name) && row.innerText.includes("here now"))));
   await alice.screenshot("talking");
   await farewell(all);
 });
@@ -66,9 +67,35 @@ test("a reply shows what it answers, leads to it, and has its thread", async () 
   await alice.reads("the second one", "#panel .thread");
   await alice.reads("which of the two?", "#panel .thread");
   await alice.screenshot("thread");
-  await alice.clicks("#panel .thread > button");
+  await alice.clicks("#panel .thread .answer");
   await alice.writes("I agree");
   await bob.reads("I agree", "#messages");
+  await farewell(all);
+});
+
+test("a thread holds its answers wherever they stand, and those that come", async () => {
+  const all = await three();
+  const { server, room, agent, alice } = all;
+  const question = await server.says(room, agent, "who writes the announcement?");
+  const early = await server.says(room, agent, "I could", question);
+  const deeper = await server.says(room, agent, "then I read it", early);
+  for (let n = 0; n < 300; n += 50) await Promise.all(Array.from({ length: 50 }, (_, i) => server.says(room, agent, `something else ${n + i}`)));
+  const late = await server.says(room, agent, "has anybody begun?", question);
+  await alice.sees(item(late));
+  equal(await alice.page.$(item(question)), null, "the question is on the page");
+  const holds = (wanted) => alice.until((seqs) => JSON.stringify([...document.querySelectorAll("#panel .thread li")].map((element) => Number(element.dataset.seq))) === seqs, JSON.stringify(wanted));
+  await alice.clicks(`${item(late)} [aria-label='Show thread']`);
+  await holds([question, early, deeper, late]);
+  await alice.clicks(`#panel .thread li[data-seq='${question}'] .name`);
+  await alice.sees(item(question));
+  await alice.clicks(`${item(question)} [aria-label='Show thread']`);
+  await holds([question, early, deeper, late]);
+  await alice.clicks("#jump");
+  await alice.sees(item(late));
+  const more = await server.says(room, agent, "yes, I have", late);
+  await holds([question, early, deeper, late, more]);
+  await server.api(`/rooms/${room}/messages/${more}`, { method: "PATCH", token: agent, body: { content: "yes, half of it" } });
+  await alice.reads("yes, half of it", "#panel .thread");
   await farewell(all);
 });
 
@@ -97,6 +124,28 @@ test("reactions, edits and deletions are seen by all", async () => {
   await alice.clicks(`${item(seq)} [aria-label='Delete']`);
   await alice.clicks("dialog .danger");
   await bob.reads("This message was deleted", item(seq));
+  await farewell(all);
+});
+
+test("a change that comes too late is refused in words, and its text is kept", async () => {
+  const all = await three({ SC_CHATROOM__LIMITS__EDIT_WINDOW_SECONDS: "1" });
+  const { alice, server, room, owner } = all;
+  await alice.writes("helo");
+  await alice.reads("helo", "#messages");
+  const { messages } = await server.api(`/rooms/${room}/messages?since=0`, { token: owner });
+  await eventually("the time is over", () => Date.now() / 1000 > messages.at(-1).created_at + 2);
+  await alice.page.focus("#compose");
+  await alice.page.keyboard.press("ArrowUp");
+  await alice.reads("Editing your message", "#composer");
+  await alice.fills("#compose", "hello");
+  await alice.page.keyboard.press("Enter");
+  await alice.sees(".notice.error");
+  equal(await alice.page.$eval("#compose", (field) => field.value), "hello", "the text");
+  await alice.clicks(".notice.error button");
+  await alice.clicks(`${item(messages.at(-1).seq)} [aria-label='Delete']`);
+  await alice.clicks("dialog .danger");
+  await alice.sees(".notice.error");
+  equal((await alice.contents()).at(-1), "helo", "the message");
   await farewell(all);
 });
 
@@ -144,6 +193,9 @@ test("long answers are folded, and what is new since the last visit is marked", 
   await alice.sees(`${item(long)} .folded`);
   await alice.clicks(`${item(long)} .fold`);
   equal(await alice.page.$(`${item(long)} .folded`), null, "still folded");
+  await alice.reads("Newest", "#jump");
+  equal(await alice.evaluates((selector) => document.querySelector(`${selector} .content`).getBoundingClientRect().top > 0, item(long)), true, "its beginning is in sight");
+  await alice.clicks("#jump");
   await alice.until(() => document.querySelector("#jump").hidden);
   await alice.goes("/");
   const next = await server.says(room, agent, "while you were away");

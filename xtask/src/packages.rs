@@ -77,6 +77,9 @@ const NEEDS: &[Need] = &[
     },
 ];
 
+/// Only the screenshots look better with it: an emoji is a box without.
+const EMOJI_FONT: &str = "fonts-noto-color-emoji";
+
 /// Installs what is missing, or says what to install.
 pub fn ensure() -> Result<(), String> {
     let missing: Vec<&str> = NEEDS
@@ -95,10 +98,10 @@ pub fn ensure() -> Result<(), String> {
     }
     println!("Installing {list}");
     run(command("apt-get").args(["update", "-q"]))?;
-    run(command("apt-get")
-        .args(["install", "-q", "-y", "--no-install-recommends"])
-        .args(&missing)
-        .env("DEBIAN_FRONTEND", "noninteractive"))?;
+    install(&missing)?;
+    if let Err(why) = install(&[EMOJI_FONT]) {
+        println!("Going on without {EMOJI_FONT}: {why}");
+    }
     match NEEDS.iter().find(|need| !need.is_here()) {
         None => Ok(()),
         Some(need) => Err(format!(
@@ -106,6 +109,13 @@ pub fn ensure() -> Result<(), String> {
             need.package, need.program
         )),
     }
+}
+
+fn install(packages: &[&str]) -> Result<(), String> {
+    run(command("apt-get")
+        .args(["install", "-q", "-y", "--no-install-recommends"])
+        .args(packages)
+        .env("DEBIAN_FRONTEND", "noninteractive"))
 }
 
 /// Where a program is. Debian keeps PostgreSQL's server programs off the PATH.

@@ -24,6 +24,13 @@ struct Asked {
     limit: Option<i64>,
 }
 
+/// How much of one's own score is asked for.
+#[derive(Deserialize, IntoParams)]
+struct Span {
+    /// UTC days that count, today included: 30 where absent, 1 to 90.
+    window: Option<i64>,
+}
+
 /// How scores come about. Anonymous.
 #[utoipa::path(get, path = "/scoring-rules", tag = "Reputation", responses((status = 200, body = ScoringRules)))]
 async fn rules() -> Reply<ScoringRules> {
@@ -62,14 +69,15 @@ async fn of_room(
 }
 
 /// The caller's own score in a room, and where it comes from.
-#[utoipa::path(get, path = "/rooms/{id}/me/score", tag = "Reputation", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/rooms/{id}/me/score", tag = "Reputation", params(("id" = String, Path), Span),
     responses((status = 200, body = MyScore), (status = "4XX", body = ErrorBody)))]
 async fn mine(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
+    Query(span): Query<Span>,
 ) -> Result<Reply<MyScore>> {
-    leaderboard::of_caller(&app, &caller, &room(&id)?)
+    leaderboard::of_caller(&app, &caller, &room(&id)?, span.window)
         .await
         .map(Reply)
 }

@@ -17,6 +17,7 @@ both_engines![
     nothing_is_scored_twice_over_a_kill,
     nodes_that_score_at_once_count_once,
     only_members_have_a_score,
+    ones_own_score_is_of_the_days_asked_for,
 ];
 
 /// The caller's score in the room, as the server tells it.
@@ -371,4 +372,26 @@ async fn only_members_have_a_score(setup: Setup) {
         .refused(403, "not_a_member");
     let missing = alice.get("/rooms/rm_nowhere/me/score").await;
     missing.refused(404, "not_found");
+}
+
+async fn ones_own_score_is_of_the_days_asked_for(setup: Setup) {
+    let server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    alice.says(&room, "hello").await;
+    let path = format!("/rooms/{room}/me/score");
+    for (query, days) in [
+        ("", 30),
+        ("?window=7", 7),
+        ("?window=1", 1),
+        ("?window=90", 90),
+    ] {
+        let score = alice.get(format!("{path}{query}")).await.ok();
+        assert_eq!(score["summary"]["window_days"], days);
+        about(&score["summary"]["score"], 0.75);
+    }
+    for query in ["window=0", "window=91", "window=x", "window="] {
+        let bad = alice.get(format!("{path}?{query}")).await;
+        bad.refused(400, "bad_request");
+    }
 }

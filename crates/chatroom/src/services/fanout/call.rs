@@ -130,13 +130,14 @@ pub fn trust(kind: &str) -> Trust {
     }
 }
 
-/// Calls the agent and reads its answer to the end. `heard` is told how it grows.
+/// Calls the agent and reads its answer to the end. `heard` is told how it grows, and once more
+/// after a while where it asks for that.
 pub async fn call(
     outbound: &Outbound,
     settings: &Settings,
     target: &Target<'_>,
     body: &Value,
-    heard: impl FnMut(&Reply),
+    heard: impl FnMut(&Reply) -> Option<Duration>,
 ) -> Result<Answer, Failure> {
     let most = Duration::from_secs(settings.reply_seconds);
     tokio::time::timeout(most, exchange(outbound, settings, target, body, heard))
@@ -152,7 +153,7 @@ async fn exchange(
     settings: &Settings,
     target: &Target<'_>,
     body: &Value,
-    mut heard: impl FnMut(&Reply),
+    mut heard: impl FnMut(&Reply) -> Option<Duration>,
 ) -> Result<Answer, Failure> {
     let refused = |error: outbound::OutboundError| Failure::passing(error.to_string());
     let broken = |error: reqwest::Error| Failure::passing(outbound::in_words(&error));
@@ -175,8 +176,13 @@ async fn exchange(
         .map_err(broken)?;
     check_head(&response)?;
     let mut reply = Reply::new(settings.reply_bytes);
+    let mut again: Option<Duration> = None;
     loop {
-        let chunk = tokio::time::timeout(idle, response.chunk()).await;
+        let chunk = tokio::time::timeout(again.unwrap_or(idle), response.chunk()).await;
+        if chunk.is_err() && again.is_some() {
+            again = heard(&reply);
+            continue;
+        }
         let Some(bytes) = chunk.map_err(silent)?.map_err(broken)? else {
             break;
         };
@@ -186,7 +192,7 @@ async fn exchange(
         if done {
             break;
         }
-        heard(&reply);
+        again = heard(&reply);
     }
     reply
         .finish()

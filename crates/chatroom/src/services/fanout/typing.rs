@@ -31,20 +31,19 @@ impl<'a> Typing<'a> {
         }
     }
 
-    /// The answer has grown.
-    pub fn heard(&mut self, reply: &Reply) {
+    /// The answer has grown. Where that is too soon to be shown, says when to ask again.
+    pub fn heard(&mut self, reply: &Reply) -> Option<Duration> {
         if !reply.is_begun() || !self.app.anyone_watches_typing(&self.lane.room) {
-            return;
+            return None;
         }
         if !self.told {
             self.told = true;
             self.tell(true);
         }
-        let Some(text) = reply.so_far().filter(|text| text.len() != self.shown) else {
-            return;
-        };
-        if self.last.is_some_and(|last| last.elapsed() < EVERY) {
-            return;
+        let text = reply.so_far().filter(|text| text.len() != self.shown)?;
+        let early = self.last.map(|last| EVERY.saturating_sub(last.elapsed()));
+        if let Some(wait) = early.filter(|wait| !wait.is_zero()) {
+            return Some(wait);
         }
         self.last = Some(Instant::now());
         self.shown = text.len();
@@ -54,6 +53,7 @@ impl<'a> Typing<'a> {
             text: text.to_owned(),
         };
         self.send(EventKind::AgentDelta, &delta);
+        None
     }
 
     fn tell(&self, typing: bool) {

@@ -172,14 +172,20 @@ fn place(app: &App, row: RankedRow, rank: i64, window: Window, shown: Shown) -> 
 }
 
 /// The caller's own score in a room, and where it comes from.
-pub async fn of_caller(app: &App, caller: &Caller, room: &RoomId) -> Result<MyScore> {
+pub async fn of_caller(
+    app: &App,
+    caller: &Caller,
+    room: &RoomId,
+    window_days: Option<i64>,
+) -> Result<MyScore> {
+    let Query { days, .. } = Query::new(window_days, None)?;
     let mut conn = app.db.read().await?;
     let entry = access::member(&mut conn, caller, room, Hold::No).await?;
     drop(conn);
     scorer::settle(&app.db, room.as_str()).await?;
     let (room_id, user) = (room.as_str(), entry.member.user_id.as_str());
     let now = Now::get().seconds();
-    let window = Window::new(DEFAULT_DAYS, now);
+    let window = Window::new(days, now);
     let mut conn = app.db.read().await?;
     let kinds = conn.score_by_kind(room_id, user, window.begin()).await?;
     let recent = conn
@@ -216,7 +222,7 @@ pub async fn of_caller(app: &App, caller: &Caller, room: &RoomId) -> Result<MySc
             score: window.score(total),
             event_count: total.events,
             by_kind,
-            window_days: DEFAULT_DAYS,
+            window_days: days,
             newcomer_boost_active: first
                 .is_none_or(|first| now < first + score::NEWCOMER_DAYS * score::DAY),
         },
