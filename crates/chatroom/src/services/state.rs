@@ -110,7 +110,7 @@ async fn count(conn: &mut Conn, room: &str, online: &HashSet<String>) -> Result<
         counts.total += row.members;
         match stored::<MemberKind>(&row.member_kind)?.into() {
             RoleClass::Human => counts.humans += row.members,
-            RoleClass::Agent => {
+            RoleClass::Agent | RoleClass::Other(_) => {
                 counts.agents += row.members;
                 counts.agents_with_endpoint += if row.has_endpoint { row.members } else { 0 };
             }
