@@ -76,10 +76,17 @@ const SCORE: &str = "
             SUM(points * created_at) AS moment
         FROM reputation_events, (SELECT 'rm_welcome' AS scope UNION ALL SELECT '*')
         GROUP BY scope, user_id, day;
-    INSERT INTO reputation_starts (scope, user_id, day, events, points, moment)
-        SELECT scope, user_id, day, SUM(events) OVER upto - events, SUM(points) OVER upto - points,
-            SUM(moment) OVER upto - moment
-        FROM days WINDOW upto AS (PARTITION BY scope, user_id ORDER BY day);
+    INSERT INTO reputation_starts (scope, day, user_id, events, points, moment)
+        WITH RECURSIVE calendar (day) AS (
+            SELECT MIN(day) FROM days
+            UNION ALL SELECT day + 1 FROM calendar WHERE day < (SELECT MAX(day) FROM days)),
+        runs AS (
+            SELECT scope, user_id, day, LAG(day) OVER upto AS day_before,
+                SUM(events) OVER upto - events AS events, SUM(points) OVER upto - points AS points,
+                SUM(moment) OVER upto - moment AS moment
+            FROM days WINDOW upto AS (PARTITION BY scope, user_id ORDER BY day))
+        SELECT r.scope, c.day, r.user_id, r.events, r.points, r.moment FROM runs r
+        JOIN calendar c ON c.day > r.day_before AND c.day <= r.day;
     INSERT INTO reputation_totals (scope, user_id, events, points, moment, last_day)
         SELECT scope, user_id, SUM(events), SUM(points), SUM(moment), MAX(day)
         FROM days GROUP BY scope, user_id;";

@@ -28,8 +28,8 @@ struct Options {
     /// Where to listen.
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
-    /// `always`, `silent`, `hang`, `flood`, `endless`, `broken`, `reset`, `slow`,
-    /// `status=NUMBER`, `redirect=URL`, or `raw=` and the bytes of a stream.
+    /// `always`, `silent`, `once` (each bearer gets one answer), `hang`, `flood`, `endless`,
+    /// `broken`, `reset`, `slow`, `status=NUMBER`, `redirect=URL`, or `raw=` and the bytes of a stream.
     #[arg(long, default_value = "always")]
     reply: String,
 }
@@ -38,6 +38,8 @@ struct Options {
 struct Agent {
     reply: Arc<Mutex<String>>,
     calls: Arc<Mutex<Vec<Value>>>,
+    /// The bearer that was answered last.
+    answered: Arc<Mutex<Value>>,
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -46,6 +48,7 @@ async fn main() -> io::Result<()> {
     let agent = Agent {
         reply: Arc::new(Mutex::new(options.reply)),
         calls: Arc::default(),
+        answered: Arc::default(),
     };
     let router = Router::new()
         .route("/chat/stream", post(chat))
@@ -72,8 +75,12 @@ async fn chat(State(agent): State<Agent>, headers: HeaderMap, body: Bytes) -> Re
         .iter()
         .map(|(name, value)| (name.to_string(), json!(value.to_str().unwrap_or_default())))
         .collect();
+    let bearer = headers.get("authorization").cloned().unwrap_or_default();
     lock(&agent.calls).push(json!({"headers": headers, "body": body}));
     let reply = lock(&agent.reply).clone();
+    if reply == "once" && std::mem::replace(&mut *lock(&agent.answered), bearer.clone()) == bearer {
+        return StatusCode::UNAUTHORIZED.into_response();
+    }
     answer(&reply, &seq)
 }
 

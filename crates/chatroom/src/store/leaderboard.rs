@@ -50,49 +50,27 @@ pub struct Ranking {
 }
 
 /// The users of scope `$4` with the highest scores since day `$5`: the totals less what they were
-/// when the first day with events since then began. SQLite is told to begin with the totals; it
-/// would begin with all the days.
+/// when that day began. Whoever has no such row began later.
 macro_rules! ranked {
-    ($named:literal, $joined:literal, $start:literal) => {
+    ($named:literal, $joined:literal) => {
         concat!(
             "SELECT t.user_id, ",
             $named,
-            ", t.events - s.events AS events, t.points - s.points AS points, \
-             t.moment - s.moment AS moment FROM reputation_totals t ",
+            ", t.events - COALESCE(s.events, 0) AS events, t.points - COALESCE(s.points, 0) AS points, \
+             t.moment - COALESCE(s.moment, 0) AS moment FROM reputation_totals t ",
             $joined,
-            $start,
-            " WHERE t.scope = $4 AND t.last_day >= $5 \
-             ORDER BY (t.points - s.points) * $1 + (t.moment - s.moment) * $2 DESC, \
-             t.events - s.events DESC, t.user_id LIMIT $3"
+            "LEFT JOIN reputation_starts s ON s.scope = t.scope AND s.day = $5 AND s.user_id = t.user_id \
+             WHERE t.scope = $4 AND t.last_day >= $5 \
+             ORDER BY (t.points - COALESCE(s.points, 0)) * $1 + (t.moment - COALESCE(s.moment, 0)) * $2 DESC, \
+             t.events - COALESCE(s.events, 0) DESC, t.user_id LIMIT $3"
         )
-    };
-}
-
-macro_rules! ranked_on_both {
-    ($named:literal, $joined:literal) => {
-        Sql {
-            sqlite: ranked!(
-                $named,
-                $joined,
-                "CROSS JOIN reputation_starts s ON s.scope = t.scope AND s.user_id = t.user_id \
-                 AND s.day = (SELECT MIN(f.day) FROM reputation_starts f \
-                 WHERE f.scope = t.scope AND f.user_id = t.user_id AND f.day >= $5)"
-            ),
-            postgres: ranked!(
-                $named,
-                $joined,
-                "CROSS JOIN LATERAL (SELECT f.events, f.points, f.moment FROM reputation_starts f \
-                 WHERE f.scope = t.scope AND f.user_id = t.user_id AND f.day >= $5 \
-                 ORDER BY f.day LIMIT 1) s"
-            ),
-        }
     };
 }
 
 impl Conn {
     /// The users with the highest scores over all rooms.
     pub async fn ranked_everywhere(&mut self, ranking: Ranking) -> DbResult<Vec<RankedRow>> {
-        const RANKED: Sql = ranked_on_both!(
+        const RANKED: &str = ranked!(
             "CAST(NULL AS TEXT) AS user_name, CAST(NULL AS TEXT) AS member_kind",
             ""
         );
@@ -101,7 +79,7 @@ impl Conn {
 
     /// The members of a room with the highest scores in it.
     pub async fn ranked_in(&mut self, room: &str, ranking: Ranking) -> DbResult<Vec<RankedRow>> {
-        const RANKED: Sql = ranked_on_both!(
+        const RANKED: &str = ranked!(
             "m.user_name, m.member_kind",
             "JOIN room_members m ON m.room_id = t.scope AND m.user_id = t.user_id "
         );
@@ -110,7 +88,7 @@ impl Conn {
 
     async fn ranked(
         &mut self,
-        sql: Sql,
+        sql: &'static str,
         scope: &str,
         ranking: Ranking,
     ) -> DbResult<Vec<RankedRow>> {

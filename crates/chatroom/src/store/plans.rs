@@ -74,7 +74,6 @@ async fn every_query_has_an_index_behind_it() {
                 "SCAN c",
                 "SCAN block",
                 "SCAN walk",
-                "SCAN earlier",
             ];
             if scan && !harmless.iter().any(|word| step.contains(word)) {
                 scans.push(format!("{step}: {sql}"));
@@ -358,7 +357,11 @@ async fn ask_reputation(tx: &mut Tx) -> DbResult<()> {
         1,
     );
     tx.insert_score_events(&[event]).await?;
-    tx.add_scores(&[("rm_a", "u_a", 0, 1, 0.75, 0.0)]).await?;
+    tx.score_totals(&["rm_a"], &["u_a"]).await?;
+    tx.add_to_starts(&[("rm_a", 0, "u_a", 1, 0.75, 0.0)])
+        .await?;
+    tx.save_score_totals(&[("rm_a", "u_a", 1, 0.75, 0.0, 0)])
+        .await?;
     let ranking = Ranking {
         since: 0,
         of_points: 1.0,

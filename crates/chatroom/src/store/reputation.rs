@@ -34,8 +34,22 @@ pub type NewEvent<'a> = (
     i64,
 );
 
-/// What to add to a user's sums: scope, user, day, events, points and moment.
-pub type DaySums<'a> = (&'a str, &'a str, i64, i64, f64, f64);
+/// A user's totals in a scope, and the newest day with events of theirs.
+#[derive(Debug, sqlx::FromRow)]
+pub struct TotalRow {
+    pub scope: String,
+    pub user_id: String,
+    pub events: i64,
+    pub points: f64,
+    pub moment: f64,
+    pub last_day: i64,
+}
+
+/// What to add to what the totals were when a day began: scope, day, user, events, points, moment.
+pub type StartSums<'a> = (&'a str, i64, &'a str, i64, f64, f64);
+
+/// Totals to store: scope, user, events, points, moment and newest day.
+pub type TotalSums<'a> = (&'a str, &'a str, i64, f64, f64, i64);
 
 impl Conn {
     /// Up to which message the room is scored.
@@ -289,76 +303,61 @@ impl Conn {
         Ok(())
     }
 
-    /// Adds to the totals, and keeps what they were when these days began.
-    pub async fn add_scores(&mut self, sums: &[DaySums<'_>]) -> DbResult<()> {
-        // Where later days have begun already, what they began with is what this one begins with.
-        const BEGIN: Sql = Sql {
-            sqlite: "INSERT INTO reputation_starts (scope, user_id, day, events, points, moment) \
-                 SELECT j.value ->> 0, j.value ->> 1, j.value ->> 2, COALESCE(later.events, t.events, 0), \
-                 COALESCE(later.points, t.points, 0), COALESCE(later.moment, t.moment, 0) \
-                 FROM json_each($1) AS j \
-                 LEFT JOIN reputation_totals t ON t.scope = j.value ->> 0 AND t.user_id = j.value ->> 1 \
-                 LEFT JOIN reputation_starts later ON later.scope = j.value ->> 0 \
-                 AND later.user_id = j.value ->> 1 AND later.day = (SELECT MIN(s.day) FROM reputation_starts s \
-                 WHERE s.scope = j.value ->> 0 AND s.user_id = j.value ->> 1 AND s.day > j.value ->> 2) \
-                 WHERE TRUE ON CONFLICT DO NOTHING",
-            postgres: "INSERT INTO reputation_starts (scope, user_id, day, events, points, moment) \
-                 SELECT v ->> 0, v ->> 1, (v ->> 2)::bigint, COALESCE(later.events, t.events, 0), \
-                 COALESCE(later.points, t.points, 0), COALESCE(later.moment, t.moment, 0) \
-                 FROM jsonb_array_elements($1::jsonb) AS v \
-                 LEFT JOIN reputation_totals t ON t.scope = v ->> 0 AND t.user_id = v ->> 1 \
-                 LEFT JOIN reputation_starts later ON later.scope = v ->> 0 \
-                 AND later.user_id = v ->> 1 AND later.day = (SELECT MIN(s.day) FROM reputation_starts s \
-                 WHERE s.scope = v ->> 0 AND s.user_id = v ->> 1 AND s.day > (v ->> 2)::bigint) \
-                 ON CONFLICT DO NOTHING",
+    /// These users' totals in these scopes, of those who have any.
+    pub async fn score_totals(
+        &mut self,
+        scopes: &[&str],
+        users: &[&str],
+    ) -> DbResult<Vec<TotalRow>> {
+        const TOTALS: Sql = Sql {
+            sqlite: "SELECT scope, user_id, events, points, moment, last_day FROM reputation_totals \
+                 WHERE scope IN (SELECT value FROM json_each($1)) \
+                 AND user_id IN (SELECT value FROM json_each($2))",
+            postgres: "SELECT scope, user_id, events, points, moment, last_day FROM reputation_totals \
+                 WHERE scope IN (SELECT jsonb_array_elements_text($1::jsonb)) \
+                 AND user_id IN (SELECT jsonb_array_elements_text($2::jsonb))",
         };
-        const CARRY: Sql = Sql {
-            sqlite: "UPDATE reputation_starts SET events = reputation_starts.events + earlier.events, \
-                 points = reputation_starts.points + earlier.points, \
-                 moment = reputation_starts.moment + earlier.moment \
-                 FROM (SELECT s.scope, s.user_id, s.day, SUM(j.value ->> 3) AS events, \
-                 SUM(j.value ->> 4) AS points, SUM(j.value ->> 5) AS moment FROM json_each($1) AS j \
-                 JOIN reputation_starts s ON s.scope = j.value ->> 0 AND s.user_id = j.value ->> 1 \
-                 AND s.day > j.value ->> 2 GROUP BY s.scope, s.user_id, s.day) earlier \
-                 WHERE reputation_starts.scope = earlier.scope \
-                 AND reputation_starts.user_id = earlier.user_id AND reputation_starts.day = earlier.day",
-            postgres: "UPDATE reputation_starts SET events = reputation_starts.events + earlier.events, \
-                 points = reputation_starts.points + earlier.points, \
-                 moment = reputation_starts.moment + earlier.moment \
-                 FROM (SELECT s.scope, s.user_id, s.day, CAST(SUM((v ->> 3)::bigint) AS BIGINT) AS events, \
-                 SUM((v ->> 4)::double precision) AS points, SUM((v ->> 5)::double precision) AS moment \
-                 FROM jsonb_array_elements($1::jsonb) AS v \
-                 JOIN reputation_starts s ON s.scope = v ->> 0 AND s.user_id = v ->> 1 \
-                 AND s.day > (v ->> 2)::bigint GROUP BY s.scope, s.user_id, s.day) earlier \
-                 WHERE reputation_starts.scope = earlier.scope \
-                 AND reputation_starts.user_id = earlier.user_id AND reputation_starts.day = earlier.day",
-        };
-        const ADD: Sql = Sql {
+        rows!(self, TotalRow, TOTALS, json(scopes), json(users))
+    }
+
+    pub async fn save_score_totals(&mut self, totals: &[TotalSums<'_>]) -> DbResult<()> {
+        const SAVE: Sql = Sql {
             sqlite: "INSERT INTO reputation_totals (scope, user_id, events, points, moment, last_day) \
-                 SELECT value ->> 0, value ->> 1, SUM(value ->> 3), SUM(value ->> 4), SUM(value ->> 5), \
-                 MAX(value ->> 2) \
-                 FROM json_each($1) GROUP BY value ->> 0, value ->> 1 \
-                 ON CONFLICT (scope, user_id) DO UPDATE SET \
-                 events = reputation_totals.events + excluded.events, \
-                 points = reputation_totals.points + excluded.points, \
-                 moment = reputation_totals.moment + excluded.moment, \
-                 last_day = CASE WHEN excluded.last_day > reputation_totals.last_day \
-                 THEN excluded.last_day ELSE reputation_totals.last_day END",
+                 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 \
+                 FROM json_each($1) WHERE TRUE ON CONFLICT (scope, user_id) DO UPDATE SET \
+                 events = excluded.events, points = excluded.points, moment = excluded.moment, \
+                 last_day = excluded.last_day",
             postgres: "INSERT INTO reputation_totals (scope, user_id, events, points, moment, last_day) \
-                 SELECT v ->> 0, v ->> 1, CAST(SUM((v ->> 3)::bigint) AS BIGINT), SUM((v ->> 4)::double precision), \
-                 SUM((v ->> 5)::double precision), MAX((v ->> 2)::bigint) \
-                 FROM jsonb_array_elements($1::jsonb) AS v \
-                 GROUP BY v ->> 0, v ->> 1 ON CONFLICT (scope, user_id) DO UPDATE SET \
-                 events = reputation_totals.events + excluded.events, \
-                 points = reputation_totals.points + excluded.points, \
-                 moment = reputation_totals.moment + excluded.moment, \
-                 last_day = CASE WHEN excluded.last_day > reputation_totals.last_day \
-                 THEN excluded.last_day ELSE reputation_totals.last_day END",
+                 SELECT v ->> 0, v ->> 1, (v ->> 2)::bigint, (v ->> 3)::double precision, \
+                 (v ->> 4)::double precision, (v ->> 5)::bigint FROM jsonb_array_elements($1::jsonb) AS v \
+                 ON CONFLICT (scope, user_id) DO UPDATE SET \
+                 events = excluded.events, points = excluded.points, moment = excluded.moment, \
+                 last_day = excluded.last_day",
         };
-        let sums = json(sums);
-        exec!(self, BEGIN, &sums)?;
-        exec!(self, CARRY, &sums)?;
-        exec!(self, ADD, sums)?;
+        exec!(self, SAVE, json(totals))?;
+        Ok(())
+    }
+
+    /// Adds to what the totals were when days began.
+    pub async fn add_to_starts(&mut self, starts: &[StartSums<'_>]) -> DbResult<()> {
+        const ADD: Sql = Sql {
+            sqlite: "INSERT INTO reputation_starts (scope, day, user_id, events, points, moment) \
+                 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 \
+                 FROM json_each($1) WHERE TRUE ON CONFLICT (scope, day, user_id) DO UPDATE SET \
+                 events = reputation_starts.events + excluded.events, \
+                 points = reputation_starts.points + excluded.points, \
+                 moment = reputation_starts.moment + excluded.moment",
+            postgres: "INSERT INTO reputation_starts (scope, day, user_id, events, points, moment) \
+                 SELECT v ->> 0, (v ->> 1)::bigint, v ->> 2, (v ->> 3)::bigint, \
+                 (v ->> 4)::double precision, (v ->> 5)::double precision \
+                 FROM jsonb_array_elements($1::jsonb) AS v ON CONFLICT (scope, day, user_id) DO UPDATE SET \
+                 events = reputation_starts.events + excluded.events, \
+                 points = reputation_starts.points + excluded.points, \
+                 moment = reputation_starts.moment + excluded.moment",
+        };
+        if !starts.is_empty() {
+            exec!(self, ADD, json(starts))?;
+        }
         Ok(())
     }
 

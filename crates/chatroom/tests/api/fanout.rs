@@ -15,6 +15,7 @@ both_engines![
     the_fifth_failure_is_the_last,
     an_agent_that_is_gone_leaves_the_room,
     a_failing_agent_causes_no_message,
+    a_key_that_is_replaced_at_once_loses_no_message,
     a_new_key_after_a_long_time_skips_and_says_so,
     a_retry_survives_kill_9,
     sigkill_between_call_and_answer_loses_nothing_and_doubles_nothing,
@@ -453,6 +454,28 @@ async fn at_the_default_depth_the_room_falls_silent_too(setup: Setup) {
         5,
         "the last word is the deepest"
     );
+}
+
+/// The new key comes while the server has not yet put the refused call away.
+async fn a_key_that_is_replaced_at_once_loses_no_message(setup: Setup) {
+    let server = setup.start().await;
+    let (alice, room, _agent) = world(&server, "once").await;
+    let mut events = alice.listens(&room).await;
+    let endpoint = format!("/rooms/{room}/members/u_bob/endpoint");
+    let seq = alice.says(&room, "The first key is good once").await;
+    answer(&alice, &room, seq).await;
+    for n in 0..15 {
+        let seq = alice.says(&room, "Hello").await;
+        loop {
+            let (event, _, data) = events.event().await;
+            if event == "member_updated" && data["key_stale"] == true {
+                break;
+            }
+        }
+        let key = json!({"akm_key": format!("sk_{n}")});
+        alice.put(&endpoint, key).await.ok();
+        answer(&alice, &room, seq).await;
+    }
 }
 
 async fn a_new_key_after_a_long_time_skips_and_says_so(setup: Setup) {

@@ -200,7 +200,7 @@ impl Task {
         if let Outcome::Gone { .. } = &outcome {
             tracing::info!(room = %self.lane.room, user = %self.lane.user, seq, "an agent says it is gone (410) and leaves the room");
         }
-        let tried_again = matches!(outcome, Outcome::Failed { .. });
+        let passed = matches!(outcome, Outcome::Reply { .. } | Outcome::Gone { .. });
         let settled = self
             .settler
             .settle(&self.lane, row.generation, outcome)
@@ -210,8 +210,9 @@ impl Task {
             Settled::Dropped => Delivered::TooDeep,
             Settled::Lost => Delivered::Lost,
         });
-        // After a loss the store knows better where the lane is, if it is still ours.
-        if settled != Settled::Lost && !tried_again {
+        // After a loss the store knows better where the lane is, if it is still ours. After a failure
+        // the message is still to be dealt with: a new key may come before this task has ended.
+        if settled != Settled::Lost && passed {
             self.next = seq + 1;
         }
         Ok(())

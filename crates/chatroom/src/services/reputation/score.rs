@@ -4,7 +4,10 @@
 //! the newcomer's boost, and [`Sums`] gives a score at any moment.
 
 use protocol::{ScoreKind, ScoringRules};
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    ops::RangeInclusive,
+};
 
 /// Grows when anything below changes.
 pub const VERSION: i64 = 1;
@@ -243,6 +246,32 @@ impl std::ops::AddAssign for Sums {
         self.events += more.events;
         self.points += more.points;
         self.moment += more.moment;
+    }
+}
+
+/// A user's sums of all time. Beside them it is kept what they were when days began, for every day
+/// after the first with events and up to the newest; before the first they were nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Totals {
+    pub sums: Sums,
+    /// The newest day with events.
+    pub last_day: Option<i64>,
+}
+
+impl Totals {
+    /// Adds what came about on a day. The days whose beginning this changes, as far back as
+    /// anything counts, and what is to be added to what the totals were then.
+    pub fn add(&mut self, day: i64, sums: Sums) -> (RangeInclusive<i64>, Sums) {
+        let last = self.last_day.unwrap_or(day);
+        let changed = match day > last {
+            // These days begin only now: with what there was.
+            true => ((last + 1).max(day - DECAY_DAYS + 1)..=day, self.sums),
+            // These began without what is found now. There are none if it is the newest day.
+            false => ((day + 1).max(last - DECAY_DAYS + 1)..=last, sums),
+        };
+        self.sums += sums;
+        self.last_day = Some(last.max(day));
+        changed
     }
 }
 

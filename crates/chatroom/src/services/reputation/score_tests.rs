@@ -50,6 +50,33 @@ fn posts() -> impl Strategy<Value = Vec<Post>> {
 }
 
 proptest! {
+    /// Whatever days events come on, and in whatever order they are found.
+    #[test]
+    fn totals_less_what_they_were_when_a_day_began_are_what_came_since(
+        found in prop::collection::vec((0..70i64, -100..100i32), 1..40)
+    ) {
+        let mut totals = Totals::default();
+        let mut starts: BTreeMap<i64, Sums> = BTreeMap::new();
+        let sums = |quarters: i32| Sums {
+            events: 1,
+            points: f64::from(quarters) / 4.0,
+            moment: f64::from(quarters) * 1e6,
+        };
+        for (day, quarters) in &found {
+            let (days, more) = totals.add(*day, sums(*quarters));
+            days.for_each(|day| *starts.entry(day).or_default() += more);
+        }
+        let last = totals.last_day.unwrap();
+        prop_assert_eq!(Some(last), found.iter().map(|(day, _)| *day).max());
+        for first in last - DECAY_DAYS + 1..=last {
+            let mut since = starts.get(&first).copied().unwrap_or_default();
+            for (_, quarters) in found.iter().filter(|(day, _)| *day >= first) {
+                since += sums(*quarters);
+            }
+            prop_assert_eq!(since, totals.sums, "since day {}", first);
+        }
+    }
+
     #[test]
     fn no_cap_is_ever_exceeded(events in prop::collection::vec(any_event(), 0..400)) {
         let admitted = Ledger::default().admit(events);

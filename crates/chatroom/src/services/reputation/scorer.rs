@@ -3,7 +3,7 @@
 //! A room's log is read from where it was scored last, in batches. What counts and the new place
 //! are written in one transaction, so that a crash neither loses nor doubles anything.
 
-use super::score::{self, Event, Ledger, Post, Scored, Sums};
+use super::score::{self, Event, Ledger, Post, Scored, Sums, Totals};
 use crate::{
     clock::Now,
     store::{
@@ -216,11 +216,50 @@ async fn write(tx: &mut Tx, scored: &[Scored]) -> Result<(), DbError> {
         ));
     }
     tx.insert_score_events(&rows).await?;
-    let days: Vec<_> = days
+    add_days(tx, days).await
+}
+
+/// Adds what came about on these days to the totals, and to what they were when later days began.
+async fn add_days(tx: &mut Tx, days: BTreeMap<(&str, &str, i64), Sums>) -> Result<(), DbError> {
+    let scopes: BTreeSet<&str> = days.keys().map(|(scope, ..)| *scope).collect();
+    let users: BTreeSet<&str> = days.keys().map(|(_, user, _)| *user).collect();
+    let (scopes, users): (Vec<&str>, Vec<&str>) =
+        (scopes.into_iter().collect(), users.into_iter().collect());
+    let mut known: HashMap<(String, String), Totals> = HashMap::new();
+    for row in tx.score_totals(&scopes, &users).await? {
+        let sums = Sums {
+            events: row.events,
+            points: row.points,
+            moment: row.moment,
+        };
+        let last_day = Some(row.last_day);
+        known.insert((row.scope, row.user_id), Totals { sums, last_day });
+    }
+    let mut totals: BTreeMap<(&str, &str), Totals> = BTreeMap::new();
+    let mut starts: BTreeMap<(&str, i64, &str), Sums> = BTreeMap::new();
+    for ((scope, user, day), sums) in days {
+        let total = totals.entry((scope, user)).or_insert_with(|| {
+            let stored = known.remove(&(scope.to_owned(), user.to_owned()));
+            stored.unwrap_or_default()
+        });
+        let (later_days, more) = total.add(day, sums);
+        for later in later_days {
+            *starts.entry((scope, later, user)).or_default() += more;
+        }
+    }
+    let starts: Vec<_> = starts
         .into_iter()
-        .map(|((scope, user, day), sums)| (scope, user, day, sums.events, sums.points, sums.moment))
+        .map(|((scope, day, user), s)| (scope, day, user, s.events, s.points, s.moment))
         .collect();
-    tx.add_scores(&days).await
+    tx.add_to_starts(&starts).await?;
+    let totals: Vec<_> = totals
+        .into_iter()
+        .map(|((scope, user), total)| {
+            let (s, last_day) = (total.sums, total.last_day.unwrap_or_default());
+            (scope, user, s.events, s.points, s.moment, last_day)
+        })
+        .collect();
+    tx.save_score_totals(&totals).await
 }
 
 /// Forgets how days began that count no more.

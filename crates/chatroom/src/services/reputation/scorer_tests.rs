@@ -113,8 +113,13 @@ async fn it_does_not_matter_in_which_order_days_are_scored() {
         let mut tx = db.begin().await.unwrap();
         for n in order {
             let at = NOON + n * 3 * DAY;
-            let sums = |day: i64| ("*", "u_a", score::day_of(at) + day, 1, 0.5, 0.5 * at as f64);
-            tx.add_scores(&[sums(0), sums(1), sums(7)]).await.unwrap();
+            let sums = Sums {
+                events: 1,
+                points: 0.5,
+                moment: 0.5 * at as f64,
+            };
+            let days = [0, 1, 7].map(|day| (("*", "u_a", score::day_of(at) + day), sums));
+            add_days(&mut tx, days.into()).await.unwrap();
         }
         tx.commit().await.unwrap();
         let now = NOON + 20 * DAY;

@@ -13,9 +13,11 @@ use std::{
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_sc-chatroom");
 
 /// The keys that all servers of this run share, so that making an RSA key pair is paid for once.
+/// Another run at the same time has its own.
 pub fn shared_keys() -> &'static Path {
     static KEYS: LazyLock<PathBuf> = LazyLock::new(|| {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("api-keys");
+        let name = format!("api-keys-{}", std::process::id());
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();
         sign(&folder.join("keys"), &["--user", "u_first"]);
