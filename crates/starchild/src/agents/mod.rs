@@ -9,7 +9,7 @@ use crate::{
         failure::Failure,
         show::{self, Table},
     },
-    daemon::process,
+    daemon::{keeper, process},
     home::{AgentHome, Home, agent_id, files},
     rooms,
 };
@@ -152,14 +152,13 @@ fn list(home: &Home, as_json: bool) -> Result<(), Failure> {
     let agents = home.agents()?;
     let listed = agents.iter().map(|agent| {
         let config = BackendConfig::load(&agent.config_file());
-        let rooms = agent.rooms().unwrap_or_default();
         Listed {
             agent: agent.id().to_string(),
             backend: config
                 .as_ref()
                 .map_or("?".into(), |config| config.backend.to_string()),
             server: config.map_or("?".into(), |config| config.server),
-            rooms: rooms.iter().filter(|room| room.left.is_none()).count(),
+            rooms: keeper::count_rooms(agent),
             running: process::running(agent).is_some(),
         }
     });

@@ -8,7 +8,7 @@ use crate::{
     agents,
     backend::config::BackendConfig,
     daemon::{
-        Daemon, log,
+        Daemon, keeper, log,
         process::{self, Report},
     },
     home::{AgentHome, Home},
@@ -211,7 +211,7 @@ fn status_of(agent: &AgentHome) -> Status {
         agent: agent.id().to_string(),
         running: pid.is_some(),
         pid: pid.map(|pid| pid.as_raw_nonzero().get()),
-        rooms: rooms.len() - left,
+        rooms: keeper::count_rooms(agent),
         left,
         log: agent.log_file().display().to_string(),
     }
@@ -236,11 +236,13 @@ pub async fn logs(home: &Home, args: LogsArgs) -> Result<(), Failure> {
 async fn print_log(path: &Path, args: &LogsArgs) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let mut at = print_last(path, args.lines, &mut out)?;
-    while args.follow {
+    if !args.follow {
+        return Ok(());
+    }
+    loop {
         tokio::time::sleep(LOOK_EVERY).await;
         at = print_new(path, at, &mut out)?;
     }
-    Ok(())
 }
 
 /// Where a log was read up to, and which file it was.

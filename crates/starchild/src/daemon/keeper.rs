@@ -32,6 +32,13 @@ pub fn lost_rooms(home: &AgentHome) -> Vec<(String, RoomId)> {
     rooms.filter(lost).collect()
 }
 
+/// How many rooms the agent is in, whether their key is here yet or not.
+pub fn count_rooms(home: &AgentHome) -> usize {
+    let rooms = home.rooms().unwrap_or_default();
+    let joined = rooms.iter().filter(|room| room.left.is_none()).count();
+    joined + lost_rooms(home).len()
+}
+
 /// Works for as long as the daemon does; woken when a file is missed.
 pub async fn keep(
     home: AgentHome,

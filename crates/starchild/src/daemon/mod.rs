@@ -89,10 +89,9 @@ impl Daemon {
         })
     }
 
-    /// How many rooms it will follow at first.
+    /// How many rooms it will follow, once it has all keys.
     pub fn rooms(&self) -> usize {
-        let rooms = self.home.rooms().unwrap_or_default();
-        rooms.iter().filter(|room| room.left.is_none()).count()
+        keeper::count_rooms(&self.home)
     }
 
     /// Runs until it is asked to end.

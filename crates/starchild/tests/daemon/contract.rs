@@ -6,7 +6,7 @@ use std::time::Instant;
 
 #[tokio::test]
 async fn a_handler_gets_the_message_and_the_variables_and_its_answer_is_posted() {
-    let (_server, room, owner, _daemon) = room_with(
+    let (_server, room, owner, daemon) = room_with(
         "#!/bin/sh\ncat > \"$SCCHAT_HANDLER_LOG_DIR/$SCCHAT_ROOM_ID.$$\"\n\
          echo \"$SCCHAT_USER_ID $SCCHAT_SESSION_ID\" > \"$SCCHAT_HANDLER_LOG_DIR/env\"\n\
          [ -e answered ] && exit 0\ntouch answered\necho 'my answer'\n",
@@ -56,6 +56,11 @@ async fn a_handler_gets_the_message_and_the_variables_and_its_answer_is_posted()
         format!("ext_{}", owner.agent)
     );
     assert_eq!(documents[1]["reply_to_seq"], seq);
+
+    // What a handler logs stays there when the daemon starts anew.
+    drop(daemon);
+    let _daemon = owner.runs().await;
+    assert!(session.join("env").exists());
 }
 
 #[tokio::test]

@@ -136,6 +136,28 @@ async fn an_identity_that_does_not_hold_is_made_anew_with_a_room_key() {
 }
 
 #[tokio::test]
+async fn a_key_that_ends_unforeseen_is_replaced_without_a_message_lost() {
+    let server = Server::with(&[("TOKENS__ROOM_KEY_TTL_SECONDS", "8")]).await;
+    let room = Room::new(&server.alice()).await;
+    let owner = Owner::with_handler(&server, PARROT).await;
+    owner.joins(&room).await;
+    change(&room_file(&owner, &room), |json| {
+        let issued_at = json["issued_at"].as_i64().unwrap();
+        json["expires_at"] = json!(issued_at + 7 * DAY);
+    });
+    let _daemon = owner.runs().await;
+    eventually("the key is refused", async || {
+        assert_eq!(room.ask("hello").await, "re hello");
+        owner
+            .log()
+            .contains("the room key was refused")
+            .then_some(())
+    })
+    .await;
+    assert_eq!(room.ask("hello again").await, "re hello again");
+}
+
+#[tokio::test]
 async fn keys_that_the_server_gives_one_a_minute_are_waited_for() {
     let server = Server::with(&[("LIMITS__TOKEN_MINTS_PER_MINUTE", "1")]).await;
     let alice = server.alice();
