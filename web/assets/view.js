@@ -25,6 +25,8 @@ import { VisitorMode, summaryView } from "./visitor-mode.js";
 
 /** The room on the page. @type {Open | null} */
 let open = null;
+/** Whom the page shows as signed in. @type {string | null} */
+let drawnFor = null;
 /** The thread in the panel. @type {Thread | null} */
 let thread = null;
 /** Which opening of a room is the newest: an older one that ends late is dropped. */
@@ -266,6 +268,7 @@ function drawJump(timeline, room) {
 
 function drawPerson() {
   const who = identity();
+  drawnFor = who?.userId ?? null;
   const leave = async () => {
     await signOut();
     location.assign("/");
@@ -315,9 +318,10 @@ function listen() {
   person.addEventListener("changed", personChanged);
 }
 
-/** Somebody signed in or out. A room that is open stays so while its key is theirs. */
+/** Somebody signed in or out, or was renewed. A room that is open stays so while its key is theirs. */
 function personChanged() {
   keepSignedIn();
+  if ((identity()?.userId ?? null) === drawnFor) return;
   drawPerson();
   const room = open?.room;
   if (room?.key && keptKey(room.id)?.userId === room.key.userId) void showRooms(byId("rooms"), room.id, openRoom);
