@@ -132,12 +132,11 @@ function closeRoom() {
 
 /** The key no longer opens the room, and there is no other. @param {Room} room @param {ApiError} error */
 function lost(room, error) {
+  closeRoom();
+  if (room.visibility !== "public") return refused(room.id, error);
+  // What is left is to read along.
   forgetKey(room.id);
-  if (room.visibility === "public") void openRoom(room.id);
-  else {
-    closeRoom();
-    refused(room.id, error);
-  }
+  void openRoom(room.id);
 }
 
 /** @param {string} id @param {unknown} error */
