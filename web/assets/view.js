@@ -304,7 +304,7 @@ function listen() {
       drawMembers(open.room);
     }
   };
-  byId("jump").onclick = () => attempt(open?.timeline.showNewest());
+  byId("jump").onclick = () => attempt(open?.timeline.toNewest());
   byId("scrim").onclick = () => document.body.classList.remove("rooms-open", "panel-open");
   window.addEventListener("popstate", start);
   window.addEventListener("keydown", (event) => {
