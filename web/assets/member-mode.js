@@ -132,7 +132,7 @@ export class MemberMode {
       case "message_deleted":
         return this.timeline.markDeleted(value.seq);
       case "rules_updated":
-        notify(`The rules changed: version ${value.version}`);
+        if (value.updated_by !== this.room.userId) notify(`The rules changed: version ${value.version}`);
         return;
       case "member_updated":
         return this.#memberUpdated(value);

@@ -99,10 +99,13 @@ export class Timeline extends EventTarget {
     this.#latest = anew ? page.latest_seq : Math.max(this.#latest, page.latest_seq);
     this.#replace(page.messages);
     if (!this.atEnd) await this.#newer();
-    this.pinned = true;
-    this.missed = 0;
-    this.#toEnd();
-    this.#changed();
+    this.#follow();
+  }
+
+  /** Goes to the newest message. */
+  async toNewest() {
+    if (this.atEnd) this.#follow();
+    else await this.showNewest();
   }
 
   /** Marks where the person had stopped reading; gives that place. @param {number} lastRead */
@@ -329,6 +332,14 @@ export class Timeline extends EventTarget {
   #toEnd() {
     this.scroller.scrollTop = this.scroller.scrollHeight;
     this.#top = this.scroller.scrollTop;
+  }
+
+  /** Keeps to the end from now on. */
+  #follow() {
+    this.pinned = true;
+    this.missed = 0;
+    this.#toEnd();
+    this.#changed();
   }
 
   #changed() {

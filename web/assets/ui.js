@@ -15,8 +15,10 @@ export function announce(text) {
  * @param {"info" | "error"} [kind]
  */
 export function notify(text, kind = "info") {
-  // A dialog covers the rest of the page.
-  const place = [...document.querySelectorAll("dialog:modal > .notices")].at(-1) ?? document.getElementById("notices");
+  // A dialog covers the rest of the page, and has room for one.
+  const within = [...document.querySelectorAll("dialog:modal > .notices")].at(-1);
+  within?.replaceChildren();
+  const place = within ?? document.getElementById("notices");
   if (!place) return;
   const notice = h("div", { class: `notice ${kind}`, role: kind === "error" ? "alert" : "status" }, h("span", {}, text));
   notice.append(iconButton("close", "Dismiss", () => notice.remove()));

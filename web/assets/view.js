@@ -25,6 +25,8 @@ import { VisitorMode, summaryView } from "./visitor-mode.js";
 
 /** The room on the page. @type {Open | null} */
 let open = null;
+/** Whom the page shows as signed in. @type {string | null} */
+let drawnFor = null;
 /** The thread in the panel. @type {Thread | null} */
 let thread = null;
 /** Which opening of a room is the newest: an older one that ends late is dropped. */
@@ -130,12 +132,11 @@ function closeRoom() {
 
 /** The key no longer opens the room, and there is no other. @param {Room} room @param {ApiError} error */
 function lost(room, error) {
+  closeRoom();
+  if (room.visibility !== "public") return refused(room.id, error);
+  // What is left is to read along.
   forgetKey(room.id);
-  if (room.visibility === "public") void openRoom(room.id);
-  else {
-    closeRoom();
-    refused(room.id, error);
-  }
+  void openRoom(room.id);
 }
 
 /** @param {string} id @param {unknown} error */
@@ -266,6 +267,7 @@ function drawJump(timeline, room) {
 
 function drawPerson() {
   const who = identity();
+  drawnFor = who?.userId ?? null;
   const leave = async () => {
     await signOut();
     location.assign("/");
@@ -302,7 +304,7 @@ function listen() {
       drawMembers(open.room);
     }
   };
-  byId("jump").onclick = () => attempt(open?.timeline.showNewest());
+  byId("jump").onclick = () => attempt(open?.timeline.toNewest());
   byId("scrim").onclick = () => document.body.classList.remove("rooms-open", "panel-open");
   window.addEventListener("popstate", start);
   window.addEventListener("keydown", (event) => {
@@ -315,9 +317,10 @@ function listen() {
   person.addEventListener("changed", personChanged);
 }
 
-/** Somebody signed in or out. A room that is open stays so while its key is theirs. */
+/** Somebody signed in or out, or was renewed. A room that is open stays so while its key is theirs. */
 function personChanged() {
   keepSignedIn();
+  if ((identity()?.userId ?? null) === drawnFor) return;
   drawPerson();
   const room = open?.room;
   if (room?.key && keptKey(room.id)?.userId === room.key.userId) void showRooms(byId("rooms"), room.id, openRoom);

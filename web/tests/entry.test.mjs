@@ -84,6 +84,8 @@ test("a link that leads nowhere says so, and so does a key that has ended", asyn
   await lost.sees("#compose");
   await server.api(`/rooms/${room}/room-keys`, { method: "DELETE", token: owner });
   await lost.reads("access to this room has ended");
+  await lost.page.reload();
+  await lost.reads("access to this room has ended");
   await lost.leaves();
   await server.stop();
 });

@@ -2,6 +2,7 @@
 // browser.
 
 import { execFileSync, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { createServer } from "node:http";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -31,6 +32,18 @@ const NO_LIMITS = Object.fromEntries(
 /** What runs and who is there: none outlives its test. @type {Set<Server | PushAgent | Person>} */
 const guests = new Set();
 process.on("exit", () => guests.forEach((guest) => guest.child?.kill("SIGKILL")));
+
+/** Asks again where the server had closed the connection that was to be used once more: a machine that stood still lets it idle for too long. */
+async function request(url, options) {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await fetch(url, options);
+    } catch (error) {
+      const closed = ["UND_ERR_SOCKET", "ECONNRESET", "EPIPE"].includes(error.cause?.code);
+      if (!closed || attempt === 3) throw new Error(`${options.method} ${url}: ${error.cause ?? error}`);
+    }
+  }
+}
 
 /** The real server. */
 export class Server {
@@ -78,11 +91,10 @@ export class Server {
     return this.url + printed.slice(printed.indexOf("/view#"));
   }
 
-  async api(path, { token, method = "GET", body } = {}) {
-    const headers = {};
+  async api(path, { token, method = "GET", body, headers = {} } = {}) {
     if (token) headers.authorization = `Bearer ${token}`;
     if (body) headers["content-type"] = "application/json";
-    const response = await fetch(this.url + path, { method, headers, body: body && JSON.stringify(body) });
+    const response = await request(this.url + path, { method, headers, body: body && JSON.stringify(body) });
     const text = await response.text();
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
     return text.startsWith("{") ? JSON.parse(text) : text;
@@ -120,7 +132,8 @@ export class Server {
 
   /** Says something; gives its seq. */
   async says(room, token, content, reply_to_seq) {
-    return (await this.post(`/rooms/${room}/messages`, token, { content, reply_to_seq })).seq;
+    const headers = { "idempotency-key": randomUUID() };
+    return (await this.api(`/rooms/${room}/messages`, { method: "POST", token, body: { content, reply_to_seq }, headers })).seq;
   }
 }
 

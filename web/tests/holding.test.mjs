@@ -295,7 +295,8 @@ test("the policy stops an inline script, a style attribute and markup from elsew
     image.src = "https://evil.example/x.png";
     document.body.append(image);
     await fetch("https://evil.example/").catch(() => {});
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    const end = Date.now() + 60_000;
+    while (!["connect-src", "img-src"].every((one) => violations.includes(one)) && Date.now() < end) await new Promise((resolve) => setTimeout(resolve, 50));
     return { ran: Boolean(globalThis.ran), markup: markup || typed, violations: [...new Set(violations)].sort() };
   });
   equal(stopped.ran, false, "an inline script ran");

@@ -136,8 +136,11 @@ test("whoever is not the owner reads rules and data and changes nothing", async 
   const key = await server.joins(token, room, { user_id: "bob", display_name: "Bob", client_kind: "human" });
   const bob = await Person.arrives(server);
   await bob.goes(`/view?room=${room}&token=${key}`);
+  await bob.sees("#room-tools button");
+  await server.api(`/rooms/${room}/rules`, { method: "PATCH", token, body: { content: "be **very kind**" } });
+  await bob.reads("The rules changed: version 2", ".notice");
   await bob.clicks("[aria-label='Rules and data']");
-  await bob.reads("be **kind**", "#tab-panel");
+  await bob.reads("be **very kind**", "#tab-panel");
   equal(await bob.page.$$eval("dialog [role=tab]", (tabs) => tabs.map((tab) => tab.innerText)), ["Rules", "Data"], "the tabs");
   equal(await bob.page.$("dialog textarea"), null, "Bob can edit");
   await bob.leaves();

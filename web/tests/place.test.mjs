@@ -76,6 +76,7 @@ test("a reader who scrolled up is left alone while an agent writes, and comes ba
   await alice.reads("1 new", "#jump");
   equal(await top(), was, "what she looks at");
   await alice.clicks("#jump");
+  await alice.until(() => document.querySelector("#jump").hidden);
   await alice.reads("That is all.", "#messages");
   ok((await below(alice)) <= 2, "the end is out of sight");
   await alice.leaves();

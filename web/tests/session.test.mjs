@@ -57,7 +57,7 @@ test("people go on reading and writing when the keys of their room end", async (
 });
 
 test("a guest who comes back after the key has ended is let in again", async () => {
-  const { room, gus, alice } = await two(6);
+  const { room, gus, alice } = await two(10);
   const key = await keyOf(gus, room);
   await gus.goes("/");
   await isOver(key);
@@ -117,20 +117,17 @@ test("whoever is signed in stays in a room whose link was revoked", async () => 
 });
 
 test("a sign-in is renewed while the page is open, and after a reload", async () => {
-  const server = await new Server({ SC_CHATROOM__TOKENS__IDENTITY_TTL_SECONDS: "12" }).start();
+  const server = await new Server({ SC_CHATROOM__TOKENS__IDENTITY_TTL_SECONDS: "30" }).start();
   const alice = await Person.inRoom(server, "Alice");
   await mark(alice);
-  let token = await identityOf(alice);
-  for (const name of ["One", "Two"]) {
-    const old = token;
-    await isOver(old);
-    token = await identityOf(alice);
-    ok(token && token !== old, "the sign-in was not renewed");
-    await alice.clicks("#rooms .wide-button");
-    await alice.fills("#create-name", name);
-    await alice.clicks("dialog .primary");
-    await alice.reads(name, "#room-name");
-  }
+  const first = await identityOf(alice);
+  await isOver(first);
+  const second = await identityOf(alice);
+  ok(second && second !== first, "the sign-in was not renewed");
+  await alice.clicks("#rooms .wide-button");
+  await alice.fills("#create-name", "One");
+  await alice.clicks("dialog .primary");
+  await alice.reads("One", "#room-name");
   equal(await isMarked(alice), true, "the page was not loaded again");
   await alice.page.reload();
   await alice.reads("One", ".rooms");

@@ -158,6 +158,7 @@ test("names are completed after an @ and marked in the text", async () => {
   await alice.page.keyboard.press("Tab");
   equal(await alice.page.$eval("#compose", (field) => field.value), "ask @Curious Otter ", "the completed text");
   await alice.page.type("#compose", "and @Bob");
+  await alice.sees("#names li");
   await alice.page.keyboard.press("Escape");
   await alice.page.keyboard.press("Enter");
   await bob.sees("#messages .mentions-me");
