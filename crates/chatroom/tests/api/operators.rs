@@ -1,6 +1,6 @@
 //! What operators set and run: settings, identity providers, networks, links and sign-in.
 
-use crate::harness::{Caller, Setup, TestServer, both_engines, now, public_jwks};
+use crate::harness::{Caller, Setup, TestServer, both_engines, now, public_jwks, public_pem};
 use serde_json::{Value, json};
 
 both_engines![
@@ -8,6 +8,9 @@ both_engines![
     a_users_id_and_name_are_found_in_the_usual_claims,
     a_user_token_never_speaks_for_the_system_or_an_external_member,
     user_tokens_may_be_checked_with_a_jwks,
+    user_tokens_may_be_checked_with_what_a_provider_publishes,
+    user_tokens_may_be_checked_with_a_public_key,
+    a_provider_that_publishes_no_key_is_told_at_the_start,
     an_expired_or_early_user_token_is_refused,
     a_forwarded_address_counts_from_a_trusted_proxy_alone,
     internal_networks_are_the_operators_to_name,
@@ -132,6 +135,66 @@ async fn user_tokens_may_be_checked_with_a_jwks(setup: Setup) {
             .with_token(&signed(known.as_bytes(), &claims));
         forged.get("/rooms").await.refused(401, "token_invalid");
     }
+}
+
+/// A provider that publishes this at the address given back.
+async fn provider(published: String) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/jwks.json", listener.local_addr().unwrap());
+    let document = axum::routing::get(async move || published.clone());
+    let provider = axum::Router::new().route("/jwks.json", document);
+    tokio::spawn(async move { axum::serve(listener, provider).await });
+    url
+}
+
+async fn user_tokens_may_be_checked_with_what_a_provider_publishes(setup: Setup) {
+    let url = provider(public_jwks()).await;
+    let server = setup.env("AUTH__JWKS_URL", &url).start().await;
+    server.user("u_alice").get("/rooms").await.ok();
+    let claims = json!({"user_id": "u_alice", "exp": now() + 600});
+    let forged = server
+        .anonymous()
+        .with_token(&signed(public_jwks().as_bytes(), &claims));
+    forged.get("/rooms").await.refused(401, "token_invalid");
+}
+
+async fn a_provider_that_publishes_no_key_is_told_at_the_start(setup: Setup) {
+    let url = provider(json!({"keys": []}).to_string()).await;
+    let server = setup.start().await;
+    let (data, file) = (
+        server.folder().join("another"),
+        server.folder().join("chatroom.toml"),
+    );
+    std::fs::write(&file, format!("[auth]\njwks_url = \"{url}\"\n")).unwrap();
+    let (data, file) = (data.to_str().unwrap(), file.to_str().unwrap());
+    let output = server
+        .run_aside(&[
+            "serve",
+            "--config",
+            file,
+            "--data",
+            data,
+            "--listen",
+            "127.0.0.1:0",
+        ])
+        .await;
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains(&url), "{said}");
+}
+
+async fn user_tokens_may_be_checked_with_a_public_key(setup: Setup) {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), public_pem()).unwrap();
+    let server = setup
+        .env("AUTH__PUBLIC_KEY_FILE", file.path().to_str().unwrap())
+        .start()
+        .await;
+    server.user("u_alice").get("/rooms").await.ok();
+    let claims = json!({"user_id": "u_alice", "exp": now() + 600});
+    let forged = server
+        .anonymous()
+        .with_token(&signed(public_pem().as_bytes(), &claims));
+    forged.get("/rooms").await.refused(401, "token_invalid");
 }
 
 async fn an_expired_or_early_user_token_is_refused(setup: Setup) {

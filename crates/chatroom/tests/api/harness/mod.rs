@@ -18,7 +18,7 @@ pub use push::{PushAgent, metric};
 pub use server::{Engine, Setup, TestServer};
 pub use shell::Home;
 pub use stand_in::stand_in;
-pub use token::{claims, forged, now, public_jwks, with_claims};
+pub use token::{claims, forged, now, public_jwks, public_pem, with_claims};
 
 use std::{future::Future, time::Duration};
 

@@ -1,6 +1,13 @@
 //! User tokens for tests, and a look into tokens of every kind.
 
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use aws_lc_rs::{
+    encoding::{AsDer, PublicKeyX509Der},
+    signature::KeyPair,
+};
+use base64::{
+    Engine as _,
+    engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
+};
 use serde_json::Value;
 use std::{
     collections::HashMap,
@@ -63,14 +70,31 @@ pub fn sign(keys: &Path, args: &[&str]) -> String {
 
 /// The public half of the shared keys, as identity providers publish theirs.
 pub fn public_jwks() -> String {
-    let files = std::fs::read_dir(shared_keys()).unwrap();
-    let pem = files
-        .map(|file| std::fs::read(file.unwrap().path()).unwrap())
-        .find(|bytes| bytes.starts_with(b"-----BEGIN"))
-        .unwrap();
-    let key = jsonwebtoken::EncodingKey::from_rsa_pem(&pem).unwrap();
+    let key = jsonwebtoken::EncodingKey::from_rsa_pem(private_pem().as_bytes()).unwrap();
     let jwk = jsonwebtoken::jwk::Jwk::from_encoding_key(&key, jsonwebtoken::Algorithm::RS256);
     serde_json::json!({"keys": [jwk.unwrap()]}).to_string()
+}
+
+/// The same as a PEM file.
+pub fn public_pem() -> String {
+    let lines = private_pem();
+    let base64: String = lines
+        .lines()
+        .filter(|line| !line.starts_with('-'))
+        .collect();
+    let private = STANDARD.decode(base64).unwrap();
+    let pair = aws_lc_rs::rsa::KeyPair::from_pkcs8(&private).unwrap();
+    let public: PublicKeyX509Der<'_> = pair.public_key().as_der().unwrap();
+    let base64 = STANDARD.encode(public.as_ref());
+    format!("-----BEGIN PUBLIC KEY-----\n{base64}\n-----END PUBLIC KEY-----\n")
+}
+
+fn private_pem() -> String {
+    let files = std::fs::read_dir(shared_keys()).unwrap();
+    files
+        .map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap())
+        .find(|text| text.starts_with("-----BEGIN"))
+        .unwrap()
 }
 
 /// What a token says, unchecked. An invite code may keep its `inv_`.
