@@ -32,6 +32,7 @@ mod operators;
 mod pages;
 mod rendering;
 mod reputation;
+mod resume;
 mod room_keys;
 mod rooms;
 mod rules;
