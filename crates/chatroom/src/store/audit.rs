@@ -5,16 +5,18 @@ use super::{
     db::{exec, row, rows},
 };
 
-/// A line of the log.
-#[derive(Debug, sqlx::FromRow)]
-pub struct AuditRow {
-    pub n: i64,
-    pub at: i64,
-    pub actor: String,
-    pub action: String,
-    pub target: Option<String>,
-    pub detail: String,
-    pub hash: String,
+row_struct! {
+    /// A line of the log.
+    #[derive(Debug)]
+    pub struct AuditRow {
+        pub n: i64,
+        pub at: i64,
+        pub actor: String,
+        pub action: String,
+        pub target: Option<String>,
+        pub detail: String,
+        pub hash: String,
+    }
 }
 
 impl Conn {

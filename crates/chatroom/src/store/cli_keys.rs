@@ -5,20 +5,22 @@ use super::{
     db::{exec, row, rows},
 };
 
-/// A short code as it is stored.
-#[derive(Debug, sqlx::FromRow)]
-pub struct CliKeyRow {
-    pub sealed_code: String,
-    pub sealed_key: String,
-    pub user_id: String,
-    pub container_id: String,
-    pub agent_endpoint: Option<String>,
-    pub label: Option<String>,
-    pub created_at: i64,
-    pub expires_at: i64,
-    pub revoked: bool,
-    pub use_count: i64,
-    pub last_used_at: Option<i64>,
+row_struct! {
+    /// A short code as it is stored.
+    #[derive(Debug)]
+    pub struct CliKeyRow {
+        pub sealed_code: String,
+        pub sealed_key: String,
+        pub user_id: String,
+        pub container_id: String,
+        pub agent_endpoint: Option<String>,
+        pub label: Option<String>,
+        pub created_at: i64,
+        pub expires_at: i64,
+        pub revoked: bool,
+        pub use_count: i64,
+        pub last_used_at: Option<i64>,
+    }
 }
 
 /// What a [`CliKeyRow`] is read from.

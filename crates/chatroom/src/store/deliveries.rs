@@ -6,29 +6,33 @@ use super::{
     posting::json,
 };
 
-/// A lane that has messages before it, and the living node that holds it.
-#[derive(Debug, sqlx::FromRow)]
-pub struct BehindRow {
-    pub room_id: String,
-    pub user_id: String,
-    pub holder: Option<String>,
+row_struct! {
+    /// A lane that has messages before it, and the living node that holds it.
+    #[derive(Debug)]
+    pub struct BehindRow {
+        pub room_id: String,
+        pub user_id: String,
+        pub holder: Option<String>,
+    }
 }
 
-/// Everything a call depends on but the message.
-#[derive(Debug, sqlx::FromRow)]
-pub struct LaneRow {
-    pub next_seq: i64,
-    pub attempt: i64,
-    pub due_ms: i64,
-    pub generation: i64,
-    pub user_name: Option<String>,
-    pub member_kind: String,
-    pub agent_endpoint: String,
-    pub akm_key: String,
-    pub container_id: Option<String>,
-    pub last_seq: i64,
-    pub rules_version: i64,
-    pub data_content: String,
+row_struct! {
+    /// Everything a call depends on but the message.
+    #[derive(Debug)]
+    pub struct LaneRow {
+        pub next_seq: i64,
+        pub attempt: i64,
+        pub due_ms: i64,
+        pub generation: i64,
+        pub user_name: Option<String>,
+        pub member_kind: String,
+        pub agent_endpoint: String,
+        pub akm_key: String,
+        pub container_id: Option<String>,
+        pub last_seq: i64,
+        pub rules_version: i64,
+        pub data_content: String,
+    }
 }
 
 /// Which delivery is meant, and by which right it is changed.

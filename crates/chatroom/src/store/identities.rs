@@ -5,15 +5,17 @@ use super::{
     db::{exec, row},
 };
 
-/// What is known of an identity token.
-#[derive(Debug, Clone, sqlx::FromRow)]
-pub struct IdentityRow {
-    pub jti: String,
-    pub user_id: String,
-    pub lineage: Option<String>,
-    pub issued_at: i64,
-    pub expires_at: i64,
-    pub revoked: bool,
+row_struct! {
+    /// What is known of an identity token.
+    #[derive(Debug, Clone)]
+    pub struct IdentityRow {
+        pub jti: String,
+        pub user_id: String,
+        pub lineage: Option<String>,
+        pub issued_at: i64,
+        pub expires_at: i64,
+        pub revoked: bool,
+    }
 }
 
 impl Conn {

@@ -6,18 +6,20 @@ use super::{
     db::{exec, row, rows},
 };
 
-/// What is known of an invite.
-#[derive(Debug, Clone, sqlx::FromRow)]
-pub struct InviteRow {
-    pub jti: String,
-    pub room_id: String,
-    pub created_by: String,
-    pub display_name: Option<String>,
-    pub max_uses: i64,
-    pub uses: i64,
-    pub issued_at: i64,
-    pub expires_at: i64,
-    pub revoked: bool,
+row_struct! {
+    /// What is known of an invite.
+    #[derive(Debug, Clone)]
+    pub struct InviteRow {
+        pub jti: String,
+        pub room_id: String,
+        pub created_by: String,
+        pub display_name: Option<String>,
+        pub max_uses: i64,
+        pub uses: i64,
+        pub issued_at: i64,
+        pub expires_at: i64,
+        pub revoked: bool,
+    }
 }
 
 /// What a [`InviteRow`] is read from.

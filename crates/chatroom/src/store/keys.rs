@@ -6,29 +6,33 @@ use super::{
     db::{exec, row, rows},
 };
 
-/// What is known of a room key.
-#[derive(Debug, Clone, sqlx::FromRow)]
-pub struct KeyRow {
-    pub jti: String,
-    pub room_id: String,
-    pub user_id: String,
-    pub scope: String,
-    pub posts_as: String,
-    pub shared: bool,
-    pub lineage: Option<String>,
-    pub issued_at: i64,
-    pub expires_at: i64,
-    pub revoked: bool,
+row_struct! {
+    /// What is known of a room key.
+    #[derive(Debug, Clone)]
+    pub struct KeyRow {
+        pub jti: String,
+        pub room_id: String,
+        pub user_id: String,
+        pub scope: String,
+        pub posts_as: String,
+        pub shared: bool,
+        pub lineage: Option<String>,
+        pub issued_at: i64,
+        pub expires_at: i64,
+        pub revoked: bool,
+    }
 }
 
-/// A short code of a room key.
-#[derive(Debug, sqlx::FromRow)]
-pub struct ShareCodeRow {
-    pub room_id: String,
-    pub jti: String,
-    pub created_by: String,
-    pub expires_at: i64,
-    pub revoked: bool,
+row_struct! {
+    /// A short code of a room key.
+    #[derive(Debug)]
+    pub struct ShareCodeRow {
+        pub room_id: String,
+        pub jti: String,
+        pub created_by: String,
+        pub expires_at: i64,
+        pub revoked: bool,
+    }
 }
 
 /// What a [`KeyRow`] is read from.

@@ -7,36 +7,42 @@ use super::{
     reputation::EVERYWHERE,
 };
 
-/// A user's sums over the days of a window, and who that is in the room that was asked about.
-#[derive(Debug, sqlx::FromRow)]
-pub struct RankedRow {
-    pub user_id: String,
-    pub user_name: Option<String>,
-    pub member_kind: Option<String>,
-    pub events: i64,
-    pub points: f64,
-    pub moment: f64,
+row_struct! {
+    /// A user's sums over the days of a window, and who that is in the room that was asked about.
+    #[derive(Debug)]
+    pub struct RankedRow {
+        pub user_id: String,
+        pub user_name: Option<String>,
+        pub member_kind: Option<String>,
+        pub events: i64,
+        pub points: f64,
+        pub moment: f64,
+    }
 }
 
-/// One kind's sums of a member in a room.
-#[derive(Debug, sqlx::FromRow)]
-pub struct KindRow {
-    pub kind: String,
-    pub events: i64,
-    pub points: f64,
-    pub moment: f64,
+row_struct! {
+    /// One kind's sums of a member in a room.
+    #[derive(Debug)]
+    pub struct KindRow {
+        pub kind: String,
+        pub events: i64,
+        pub points: f64,
+        pub moment: f64,
+    }
 }
 
-/// An event that was counted.
-#[derive(Debug, sqlx::FromRow)]
-pub struct EventRow {
-    pub id: i64,
-    pub kind: String,
-    pub points: f64,
-    pub source_user_id: String,
-    pub source_seq: i64,
-    pub source_emoji: Option<String>,
-    pub created_at: i64,
+row_struct! {
+    /// An event that was counted.
+    #[derive(Debug)]
+    pub struct EventRow {
+        pub id: i64,
+        pub kind: String,
+        pub points: f64,
+        pub source_user_id: String,
+        pub source_seq: i64,
+        pub source_emoji: Option<String>,
+        pub created_at: i64,
+    }
 }
 
 /// Which days count, how, and for how many users.

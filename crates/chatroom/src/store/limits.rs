@@ -5,13 +5,15 @@ use super::{
     db::{Sql, exec, rows},
 };
 
-/// An open window.
-#[derive(Debug, Clone, sqlx::FromRow)]
-pub struct WindowRow {
-    pub bucket: String,
-    pub started_ms: i64,
-    pub count: i64,
-    pub ends_ms: i64,
+row_struct! {
+    /// An open window.
+    #[derive(Debug, Clone)]
+    pub struct WindowRow {
+        pub bucket: String,
+        pub started_ms: i64,
+        pub count: i64,
+        pub ends_ms: i64,
+    }
 }
 
 macro_rules! on_window_conflict {

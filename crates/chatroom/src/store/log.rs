@@ -6,14 +6,16 @@ use super::{
 };
 use protocol::Cursor;
 
-/// An event without a seq of its own.
-#[derive(Debug, sqlx::FromRow)]
-pub struct EventRow {
-    pub seq: i64,
-    pub sub: i64,
-    pub kind: String,
-    pub about: Option<i64>,
-    pub data: String,
+row_struct! {
+    /// An event without a seq of its own.
+    #[derive(Debug)]
+    pub struct EventRow {
+        pub seq: i64,
+        pub sub: i64,
+        pub kind: String,
+        pub about: Option<i64>,
+        pub data: String,
+    }
 }
 
 impl EventRow {

@@ -5,21 +5,23 @@ use super::{
     db::{Sql, exec, row, rows},
 };
 
-/// A member as it is stored, without the push bearer.
-#[derive(Debug, Clone, sqlx::FromRow)]
-pub struct MemberRow {
-    pub user_id: String,
-    pub user_name: Option<String>,
-    pub member_kind: String,
-    pub role: String,
-    pub adapter_type: String,
-    pub joined_at: i64,
-    pub agent_endpoint: Option<String>,
-    pub has_akm_key: bool,
-    pub akm_prefix: Option<String>,
-    pub key_stale: bool,
-    pub agent_card_url: Option<String>,
-    pub lineage: Option<String>,
+row_struct! {
+    /// A member as it is stored, without the push bearer.
+    #[derive(Debug, Clone)]
+    pub struct MemberRow {
+        pub user_id: String,
+        pub user_name: Option<String>,
+        pub member_kind: String,
+        pub role: String,
+        pub adapter_type: String,
+        pub joined_at: i64,
+        pub agent_endpoint: Option<String>,
+        pub has_akm_key: bool,
+        pub akm_prefix: Option<String>,
+        pub key_stale: bool,
+        pub agent_card_url: Option<String>,
+        pub lineage: Option<String>,
+    }
 }
 
 impl MemberRow {
@@ -33,12 +35,14 @@ impl MemberRow {
     }
 }
 
-/// How many members are of one kind and have an endpoint, or have none.
-#[derive(Debug, sqlx::FromRow)]
-pub struct KindRow {
-    pub member_kind: String,
-    pub has_endpoint: bool,
-    pub members: i64,
+row_struct! {
+    /// How many members are of one kind and have an endpoint, or have none.
+    #[derive(Debug)]
+    pub struct KindRow {
+        pub member_kind: String,
+        pub has_endpoint: bool,
+        pub members: i64,
+    }
 }
 
 /// A member about to be stored.

@@ -5,29 +5,33 @@ use super::{
     db::{Sql, exec, row, rows},
 };
 
-/// A message as it is stored.
-#[derive(Debug, Clone, sqlx::FromRow)]
-pub struct MessageRow {
-    pub seq: i64,
-    pub sender_user_id: String,
-    pub sender_user_name: Option<String>,
-    pub via: String,
-    pub r#type: String,
-    pub content: String,
-    pub reply_to_seq: Option<i64>,
-    pub reply_chain_depth: i64,
-    pub created_at: i64,
-    pub deleted: bool,
-    pub edited_at: Option<i64>,
+row_struct! {
+    /// A message as it is stored.
+    #[derive(Debug, Clone)]
+    pub struct MessageRow {
+        pub seq: i64,
+        pub sender_user_id: String,
+        pub sender_user_name: Option<String>,
+        pub via: String,
+        pub r#type: String,
+        pub content: String,
+        pub reply_to_seq: Option<i64>,
+        pub reply_chain_depth: i64,
+        pub created_at: i64,
+        pub deleted: bool,
+        pub edited_at: Option<i64>,
+    }
 }
 
-/// How often an emoji was given to a message.
-#[derive(Debug, sqlx::FromRow)]
-pub struct ReactionRow {
-    pub seq: i64,
-    pub emoji: String,
-    pub count: i64,
-    pub by_me: bool,
+row_struct! {
+    /// How often an emoji was given to a message.
+    #[derive(Debug)]
+    pub struct ReactionRow {
+        pub seq: i64,
+        pub emoji: String,
+        pub count: i64,
+        pub by_me: bool,
+    }
 }
 
 /// Which messages to read.

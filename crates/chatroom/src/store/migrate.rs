@@ -1,23 +1,53 @@
 //! Versioned migrations, applied at start.
 
-use super::db::{Db, DbError, Tx, exec, row};
-use sqlx::migrate::{MigrateError, Migrator};
+use super::db::{Db, DbError, Sql, Tx, exec, row};
+use sqlx::{
+    SqlSafeStr,
+    migrate::{MigrateError, Migration, MigrationType, Migrator},
+};
 
-static SQLITE: Migrator = sqlx::migrate!("migrations/sqlite");
-static POSTGRES: Migrator = sqlx::migrate!("migrations/postgres");
+/// Every migration on both engines, in the order they are applied: number, name and file.
+macro_rules! migrations {
+    ($($number:literal $name:literal $file:literal),+ $(,)?) => {
+        [$((
+            $number,
+            $name,
+            Sql {
+                sqlite: include_str!(concat!("../../migrations/sqlite/", $file)),
+                postgres: include_str!(concat!("../../migrations/postgres/", $file)),
+            },
+        )),+]
+    };
+}
+
+const MIGRATIONS: &[(i64, &str, Sql)] = &migrations![
+    1 "rooms" "0001_rooms.sql",
+    2 "fanout" "0002_fanout.sql",
+    3 "reputation" "0003_reputation.sql",
+    4 "boards" "0004_boards.sql",
+];
+
+/// The migrations in one engine's words.
+fn migrator(text: impl Fn(Sql) -> &'static str) -> Migrator {
+    let migrations = MIGRATIONS.iter().map(|(number, name, sql)| {
+        let sql = text(*sql).into_sql_str();
+        Migration::new(*number, (*name).into(), MigrationType::Simple, sql, false)
+    });
+    Migrator {
+        migrations: migrations.collect(),
+        ..Migrator::DEFAULT
+    }
+}
 
 /// Brings the schema up to this program's version.
 pub async fn migrate(db: &Db) -> Result<(), MigrateError> {
     match db {
-        Db::Sqlite { writer, .. } => SQLITE.run(writer).await,
+        Db::Sqlite { writer, .. } => migrator(|sql| sql.sqlite).run(writer).await,
         Db::Postgres(pool) => {
             // Nodes that start together wait here for the first one. An advisory lock would be
             // shorter, but not every engine that speaks PostgreSQL has them.
             let gate = pass_gate(db).await.map_err(MigrateError::Execute)?;
-            let mut migrator = Migrator {
-                migrations: POSTGRES.migrations.clone(),
-                ..Migrator::DEFAULT
-            };
+            let mut migrator = migrator(|sql| sql.postgres);
             migrator.set_locking(false);
             migrator.run(pool).await?;
             gate.commit().await.map_err(MigrateError::Execute)

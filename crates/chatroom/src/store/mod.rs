@@ -4,6 +4,9 @@
 //! nothing. Each file holds the queries of one table, as methods of a connection, so that any
 //! of them can run inside a transaction.
 
+#[macro_use]
+mod row_struct;
+
 pub mod audit;
 pub mod cli_keys;
 pub mod db;

@@ -7,37 +7,43 @@ use super::{
     rooms::{RoomRow, select_room},
 };
 
-/// What posting needs to know of a member.
-#[derive(Debug, Clone, sqlx::FromRow)]
-pub struct AuthorRow {
-    pub room_id: String,
-    pub user_id: String,
-    pub user_name: Option<String>,
+row_struct! {
+    /// What posting needs to know of a member.
+    #[derive(Debug, Clone)]
+    pub struct AuthorRow {
+        pub room_id: String,
+        pub user_id: String,
+        pub user_name: Option<String>,
+    }
 }
 
-/// What posting needs to know of a room key.
-#[derive(Debug, Clone, sqlx::FromRow)]
-pub struct PostingKeyRow {
-    pub jti: String,
-    pub scope: String,
-    pub posts_as: String,
-    pub expires_at: i64,
-    pub revoked: bool,
+row_struct! {
+    /// What posting needs to know of a room key.
+    #[derive(Debug, Clone)]
+    pub struct PostingKeyRow {
+        pub jti: String,
+        pub scope: String,
+        pub posts_as: String,
+        pub expires_at: i64,
+        pub revoked: bool,
+    }
 }
 
-/// A message that was posted under the same client key before.
-#[derive(Debug, Clone, sqlx::FromRow)]
-pub struct PriorPostRow {
-    pub room_id: String,
-    pub sender_user_id: String,
-    pub client_key: String,
-    pub seq: i64,
-    pub via: String,
-    pub content: String,
-    pub original_content: Option<String>,
-    pub deleted: bool,
-    pub reply_to_seq: Option<i64>,
-    pub created_at: i64,
+row_struct! {
+    /// A message that was posted under the same client key before.
+    #[derive(Debug, Clone)]
+    pub struct PriorPostRow {
+        pub room_id: String,
+        pub sender_user_id: String,
+        pub client_key: String,
+        pub seq: i64,
+        pub via: String,
+        pub content: String,
+        pub original_content: Option<String>,
+        pub deleted: bool,
+        pub reply_to_seq: Option<i64>,
+        pub created_at: i64,
+    }
 }
 
 /// What a query's JSON argument holds.

@@ -9,14 +9,16 @@ use super::{
 /// The scope of sums over all rooms.
 pub const EVERYWHERE: &str = "*";
 
-/// A message, as scoring sees it.
-#[derive(Debug, sqlx::FromRow)]
-pub struct PostRow {
-    pub seq: i64,
-    pub sender_user_id: String,
-    pub r#type: String,
-    pub reply_to_seq: Option<i64>,
-    pub created_at: i64,
+row_struct! {
+    /// A message, as scoring sees it.
+    #[derive(Debug)]
+    pub struct PostRow {
+        pub seq: i64,
+        pub sender_user_id: String,
+        pub r#type: String,
+        pub reply_to_seq: Option<i64>,
+        pub created_at: i64,
+    }
 }
 
 /// An event about to be stored: room, user, kind, points, boost, source user, seq and emoji, day
@@ -34,15 +36,17 @@ pub type NewEvent<'a> = (
     i64,
 );
 
-/// A user's totals in a scope, and the newest day with events of theirs.
-#[derive(Debug, sqlx::FromRow)]
-pub struct TotalRow {
-    pub scope: String,
-    pub user_id: String,
-    pub events: i64,
-    pub points: f64,
-    pub moment: f64,
-    pub last_day: i64,
+row_struct! {
+    /// A user's totals in a scope, and the newest day with events of theirs.
+    #[derive(Debug)]
+    pub struct TotalRow {
+        pub scope: String,
+        pub user_id: String,
+        pub events: i64,
+        pub points: f64,
+        pub moment: f64,
+        pub last_day: i64,
+    }
 }
 
 /// What to add to what the totals were when a day began: scope, day, user, events, points, moment.

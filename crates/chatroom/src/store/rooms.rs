@@ -6,21 +6,23 @@ use super::{
 };
 use protocol::Cursor;
 
-/// A room as it is stored, without its texts.
-#[derive(Debug, Clone, sqlx::FromRow)]
-pub struct RoomRow {
-    pub room_id: String,
-    pub name: String,
-    pub owner_user_id: String,
-    pub visibility: String,
-    pub archived: bool,
-    pub created_at: i64,
-    pub max_reply_chain_depth: i64,
-    pub last_seq: i64,
-    pub last_sub: i64,
-    pub pruned_seq: i64,
-    pub pruned_sub: i64,
-    pub rules_version: i64,
+row_struct! {
+    /// A room as it is stored, without its texts.
+    #[derive(Debug, Clone)]
+    pub struct RoomRow {
+        pub room_id: String,
+        pub name: String,
+        pub owner_user_id: String,
+        pub visibility: String,
+        pub archived: bool,
+        pub created_at: i64,
+        pub max_reply_chain_depth: i64,
+        pub last_seq: i64,
+        pub last_sub: i64,
+        pub pruned_seq: i64,
+        pub pruned_sub: i64,
+        pub rules_version: i64,
+    }
 }
 
 impl RoomRow {
@@ -50,40 +52,46 @@ impl RoomRow {
     }
 }
 
-/// A room with the caller's place in it.
-#[derive(Debug, sqlx::FromRow)]
-pub struct MyRoomRow {
-    pub room_id: String,
-    pub name: String,
-    pub owner_user_id: String,
-    pub archived: bool,
-    pub role: String,
-    pub joined_at: i64,
-    pub agent_endpoint: Option<String>,
-    pub has_akm_key: bool,
-    pub key_stale: bool,
+row_struct! {
+    /// A room with the caller's place in it.
+    #[derive(Debug)]
+    pub struct MyRoomRow {
+        pub room_id: String,
+        pub name: String,
+        pub owner_user_id: String,
+        pub archived: bool,
+        pub role: String,
+        pub joined_at: i64,
+        pub agent_endpoint: Option<String>,
+        pub has_akm_key: bool,
+        pub key_stale: bool,
+    }
 }
 
-/// A room in the operator's list.
-#[derive(Debug, sqlx::FromRow)]
-pub struct AdminRoomRow {
-    pub room_id: String,
-    pub name: String,
-    pub owner_user_id: String,
-    pub visibility: String,
-    pub archived: bool,
-    pub created_at: i64,
-    pub last_seq: i64,
-    pub member_count: i64,
+row_struct! {
+    /// A room in the operator's list.
+    #[derive(Debug)]
+    pub struct AdminRoomRow {
+        pub room_id: String,
+        pub name: String,
+        pub owner_user_id: String,
+        pub visibility: String,
+        pub archived: bool,
+        pub created_at: i64,
+        pub last_seq: i64,
+        pub member_count: i64,
+    }
 }
 
-/// The rules, or the data.
-#[derive(Debug, sqlx::FromRow)]
-pub struct TextRow {
-    pub content: String,
-    pub version: i64,
-    pub updated_at: Option<i64>,
-    pub updated_by: Option<String>,
+row_struct! {
+    /// The rules, or the data.
+    #[derive(Debug)]
+    pub struct TextRow {
+        pub content: String,
+        pub version: i64,
+        pub updated_at: Option<i64>,
+        pub updated_by: Option<String>,
+    }
 }
 
 /// Which of a room's two texts.

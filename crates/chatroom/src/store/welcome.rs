@@ -6,21 +6,25 @@ use super::{
     posting::json,
 };
 
-/// A check that was passed.
-#[derive(Debug, sqlx::FromRow)]
-pub struct ProgressRow {
-    pub check_id: String,
-    pub passed_at: i64,
+row_struct! {
+    /// A check that was passed.
+    #[derive(Debug)]
+    pub struct ProgressRow {
+        pub check_id: String,
+        pub passed_at: i64,
+    }
 }
 
-/// What a member has done in a room.
-#[derive(Debug, Default, sqlx::FromRow)]
-pub struct Probe {
-    pub posted: bool,
-    pub edited: bool,
-    pub deleted: bool,
-    pub replied: bool,
-    pub reacted: bool,
+row_struct! {
+    /// What a member has done in a room.
+    #[derive(Debug, Default)]
+    pub struct Probe {
+        pub posted: bool,
+        pub edited: bool,
+        pub deleted: bool,
+        pub replied: bool,
+        pub reacted: bool,
+    }
 }
 
 impl Conn {
