@@ -11,7 +11,7 @@ use super::{
 use crate::{home::Home, login::Login};
 use std::{os::unix::fs::PermissionsExt, path::Path};
 
-#[path = "../../tests/support/stand_in.rs"]
+#[path = "../../tests/integration/stand_in.rs"]
 mod stand_in;
 use stand_in::StandIn;
 

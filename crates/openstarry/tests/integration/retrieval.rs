@@ -1,10 +1,8 @@
 //! A thousand tools, and what people ask of them. `data/tools.tsv` holds a name
 //! and a description a line, `data/queries.tsv` a question and the tool it needs.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod support;
-
+use crate::support::scripted::{Answer, Scripted};
+use crate::support::{Reply, Server, within};
 use openstarry::segment::ContentSegment;
 use openstarry::session::{Agent, SessionState, Settings};
 use openstarry::tool::builtin::SearchTools;
@@ -12,11 +10,9 @@ use openstarry::tool::retrieval::{EmbeddingsConfig, EmbeddingsEndpoint, SEARCH_T
 use openstarry::tool::{FnTool, Registry, Risk, Tool, ToolSpec};
 use serde_json::json;
 use std::sync::Arc;
-use support::scripted::{Answer, Scripted};
-use support::{Reply, Server, within};
 
-const TOOLS: &str = include_str!("data/tools.tsv");
-const QUERIES: &str = include_str!("data/queries.tsv");
+const TOOLS: &str = include_str!("../data/tools.tsv");
+const QUERIES: &str = include_str!("../data/queries.tsv");
 
 fn rows(text: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
     text.lines().filter_map(|line| line.split_once('\t'))

@@ -1,10 +1,9 @@
 //! A server from npm that nobody here wrote, over pipes and over HTTP.
 //! `install-mcp.sh FOLDER` installs it; `STARCHILD_TEST_MCP` names the folder.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod support;
-
+use crate::support::scripted::{Answer, Scripted};
+use crate::support::wire::{self, Say, call};
+use crate::support::{Reply, Server, within};
 use openstarry::provider::ProviderKind;
 use openstarry::segment::ContentSegment;
 use openstarry::session::{Agent, EndReason, SessionState, Settings};
@@ -13,9 +12,6 @@ use openstarry::tool::{Registry, Risk};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::Stdio;
-use support::scripted::{Answer, Scripted};
-use support::wire::{self, Say, call};
-use support::{Reply, Server, within};
 use tokio::process::{Child, Command};
 
 fn program() -> String {

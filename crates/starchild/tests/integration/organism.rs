@@ -1,7 +1,5 @@
 //! `starchild organism` as a person uses it, from an empty folder.
 
-#![allow(clippy::unwrap_used)]
-
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};

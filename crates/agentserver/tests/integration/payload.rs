@@ -1,9 +1,5 @@
 //! One field model: XML in and out, XSD, example and prompt agree.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use agentserver::Payload;
 use agentserver::payload::{
     Canonical, FieldModel, Occurs, PayloadType, Schema, SchemaError, Shape,
@@ -93,7 +89,7 @@ proptest! {
 
     #[test]
     fn text_goes_round_exactly(text in text()) {
-        round_trip(&common::told(text));
+        round_trip(&crate::common::told(text));
     }
 
     #[test]

@@ -1,18 +1,9 @@
 //! Every backend but `handler`, as its users meet it: the real `starchild` against a real
 //! `sc-chatroom`, with stand-ins for what is not on this machine.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-#[path = "daemon/harness.rs"]
-#[allow(dead_code, reason = "the daemon's tests use the rest")]
-mod harness;
-#[path = "support/stand_in.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod stand_in;
-
+use crate::harness::{Daemon, Owner, Room, Server};
+use crate::stand_in::StandIn;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use harness::{Daemon, Owner, Room, Server};
-use stand_in::StandIn;
 use std::path::Path;
 
 /// A room with a running agent in it.

@@ -1,9 +1,7 @@
-//! Fuzzing on stable Rust: a seeded mutator over the corpus beside this file.
+//! Fuzzing on stable Rust: a seeded mutator over the corpus in `tests/corpus`.
 //! Five seconds for each target, a minute with `CI=true`; `FUZZ_SECONDS` says
 //! otherwise.
 //! A failing input is printed so that it can join the corpus.
-
-#![allow(clippy::unwrap_used)]
 
 use agentserver::envelope::Envelope;
 use agentserver::xml::{Answer, Limits, canonicalize, repair, text};

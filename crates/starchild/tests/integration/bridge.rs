@@ -1,19 +1,10 @@
 //! The way from a machine to its owner's hosted agent, through the bridge of a real server.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-#[path = "daemon/harness.rs"]
-#[allow(dead_code, reason = "the daemon's tests use the rest")]
-mod harness;
-#[path = "support/stand_in.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod stand_in;
-
+use crate::harness::{DEADLINE, Owner, Room, Server, eventually};
+use crate::stand_in::{Request, StandIn, reply};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use harness::{DEADLINE, Owner, Room, Server, eventually};
 use reqwest::Method;
 use serde_json::{Value, json};
-use stand_in::{Request, StandIn, reply};
 use std::{
     io::{Read, Write},
     net::TcpStream,

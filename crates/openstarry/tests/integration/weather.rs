@@ -1,17 +1,13 @@
 //! The document's sequence example, end to end with each provider.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod support;
-
+use crate::support::wire::{self, Say, call};
+use crate::support::{ALL, Reply, Server, within};
 use openstarry::provider::ProviderKind;
 use openstarry::segment::ContentSegment;
 use openstarry::session::{Agent, EndReason, SessionEvent, SessionState, Settings};
 use openstarry::tool::{FnTool, Registry, Risk, ToolSpec};
 use serde_json::json;
 use std::sync::Arc;
-use support::wire::{self, Say, call};
-use support::{ALL, Reply, Server, within};
 
 #[tokio::test]
 async fn the_weather_in_taipei_is_asked_for_found_and_told() {

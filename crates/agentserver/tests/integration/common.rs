@@ -1,5 +1,4 @@
 //! Payloads and small organisms that the tests share.
-#![allow(dead_code)]
 
 use agentserver::{Gateway, Listener, Organism, Payload, Pump, Settings};
 use std::time::Duration;

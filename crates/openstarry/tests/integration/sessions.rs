@@ -1,9 +1,7 @@
 //! The loop as a user meets it.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod support;
-
+use crate::support::scripted::{Answer, Scripted};
+use crate::support::within;
 use futures_util::future::BoxFuture;
 use openstarry::pain::AgentPain;
 use openstarry::provider::Event;
@@ -18,8 +16,6 @@ use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use support::scripted::{Answer, Scripted};
-use support::within;
 use tokio::sync::Barrier;
 
 fn tool<F, Fut>(name: &str, risk: Risk, run: F) -> Arc<dyn Tool>

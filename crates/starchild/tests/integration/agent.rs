@@ -1,16 +1,11 @@
 //! `starchild agent` as a user meets it, with a stand-in for the model.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-#[path = "../../openstarry/tests/support/mod.rs"]
-mod support;
-
+use crate::support::wire::{self, Say, call};
+use crate::support::{Reply, Server, within};
 use openstarry::provider::ProviderKind;
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Output, Stdio};
-use support::wire::{self, Say, call};
-use support::{Reply, Server, within};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 

@@ -1,9 +1,6 @@
 //! The contract's table: what a handler asks for and what the pump lets it have.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
+use crate::common::*;
 use agentserver::system::{
     Huh, SystemError, TodoClosed, TodoComplete, TodoNudge, TodoRegistered, TodoUntil,
 };
@@ -11,7 +8,6 @@ use agentserver::{
     CoreLimits, Gateway, HandlerMetadata, HandlerResponse, Listener, Organism, OrganismError, Pump,
     SendError, Settings,
 };
-use common::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

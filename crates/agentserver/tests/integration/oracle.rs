@@ -1,8 +1,6 @@
 //! libxml as a second opinion on what we write. Needs `xmllint`, which Debian
 //! has in `libxml2-utils`.
 
-#![allow(clippy::unwrap_used)]
-
 use agentserver::Payload;
 use agentserver::envelope::{self, Envelope};
 use agentserver::payload::{Canonical, PayloadType};

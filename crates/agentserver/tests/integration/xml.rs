@@ -1,7 +1,5 @@
 //! The door for XML: what passes, what is mended, what is refused.
 
-#![allow(clippy::unwrap_used)]
-
 use agentserver::envelope::Envelope;
 use agentserver::payload::Canonical;
 use agentserver::xml::{Answer, Limits, Repair, XmlError, canonicalize, repair};

@@ -1,14 +1,11 @@
 //! The handler contract's own examples, run as they stand in `examples/contract`.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-#[path = "../examples/contract/handlers.rs"]
+#[path = "../../examples/contract/handlers.rs"]
 mod handlers;
 
+use crate::common::soon;
 use agentserver::system::SystemError;
 use agentserver::{Pump, Settings};
-use common::soon;
 use handlers::*;
 
 fn start() -> (Pump, Screen) {

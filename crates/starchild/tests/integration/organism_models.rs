@@ -1,15 +1,10 @@
 //! `starchild organism` with models, as their APIs meet it.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-#[path = "../../openstarry/tests/support/mod.rs"]
-mod support;
-
+use crate::support::wire::{self, Say};
+use crate::support::{ALL, Reply, Server, within};
 use openstarry::provider::ProviderKind;
 use serde_json::json;
 use std::process::{Output, Stdio};
-use support::wire::{self, Say};
-use support::{ALL, Reply, Server, within};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;

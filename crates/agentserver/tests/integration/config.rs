@@ -1,7 +1,5 @@
 //! `organism.yaml`: what is wrong in it, and on which line.
 
-#![allow(clippy::unwrap_used)]
-
 use agentserver::Organism;
 use agentserver::config::{ConfigError, OrganismFile};
 

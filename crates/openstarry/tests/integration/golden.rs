@@ -1,18 +1,14 @@
 //! The request bodies, word for word. `UPDATE_GOLDEN=1` writes them anew; read
 //! the difference before you keep it.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod support;
-
+use crate::support::wire::{self, Say};
+use crate::support::{ALL, Reply, Server, within};
 use openstarry::provider::{Context, ProviderKind};
 use openstarry::segment::{BrokenArgs, ContentSegment, Media, Message, Role, ToolCall, ToolResult};
 use openstarry::tool::{Risk, ToolSpec, ToolView};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
-use support::wire::{self, Say};
-use support::{ALL, Reply, Server, within};
 
 /// A conversation with everything in it.
 fn context(provider: &str) -> Context {

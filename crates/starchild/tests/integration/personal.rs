@@ -1,7 +1,5 @@
 //! The commands for one's own hosted agent and one's own machine, with the real program.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use std::{
     io::Write,
@@ -10,9 +8,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-#[path = "support/stand_in.rs"]
-mod stand_in;
-use stand_in::StandIn;
+use crate::stand_in::StandIn;
 
 fn starchild(home: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_starchild"));

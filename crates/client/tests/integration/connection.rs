@@ -1,7 +1,5 @@
 //! What the client does when connections break, against a server that plays a script.
 
-#![allow(clippy::unwrap_used)]
-
 use client::{Client, ClientError, Cursor, Event, PostMessage, RoomId};
 use std::time::Duration;
 use tokio::{

@@ -1,15 +1,9 @@
 //! `curl -sSL {server}/install/{short_code} | sh` on a machine with nothing but sh and curl: the
 //! real script, the real program, a real server.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-#[path = "daemon/harness.rs"]
-#[allow(dead_code, reason = "the daemon's tests use the rest")]
-mod harness;
-
+use crate::harness::{Room, Server, eventually};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use client::protocol::Via;
-use harness::{Room, Server, eventually};
 use std::{
     os::unix::fs::symlink,
     path::{Path, PathBuf},

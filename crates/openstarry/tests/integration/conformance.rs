@@ -1,10 +1,8 @@
 //! One suite for all adapters: what a model said arrives as the same segments,
 //! whatever the API, however the bytes are cut, and nothing hangs.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
-mod support;
-
+use crate::support::wire::{self, Say, call};
+use crate::support::{ALL, Piece, Reply, Server, within};
 use futures_util::StreamExt;
 use openstarry::pain::AgentPain;
 use openstarry::provider::{Context, Event, ProviderKind};
@@ -13,8 +11,6 @@ use openstarry::tool::{Risk, ToolSpec, ToolView};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use support::wire::{self, Say, call};
-use support::{ALL, Piece, Reply, Server, within};
 
 fn tools() -> ToolView {
     let weather = ToolSpec::new(

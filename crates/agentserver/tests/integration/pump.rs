@@ -1,12 +1,8 @@
 //! Handlers, answers, faults: what a caller sees.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
+use crate::common::*;
 use agentserver::system::SystemError;
 use agentserver::{HandlerMetadata, HandlerResponse, Listener, Pump, Result, Settings};
-use common::*;
 use futures_util::FutureExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -237,7 +233,7 @@ async fn a_self_call_does_not_trap_the_answer() {
             let left: u32 = ask.text.parse()?;
             Ok(match left {
                 0 => HandlerResponse::respond(told("done")),
-                _ => HandlerResponse::to("looper", common::ask((left - 1).to_string())),
+                _ => HandlerResponse::to("looper", crate::common::ask((left - 1).to_string())),
             })
         },
     )]);

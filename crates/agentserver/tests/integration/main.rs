@@ -1,0 +1,13 @@
+//! The pump, its payloads and its XML, from outside.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod common;
+mod config;
+mod contract;
+mod enforcement;
+mod fuzz;
+mod oracle;
+mod payload;
+mod pump;
+mod xml;

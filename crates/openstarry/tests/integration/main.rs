@@ -1,0 +1,11 @@
+//! The agent core against stand-ins for the models' APIs.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod conformance;
+mod golden;
+mod mcp;
+mod retrieval;
+mod sessions;
+mod support;
+mod weather;

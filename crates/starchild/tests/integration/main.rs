@@ -1,0 +1,17 @@
+//! The real `starchild`, as its users meet it.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod agent;
+mod backends;
+mod bridge;
+mod daemon;
+mod harness;
+mod one_liner;
+mod organism;
+mod organism_models;
+mod personal;
+mod proxy;
+mod stand_in;
+#[path = "../../../openstarry/tests/integration/support/mod.rs"]
+mod support;
