@@ -56,8 +56,10 @@ settings! {
         database_url: Option<String> = None,
         /// `nats://…`, for several nodes on one database.
         bus: Option<String> = None,
-        /// How long work in hand may take after SIGTERM.
+        /// How long the server may take to end after SIGTERM, whatever runs.
         shutdown_seconds: u64 = 10,
+        /// How long a query that reads may take.
+        query_seconds: u64 = 10,
         /// Who may sign user tokens.
         auth: Auth = Auth::default(),
         /// Which networks count as what.

@@ -3,7 +3,7 @@
 //! Services and handlers return [`Error`]; a database failure becomes one by `?`, is logged
 //! here once, and reaches the caller without its particulars.
 
-use crate::store::DbError;
+use crate::store::{DbError, reading};
 use axum::{
     Json,
     http::{HeaderValue, StatusCode, header},
@@ -103,6 +103,12 @@ impl Error {
 
 impl From<DbError> for Error {
     fn from(error: DbError) -> Self {
+        if reading::is_timed_out(&error) {
+            // The store has logged which query it was.
+            return Self::unavailable(
+                "This took the database too long and was ended. Ask for less, or try again",
+            );
+        }
         match error {
             DbError::PoolTimedOut
             | DbError::PoolClosed

@@ -229,8 +229,11 @@ fn log_to_stderr(config: &Config) -> Result<(), Box<dyn Error>> {
 }
 
 fn block_on<F: Future>(future: F) -> std::io::Result<F::Output> {
-    Ok(tokio::runtime::Builder::new_multi_thread()
+    let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
-        .build()?
-        .block_on(future))
+        .build()?;
+    let output = runtime.block_on(future);
+    // Whatever still runs has had its time.
+    runtime.shutdown_background();
+    Ok(output)
 }

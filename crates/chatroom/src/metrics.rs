@@ -1,5 +1,6 @@
 //! What operators measure, in Prometheus's text format at `/metrics`.
 
+use crate::store::reading;
 use axum::http::Method;
 use prometheus_client::{
     encoding::{EncodeLabelSet, text},
@@ -92,6 +93,11 @@ impl Default for Metrics {
             group_size.clone(),
         );
         registry.register("streams_open", "Open streams", streams.clone());
+        registry.register(
+            "queries_timed_out",
+            "Queries that were ended because they took too long",
+            reading::TIMED_OUT.clone(),
+        );
         registry.register(
             "fanout_deliveries",
             "Calls to agents, by what they came to",

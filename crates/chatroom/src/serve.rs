@@ -42,6 +42,7 @@ use std::{
 use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
     signal::unix::{SignalKind, signal},
+    sync::watch,
     task::JoinHandle,
     time::Instant,
 };
@@ -162,29 +163,44 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
     opened(address);
 
     let graceful = GracefulShutdown::new();
-    accept(&listener, &service, &graceful, &mut stop).await;
+    let cut_off = watch::Sender::new(false);
+    accept(&listener, &service, &graceful, &cut_off, &mut stop).await;
     tracing::info!("stopping: streams are closed, work in hand is finished");
+    let deadline = Instant::now() + grace;
     drop(listener);
     hub.close();
     sweeping.abort();
+    // The rest of the time is for writing down what they came to.
+    let for_requests = grace.mul_f32(0.8);
     let (answered, ()) = tokio::join!(
-        tokio::time::timeout(grace, graceful.shutdown()),
-        calling.finish(grace)
+        tokio::time::timeout(for_requests, graceful.shutdown()),
+        calling.finish(for_requests)
     );
     if answered.is_err() {
-        tracing::warn!(
-            seconds = grace.as_secs(),
-            "some requests took too long and were cut off"
-        );
+        tracing::warn!("some requests took too long and are cut off");
+        cut_off.send_replace(true);
     }
     drop(service);
-    finish(writing, grace).await;
-    if let Err(error) = traffic.save(&db, &node, Now::get()).await {
+    let closing = close(writing, &traffic, &db, &node);
+    if tokio::time::timeout_at(deadline, closing).await.is_err() {
+        tracing::warn!(
+            seconds = grace.as_secs(),
+            "not all work in hand was finished in time"
+        );
+    }
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// Waits for the posts in hand, and closes the database.
+async fn close(writing: JoinHandle<()>, traffic: &Traffic, db: &Db, node: &str) {
+    if let Err(error) = writing.await {
+        tracing::error!(%error, "the task that writes messages failed");
+    }
+    if let Err(error) = traffic.save(db, node, Now::get()).await {
         tracing::warn!(%error, "the last messages are not counted");
     }
     db.close().await;
-    tracing::info!("stopped");
-    Ok(())
 }
 
 /// Holds the data folder. On SQLite the posting task relies on being the only one who writes.
@@ -200,9 +216,10 @@ fn lock_folder(config: &Config) -> Result<File, ServeError> {
 }
 
 async fn open_database(config: &Config) -> Result<Db, ServeError> {
+    let read_time = Duration::from_secs(config.query_seconds.max(1));
     let db = match &config.database_url {
-        Some(url) => Db::open_postgres(url).await?,
-        None => Db::open_sqlite(&config.sqlite_file()).await?,
+        Some(url) => Db::open_postgres(url, read_time).await?,
+        None => Db::open_sqlite(&config.sqlite_file(), read_time).await?,
     };
     migrate::migrate(&db).await?;
     Ok(db)
@@ -239,6 +256,7 @@ async fn accept(
     listener: &TcpListener,
     service: &api::Service,
     graceful: &GracefulShutdown,
+    cut_off: &watch::Sender<bool>,
     stop: &mut Stop,
 ) {
     loop {
@@ -246,7 +264,14 @@ async fn accept(
             () = stop.requested() => return,
             accepted = listener.accept() => match accepted {
                 Ok((socket, peer)) => {
-                    tokio::spawn(connection(socket, peer, service.clone(), graceful.watcher()));
+                    let serving = connection(socket, peer, service.clone(), graceful.watcher());
+                    let mut cut_off = cut_off.subscribe();
+                    tokio::spawn(async move {
+                        tokio::select! {
+                            () = serving => {}
+                            _ = cut_off.wait_for(|cut| *cut) => {}
+                        }
+                    });
                 }
                 Err(error) => {
                     // Out of files, most likely: others may close soon.
@@ -279,13 +304,6 @@ async fn connection(socket: TcpStream, peer: SocketAddr, service: api::Service, 
             }
         }
         () = cut.requested() => tracing::debug!("a reader fell behind and was cut off"),
-    }
-}
-
-/// Waits for the posts in hand.
-async fn finish(writing: JoinHandle<()>, grace: Duration) {
-    if tokio::time::timeout(grace, writing).await.is_err() {
-        tracing::warn!("some messages were not written");
     }
 }
 

@@ -162,6 +162,23 @@ fn refuse_nul(place: &str, encoded: &str) -> Result<()> {
     Ok(())
 }
 
+/// A message's place in its room: a whole number that every JSON parser reads exactly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "i64")]
+pub struct Seq(pub i64);
+
+impl TryFrom<i64> for Seq {
+    type Error = String;
+
+    fn try_from(number: i64) -> Result<Self, String> {
+        const LARGEST: i64 = (1 << 53) - 1;
+        match (0..=LARGEST).contains(&number) {
+            true => Ok(Self(number)),
+            false => Err(format!("{number} is not between 0 and {LARGEST}")),
+        }
+    }
+}
+
 /// How a caller wants texts besides as they were written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]

@@ -1,6 +1,6 @@
 //! Messages and reactions.
 
-use super::extract::{Json, Path, Query, Render, room};
+use super::extract::{Json, Path, Query, Render, Seq, room};
 use crate::{
     app::App,
     auth::{Caller, Credential, network::Origin},
@@ -25,6 +25,9 @@ use utoipa::IntoParams;
 
 section!(post, list, thread, edit, delete, react, unreact);
 
+/// Far deeper than any room allows.
+const DEEPEST: i64 = 1_000_000;
+
 /// Post a message. The same `Idempotency-Key` again gives the same answer and no second message.
 #[utoipa::path(post, path = "/rooms/{id}/messages", tag = "Messages",
     params(("id" = String, Path), ("Idempotency-Key" = Option<String>, Header)), request_body = PostMessage,
@@ -38,9 +41,10 @@ async fn post(
     Json(request): Json<PostMessage>,
 ) -> Result<(StatusCode, Reply<Posted>)> {
     let depth = request.reply_chain_depth.unwrap_or(0);
-    if depth < 0 {
-        return Err(Error::bad_request("reply_chain_depth must not be negative"));
-    }
+    let depth = checks::in_range("reply_chain_depth", depth, 0..=DEEPEST)?;
+    let reply_to = request.reply_to_seq.map(Seq::try_from).transpose();
+    let reply_to =
+        reply_to.map_err(|why| Error::bad_request(format!("reply_to_seq does not fit: {why}")))?;
     let client_key = match key.0 {
         Some(key) => Some(key),
         None => request
@@ -54,7 +58,7 @@ async fn post(
         credential,
         ip: origin.ip,
         content: Content::new(request.content)?,
-        reply_to_seq: request.reply_to_seq,
+        reply_to_seq: reply_to.map(|seq| seq.0),
         depth,
         client_key,
     };
@@ -86,9 +90,11 @@ fn idempotency_key(text: &str) -> Result<String> {
 #[derive(Deserialize, IntoParams)]
 struct Filter {
     /// Messages after this seq, oldest first.
-    since: Option<i64>,
+    #[param(value_type = Option<i64>, minimum = 0)]
+    since: Option<Seq>,
     /// The newest messages before this seq, oldest first.
-    before: Option<i64>,
+    #[param(value_type = Option<i64>, minimum = 0)]
+    before: Option<Seq>,
     /// How many, 50 where absent; 200 at most, 50 for visitors.
     limit: Option<i64>,
     /// `me`: only messages that mention the caller.
@@ -121,8 +127,8 @@ async fn list(
         Some(_) => return Err(Error::bad_request("mentions takes the value me")),
     };
     let wanted = Wanted {
-        since: filter.since,
-        before: filter.before,
+        since: filter.since.map(|seq| seq.0),
+        before: filter.before.map(|seq| seq.0),
         limit: filter.limit,
         mentions_me,
         sender: filter.sender_user_id,
@@ -140,7 +146,7 @@ async fn thread(
     State(app): State<App>,
     caller: Caller,
     origin: Origin,
-    Path((id, seq)): Path<(String, i64)>,
+    Path((id, Seq(seq))): Path<(String, Seq)>,
     Query(shape): Query<Shape>,
 ) -> Result<Reply<Thread>> {
     let html = shape.render.is_some();
@@ -155,7 +161,7 @@ async fn thread(
 async fn edit(
     State(app): State<App>,
     caller: Caller,
-    Path((id, seq)): Path<(String, i64)>,
+    Path((id, Seq(seq))): Path<(String, Seq)>,
     Json(request): Json<EditMessage>,
 ) -> Result<Reply<MessageEdited>> {
     messages::edit(&app, &caller, &room(&id)?, seq, request.content)
@@ -169,7 +175,7 @@ async fn edit(
 async fn delete(
     State(app): State<App>,
     caller: Caller,
-    Path((id, seq)): Path<(String, i64)>,
+    Path((id, Seq(seq))): Path<(String, Seq)>,
 ) -> Result<Reply<MessageDeleted>> {
     messages::delete(&app, &caller, &room(&id)?, seq)
         .await
@@ -182,7 +188,7 @@ async fn delete(
 async fn react(
     State(app): State<App>,
     caller: Caller,
-    Path((id, seq)): Path<(String, i64)>,
+    Path((id, Seq(seq))): Path<(String, Seq)>,
     Json(request): Json<React>,
 ) -> Result<Reply<ReactionAdded>> {
     messages::react(&app, &caller, &room(&id)?, seq, &request.emoji)
@@ -196,7 +202,7 @@ async fn react(
 async fn unreact(
     State(app): State<App>,
     caller: Caller,
-    Path((id, seq, emoji)): Path<(String, i64, String)>,
+    Path((id, Seq(seq), emoji)): Path<(String, Seq, String)>,
 ) -> Result<Reply<ReactionRemoved>> {
     messages::unreact(&app, &caller, &room(&id)?, seq, &emoji)
         .await

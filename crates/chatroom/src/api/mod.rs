@@ -69,7 +69,7 @@ pub fn service(app: App) -> Service {
         .merge(pages::routes())
         .fallback(unknown_route)
         .method_not_allowed_fallback(wrong_method)
-        .layer(Observe::new(app.metrics.clone()))
+        .layer(Observe::new(app.clone()))
         .with_state(app);
     let router = match cors {
         Some(cors) => router.layer(cors),

@@ -1,6 +1,10 @@
 //! What is done with every answer: it is counted and logged, and gets the headers that all have.
 
-use crate::metrics::Metrics;
+use crate::{
+    app::App,
+    auth::network::Origin,
+    store::reading::{self, Requested},
+};
 use axum::{
     extract::{MatchedPath, Request},
     http::{HeaderValue, Method, header},
@@ -10,7 +14,6 @@ use pin_project_lite::pin_project;
 use std::{
     convert::Infallible,
     pin::Pin,
-    sync::Arc,
     task::{Context, Poll, ready},
     time::Instant,
 };
@@ -19,12 +22,12 @@ use tower::{Layer, Service};
 /// Watches over a route.
 #[derive(Clone)]
 pub struct Observe {
-    metrics: Arc<Metrics>,
+    app: App,
 }
 
 impl Observe {
-    pub fn new(metrics: Arc<Metrics>) -> Self {
-        Self { metrics }
+    pub fn new(app: App) -> Self {
+        Self { app }
     }
 }
 
@@ -34,7 +37,7 @@ impl<S> Layer<S> for Observe {
     fn layer(&self, inner: S) -> Observed<S> {
         Observed {
             inner,
-            metrics: self.metrics.clone(),
+            app: self.app.clone(),
         }
     }
 }
@@ -43,7 +46,7 @@ impl<S> Layer<S> for Observe {
 #[derive(Clone)]
 pub struct Observed<S> {
     inner: S,
-    metrics: Arc<Metrics>,
+    app: App,
 }
 
 impl<S> Service<Request> for Observed<S>
@@ -59,12 +62,13 @@ where
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
+        let origin = Origin::of_request(&request, &self.app.config.network);
         Answering {
             started: Instant::now(),
             method: request.method().clone(),
             matched: request.extensions().get::<MatchedPath>().cloned(),
-            metrics: self.metrics.clone(),
-            answer: self.inner.call(request),
+            app: self.app.clone(),
+            answer: reading::requested_by(origin.network(), self.inner.call(request)),
         }
     }
 }
@@ -75,9 +79,9 @@ pin_project! {
         started: Instant,
         method: Method,
         matched: Option<MatchedPath>,
-        metrics: Arc<Metrics>,
+        app: App,
         #[pin]
-        answer: F,
+        answer: Requested<F>,
     }
 }
 
@@ -95,7 +99,7 @@ where
         let route = this.matched.as_ref().map_or("unknown", MatchedPath::as_str);
         let status = response.status().as_u16();
         let took = this.started.elapsed();
-        this.metrics.answered(method, route, status, took);
+        this.app.metrics.answered(method, route, status, took);
         tracing::debug!(%method, route, status, micros = took.as_micros() as u64, "answered");
         let headers = response.headers_mut();
         headers.insert(

@@ -1,6 +1,6 @@
 //! Rooms.
 
-use super::extract::{Json, Path, Query, room};
+use super::extract::{Json, Path, Query, Seq, room};
 use crate::{
     app::App,
     auth::{Caller, network::Origin},
@@ -8,7 +8,7 @@ use crate::{
     error::{Error, Result},
     services::{
         access::{self, Hold},
-        audit, rooms, state, texts,
+        audit, checks, rooms, state, texts,
     },
     store::rooms::Text,
 };
@@ -47,12 +47,11 @@ pub struct Page {
 impl Page {
     /// What was asked for, within bounds.
     pub fn bounds(&self) -> Result<(i64, i64)> {
-        let (limit, offset) = (self.limit.unwrap_or(50), self.offset.unwrap_or(0));
-        if limit < 1 || offset < 0 {
-            return Err(Error::bad_request(
-                "limit must be at least 1 and offset at least 0",
-            ));
+        let limit = self.limit.unwrap_or(50);
+        if limit < 1 {
+            return Err(Error::bad_request("limit must be at least 1"));
         }
+        let offset = checks::offset(self.offset)?;
         Ok((limit.min(100), offset))
     }
 }
@@ -217,7 +216,8 @@ async fn read_state(
 #[derive(Deserialize, IntoParams)]
 struct After {
     /// Lines after this one.
-    since: Option<i64>,
+    #[param(value_type = Option<i64>, minimum = 0)]
+    since: Option<Seq>,
     /// How many, 50 where absent, 200 at most.
     limit: Option<i64>,
 }
@@ -242,7 +242,7 @@ async fn read_audit(
     audit::read(
         &mut conn,
         id.as_str(),
-        query.since.unwrap_or(0),
+        query.since.map_or(0, |line| line.0),
         limit.min(200),
     )
     .await

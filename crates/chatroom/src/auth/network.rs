@@ -1,8 +1,8 @@
 //! Where a request comes from.
 
 use crate::config::Network;
-use axum::http::HeaderMap;
-use std::net::IpAddr;
+use axum::http::{HeaderMap, Request};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The address at the other end of the connection.
 #[derive(Debug, Clone, Copy)]
@@ -17,6 +17,22 @@ pub struct Origin {
 }
 
 impl Origin {
+    /// Where this request comes from.
+    pub fn of_request<B>(request: &Request<B>, network: &Network) -> Self {
+        let peer = request.extensions().get::<Peer>();
+        let peer = peer.map_or(Ipv4Addr::UNSPECIFIED.into(), |peer| peer.0);
+        Self::of(peer, request.headers(), network)
+    }
+
+    /// What counts as one address: all that one customer of a provider gets, which is an IPv4
+    /// address or an IPv6 /64.
+    pub fn network(&self) -> IpAddr {
+        match self.ip {
+            IpAddr::V4(ip) => ip.into(),
+            IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX)).into(),
+        }
+    }
+
     /// The nearest address that is no proxy of ours. What a proxy did not add itself could be
     /// anybody's invention, so the list is read from its end.
     pub fn of(peer: IpAddr, headers: &HeaderMap, network: &Network) -> Self {

@@ -117,6 +117,11 @@ pub fn in_range(field: &str, number: i64, range: std::ops::RangeInclusive<i64>) 
     )))
 }
 
+/// How many rows of a list to skip.
+pub fn offset(wanted: Option<i64>) -> Result<i64> {
+    in_range("offset", wanted.unwrap_or(0), 0..=i64::from(u32::MAX))
+}
+
 fn line(field: &str, text: &str, max_chars: usize) -> Result<String> {
     let text = text.trim();
     let chars = text.chars().count();

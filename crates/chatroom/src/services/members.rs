@@ -38,7 +38,7 @@ pub async fn list(
     offset: Option<i64>,
 ) -> Result<Members> {
     let limit = checks::in_range("limit", limit.unwrap_or(PAGE), 1..=PAGE)?;
-    let offset = checks::in_range("offset", offset.unwrap_or(0), 0..=i64::from(u32::MAX))?;
+    let offset = checks::offset(offset)?;
     let mut conn = app.db.read().await?;
     access::member(&mut conn, caller, room, Hold::No).await?;
     // One more than is shown tells whether there are more.

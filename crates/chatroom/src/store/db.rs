@@ -3,11 +3,13 @@
 //! Most SQL reads the same on SQLite and PostgreSQL; where it does not, [`Sql`] holds both texts.
 //! The macros run a text on whichever engine a connection belongs to.
 
-use super::group::{Group, GroupWriter};
+use super::{
+    group::{Group, GroupWriter},
+    reading::{self, PostgresReader, PostgresReaders, READERS, SqliteReader, SqliteReaders},
+};
 use sqlx::{
     ConnectOptions, PgConnection, PgPool, Postgres, Sqlite, SqliteConnection, SqlitePool,
     Transaction,
-    pool::PoolConnection,
     postgres::{PgConnectOptions, PgPoolOptions},
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
@@ -18,7 +20,6 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 pub type DbError = sqlx::Error;
 type DbResult<T> = Result<T, DbError>;
 
-const READERS: u32 = 4;
 const STATEMENTS: usize = 256;
 
 /// A query's text on each engine.
@@ -58,17 +59,22 @@ pub enum Db {
     /// the turn.
     Sqlite {
         writer: SqlitePool,
-        readers: SqlitePool,
+        readers: SqliteReaders,
+        /// For the posting task alone: whoever reads much does not keep others from posting.
+        posting_reader: SqliteReaders,
         turn: Arc<Mutex<Turn>>,
     },
-    Postgres(PgPool),
+    Postgres {
+        pool: PgPool,
+        readers: PostgresReaders,
+    },
 }
 
 /// A connection, in a transaction or not.
 pub enum Conn {
-    Sqlite(PoolConnection<Sqlite>),
+    Sqlite(SqliteReader),
     SqliteTx(Transaction<'static, Sqlite>),
-    Postgres(PoolConnection<Postgres>),
+    Postgres(PostgresReader),
     PostgresTx(Transaction<'static, Postgres>),
 }
 
@@ -79,13 +85,25 @@ pub enum Engine<'c> {
 }
 
 impl Conn {
+    /// The engine, to ask one query.
     pub fn engine(&mut self) -> Engine<'_> {
         match self {
-            Self::Sqlite(conn) => Engine::Sqlite(conn),
+            Self::Sqlite(reader) => Engine::Sqlite(reader.ask()),
             Self::SqliteTx(tx) => Engine::Sqlite(tx),
-            Self::Postgres(conn) => Engine::Postgres(conn),
+            Self::Postgres(reader) => Engine::Postgres(reader.ask()),
             Self::PostgresTx(tx) => Engine::Postgres(tx),
         }
+    }
+
+    /// What a query came to; `query` says which one it was.
+    pub fn answered<T>(&mut self, result: DbResult<T>, query: &'static str) -> DbResult<T> {
+        match self {
+            Self::Sqlite(reader) => reader.answered(),
+            Self::Postgres(reader) => reader.answered(),
+            Self::SqliteTx(_) | Self::PostgresTx(_) => {}
+        }
+        reading::note_timeout(&result, query);
+        result
     }
 }
 
@@ -133,7 +151,7 @@ pub enum GroupTurn {
     /// Nobody else writes meanwhile.
     Sqlite {
         turn: OwnedMutexGuard<Turn>,
-        readers: SqlitePool,
+        posting_reader: SqliteReaders,
         reader: Option<Conn>,
     },
     /// Others may; what the group depends on is locked.
@@ -153,11 +171,13 @@ impl GroupTurn {
     pub async fn conn(&mut self) -> DbResult<&mut Conn> {
         Ok(match self {
             Self::Sqlite {
-                readers, reader, ..
+                posting_reader,
+                reader,
+                ..
             } => {
                 let conn = match reader.take() {
                     Some(conn) => conn,
-                    None => Conn::Sqlite(readers.acquire().await?),
+                    None => Conn::Sqlite(posting_reader.acquire().await?),
                 };
                 reader.insert(conn)
             }
@@ -178,8 +198,9 @@ impl GroupTurn {
 }
 
 impl Db {
-    /// Opens the SQLite file, making it where there is none.
-    pub async fn open_sqlite(file: &Path) -> DbResult<Self> {
+    /// Opens the SQLite file, making it where there is none. No query that reads takes longer than
+    /// `read_time`.
+    pub async fn open_sqlite(file: &Path, read_time: Duration) -> DbResult<Self> {
         let options = SqliteConnectOptions::new()
             .filename(file)
             .create_if_missing(true)
@@ -196,12 +217,11 @@ impl Db {
             .acquire_timeout(Duration::from_secs(30))
             .connect_with(options.clone())
             .await?;
-        let readers = SqlitePoolOptions::new()
-            .max_connections(READERS)
-            .connect_lazy_with(options.create_if_missing(false).pragma("query_only", "ON"));
+        let reading = options.create_if_missing(false).pragma("query_only", "ON");
         Ok(Self::Sqlite {
             writer,
-            readers,
+            readers: SqliteReaders::new(reading.clone(), READERS, read_time),
+            posting_reader: SqliteReaders::new(reading, 1, read_time),
             turn: Arc::new(Mutex::new(Turn {
                 by_others: 0,
                 groups: GroupWriter::open(file)?,
@@ -209,24 +229,27 @@ impl Db {
         })
     }
 
-    /// Connects to PostgreSQL.
-    pub async fn open_postgres(url: &str) -> DbResult<Self> {
+    /// Connects to PostgreSQL. No query that reads takes longer than `read_time`.
+    pub async fn open_postgres(url: &str, read_time: Duration) -> DbResult<Self> {
         let options = PgConnectOptions::from_str(url)?
             .statement_cache_capacity(STATEMENTS)
             .disable_statement_logging();
         let pool = PgPoolOptions::new()
             .max_connections(16)
             .acquire_timeout(Duration::from_secs(10))
-            .connect_with(options)
+            .connect_with(options.clone())
             .await?;
-        Ok(Self::Postgres(pool))
+        Ok(Self::Postgres {
+            pool,
+            readers: PostgresReaders::new(options, read_time),
+        })
     }
 
     /// A connection to read with.
     pub async fn read(&self) -> DbResult<Conn> {
         Ok(match self {
             Self::Sqlite { readers, .. } => Conn::Sqlite(readers.acquire().await?),
-            Self::Postgres(pool) => Conn::Postgres(pool.acquire().await?),
+            Self::Postgres { readers, .. } => Conn::Postgres(readers.acquire().await?),
         })
     }
 
@@ -242,7 +265,7 @@ impl Db {
                     _turn: Some(turn),
                 }
             }
-            Self::Postgres(pool) => Tx {
+            Self::Postgres { pool, .. } => Tx {
                 conn: Conn::PostgresTx(pool.begin().await?),
                 _turn: None,
             },
@@ -260,19 +283,23 @@ impl Db {
                     _turn: Some(turn),
                 }
             }
-            Self::Postgres(_) => self.begin().await?,
+            Self::Postgres { .. } => self.begin().await?,
         })
     }
 
     /// The turn to write a group of posts.
     pub async fn begin_group(&self) -> DbResult<GroupTurn> {
         Ok(match self {
-            Self::Sqlite { readers, turn, .. } => GroupTurn::Sqlite {
+            Self::Sqlite {
+                posting_reader,
+                turn,
+                ..
+            } => GroupTurn::Sqlite {
                 turn: turn.clone().lock_owned().await,
-                readers: readers.clone(),
+                posting_reader: posting_reader.clone(),
                 reader: None,
             },
-            Self::Postgres(_) => GroupTurn::Postgres(self.begin().await?),
+            Self::Postgres { .. } => GroupTurn::Postgres(self.begin().await?),
         })
     }
 
@@ -280,12 +307,19 @@ impl Db {
     pub async fn close(&self) {
         match self {
             Self::Sqlite {
-                writer, readers, ..
+                writer,
+                readers,
+                posting_reader,
+                ..
             } => {
-                readers.close().await;
+                readers.close();
+                posting_reader.close();
                 writer.close().await;
             }
-            Self::Postgres(pool) => pool.close().await,
+            Self::Postgres { pool, readers } => {
+                readers.close().await;
+                pool.close().await;
+            }
         }
     }
 
@@ -298,14 +332,15 @@ impl Db {
 macro_rules! rows {
     ($conn:expr, $row:ty, $sql:expr $(, $arg:expr)* $(,)?) => {{
         let sql = $crate::store::db::Sql::from($sql).noted();
-        match $conn.engine() {
+        let result = match $conn.engine() {
             $crate::store::db::Engine::Sqlite(conn) => {
                 sqlx::query_as::<sqlx::Sqlite, $row>(sql.sqlite)$(.bind($arg))*.fetch_all(conn).await
             }
             $crate::store::db::Engine::Postgres(conn) => {
                 sqlx::query_as::<sqlx::Postgres, $row>(sql.postgres)$(.bind($arg))*.fetch_all(conn).await
             }
-        }
+        };
+        $conn.answered(result, concat!(module_path!(), ":", line!()))
     }};
 }
 
@@ -313,14 +348,15 @@ macro_rules! rows {
 macro_rules! row {
     ($conn:expr, $row:ty, $sql:expr $(, $arg:expr)* $(,)?) => {{
         let sql = $crate::store::db::Sql::from($sql).noted();
-        match $conn.engine() {
+        let result = match $conn.engine() {
             $crate::store::db::Engine::Sqlite(conn) => {
                 sqlx::query_as::<sqlx::Sqlite, $row>(sql.sqlite)$(.bind($arg))*.fetch_optional(conn).await
             }
             $crate::store::db::Engine::Postgres(conn) => {
                 sqlx::query_as::<sqlx::Postgres, $row>(sql.postgres)$(.bind($arg))*.fetch_optional(conn).await
             }
-        }
+        };
+        $conn.answered(result, concat!(module_path!(), ":", line!()))
     }};
 }
 
@@ -328,14 +364,15 @@ macro_rules! row {
 macro_rules! exec {
     ($conn:expr, $sql:expr $(, $arg:expr)* $(,)?) => {{
         let sql = $crate::store::db::Sql::from($sql).noted();
-        match $conn.engine() {
+        let result = match $conn.engine() {
             $crate::store::db::Engine::Sqlite(conn) => {
                 sqlx::query::<sqlx::Sqlite>(sql.sqlite)$(.bind($arg))*.execute(conn).await.map(|done| done.rows_affected())
             }
             $crate::store::db::Engine::Postgres(conn) => {
                 sqlx::query::<sqlx::Postgres>(sql.postgres)$(.bind($arg))*.execute(conn).await.map(|done| done.rows_affected())
             }
-        }
+        };
+        $conn.answered(result, concat!(module_path!(), ":", line!()))
     }};
 }
 pub(crate) use {exec, row, rows};

@@ -111,7 +111,7 @@ macro_rules! next_of_sender {
 const BY_SENDER: Paging = Paging {
     ascending: Sql {
         sqlite: concat!(
-            "WITH RECURSIVE block (b) AS (SELECT $2 / 512 UNION ALL SELECT b + 1 FROM block \
+            "WITH RECURSIVE block (b) AS (SELECT MAX($2, 0) / 512 UNION ALL SELECT b + 1 FROM block \
              WHERE b < (SELECT last_seq / 512 FROM rooms WHERE room_id = $1)) \
              SELECT ",
             columns!(),

@@ -43,7 +43,7 @@ fn migrator(text: impl Fn(Sql) -> &'static str) -> Migrator {
 pub async fn migrate(db: &Db) -> Result<(), MigrateError> {
     match db {
         Db::Sqlite { writer, .. } => migrator(|sql| sql.sqlite).run(writer).await,
-        Db::Postgres(pool) => {
+        Db::Postgres { pool, .. } => {
             // Nodes that start together wait here for the first one. An advisory lock would be
             // shorter, but not every engine that speaks PostgreSQL has them.
             let gate = pass_gate(db).await.map_err(MigrateError::Execute)?;

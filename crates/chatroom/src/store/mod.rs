@@ -24,6 +24,7 @@ pub mod migrate;
 #[cfg(test)]
 mod plans;
 pub mod posting;
+pub mod reading;
 pub mod reputation;
 pub mod rooms;
 pub mod stats;

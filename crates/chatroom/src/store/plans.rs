@@ -18,7 +18,7 @@ use super::{
 };
 use protocol::Cursor;
 use sqlx::Row;
-use std::{collections::BTreeSet, sync::Mutex};
+use std::{collections::BTreeSet, sync::Mutex, time::Duration};
 
 static SEEN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
@@ -41,7 +41,7 @@ const WHOLE_TABLE: [&str; 5] = [
 #[tokio::test]
 async fn every_query_has_an_index_behind_it() {
     let dir = tempfile::tempdir().unwrap();
-    let db = Db::open_sqlite(&dir.path().join("chatroom.db"))
+    let db = Db::open_sqlite(&dir.path().join("chatroom.db"), Duration::from_secs(10))
         .await
         .unwrap();
     migrate(&db).await.unwrap();

@@ -7,6 +7,7 @@
 
 mod harness;
 
+mod attacks;
 mod auto_join;
 mod backup;
 mod bad_agents;

@@ -334,7 +334,7 @@ async fn reading_begins_after_since(setup: Setup) {
     }
     assert_eq!(alice.hears(&room, first).await, ["1", "2", "3", "4"]);
     assert_eq!(alice.hears(&room, first + 4).await, [""; 0]);
-    assert_eq!(alice.hears(&room, i64::MAX).await, [""; 0]);
+    assert_eq!(alice.hears(&room, (1 << 53) - 1).await, [""; 0]);
     let page = alice
         .get(format!("{}?since={}&limit=2", messages(&room), first))
         .await

@@ -6,13 +6,14 @@ use crate::{
     store::{group::NewMessage, leaderboard::Ranking, migrate::migrate},
 };
 use protocol::Cursor;
+use std::time::Duration;
 
 /// Noon of some day.
 const NOON: i64 = 20_000 * DAY + DAY / 2;
 
 async fn database() -> (tempfile::TempDir, Db) {
     let dir = tempfile::tempdir().unwrap();
-    let db = Db::open_sqlite(&dir.path().join("chatroom.db"))
+    let db = Db::open_sqlite(&dir.path().join("chatroom.db"), Duration::from_secs(10))
         .await
         .unwrap();
     migrate(&db).await.unwrap();

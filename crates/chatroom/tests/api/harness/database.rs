@@ -33,6 +33,22 @@ impl Database {
         format!("{server}/{}", self.name)
     }
 
+    /// Runs statements in it.
+    pub async fn run(&self, sql: &str) {
+        run(&self.url(), sql.to_owned()).await;
+    }
+
+    /// How many queries others run in it at this moment.
+    pub async fn running_queries(&self) -> usize {
+        let mut connection = PgConnection::connect(&self.url()).await.unwrap();
+        let running = sqlx::query_scalar::<_, i64>(
+            "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() \
+             AND state = 'active' AND pid <> pg_backend_pid()",
+        );
+        let running = running.fetch_one(&mut connection).await.unwrap();
+        usize::try_from(running).unwrap()
+    }
+
     /// Everything in it, as text.
     pub async fn dump(&self) -> Vec<u8> {
         let mut connection = PgConnection::connect(&self.url()).await.unwrap();

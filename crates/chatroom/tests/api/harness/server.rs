@@ -295,6 +295,37 @@ impl TestServer {
         }
     }
 
+    /// Runs statements in the database, behind the server's back.
+    pub async fn run_sql(&self, sqlite: &str, postgres: &str) {
+        match &self._database {
+            Some(database) => database.run(postgres).await,
+            None => {
+                let file = self.data.join("chatroom.db");
+                let connection = rusqlite::Connection::open(file).unwrap();
+                connection.busy_timeout(DEADLINE).unwrap();
+                connection.execute_batch(sqlite).unwrap();
+            }
+        }
+    }
+
+    /// How many queries run at this moment.
+    pub async fn running_queries(&self) -> usize {
+        match &self._database {
+            Some(database) => database.running_queries().await,
+            None => {
+                let child = self.running.as_ref().unwrap();
+                let tasks = std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap();
+                let running = tasks.filter(|task| {
+                    let path = task.as_ref().unwrap().path().join("stat");
+                    // A thread may have ended meanwhile.
+                    let stat = std::fs::read_to_string(path).unwrap_or_default();
+                    stat.contains("(sqlx-sqlite") && stat.contains(") R ")
+                });
+                running.count()
+            }
+        }
+    }
+
     fn command(&self) -> Command {
         let mut command = Command::new(PROGRAM);
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("SC_CHATROOM__")) {

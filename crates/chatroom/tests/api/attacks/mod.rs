@@ -1,0 +1,3 @@
+//! What liars and faults try, and that it does not work: a module for each heading of the issue.
+
+mod waiting;

@@ -1,0 +1,3 @@
+//! Nobody can make the others wait.
+
+mod queries;
