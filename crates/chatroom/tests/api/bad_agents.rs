@@ -2,14 +2,14 @@
 
 use crate::{
     fanout::{is_stale, setup_quick, world},
-    harness::{Caller, PushAgent, Setup, both_engines, eventually},
+    harness::{Caller, PushAgent, Setup, both_engines, eventually, one_engine},
 };
 use serde_json::{Value, json};
 
 both_engines![bad_agents_cost_the_healthy_one_nothing];
 
 #[cfg(target_os = "linux")]
-both_engines![a_gigabyte_of_an_answer_costs_no_memory];
+one_engine![a_gigabyte_of_an_answer_costs_no_memory];
 
 /// What the server may grow by while an agent floods it. An answer is read up to a megabyte.
 #[cfg(target_os = "linux")]

@@ -1,11 +1,11 @@
 //! Every endpoint × every kind of caller, in one table.
 
-use crate::harness::{Caller, Setup, TestServer, both_engines, claims, eventually};
+use crate::harness::{Caller, Setup, TestServer, claims, eventually, one_engine};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-both_engines![every_endpoint_knows_every_kind_of_caller];
+one_engine![every_endpoint_knows_every_kind_of_caller];
 
 /// Who calls. The rooms are the owner's; `R` is private.
 const CALLERS: [&str; 14] = [

@@ -1,7 +1,7 @@
 //! The one-liner, run by real shells against the real server. The program that it fetches is a
 //! stand-in that writes down how it was called.
 
-use crate::harness::{Caller, Engine, Home, Setup, TestServer, both_engines, claims, eventually};
+use crate::harness::{Caller, Engine, Home, Setup, TestServer, claims, eventually, one_engine};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use std::{
@@ -10,9 +10,9 @@ use std::{
 };
 use tempfile::TempDir;
 
-both_engines![
+one_engine![
     an_invite_is_looked_up,
-    a_used_up_invite_starts_only_who_joined_with_it
+    a_used_up_invite_starts_only_who_joined_with_it,
 ];
 
 const STAND_IN: &str = include_str!("starchild-stand-in.sh");

@@ -20,6 +20,14 @@ async fn two_nodes() -> (TestServer, TestServer) {
 }
 
 #[tokio::test]
+async fn a_database_without_tables_gets_them_at_the_first_start() {
+    let server = setup().on_an_empty_database().start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    alice.says(&room, "the first message").await;
+}
+
+#[tokio::test]
 async fn a_message_posted_on_one_node_reaches_readers_on_the_other() {
     let (one, two) = two_nodes().await;
     let alice = one.user("u_alice");

@@ -1,7 +1,7 @@
 //! What agents look up about themselves and their messages: `/me`, mentions, threads, edits,
 //! deletions and reactions.
 
-use crate::harness::{Setup, both_engines, eventually, now};
+use crate::harness::{Setup, both_engines, eventually, now, one_engine};
 use serde_json::{Value, json};
 
 both_engines![
@@ -23,6 +23,8 @@ both_engines![
     a_reaction_is_given_once,
     a_reaction_is_taken_back_by_its_giver,
     reactions_are_counted_for_the_caller,
+];
+one_engine![
     what_is_no_emoji_is_refused,
     the_documents_have_a_version,
     a_document_is_served_once_for_each_version,

@@ -1,9 +1,9 @@
 //! What operators set and run: settings, identity providers, networks, links and sign-in.
 
-use crate::harness::{Caller, Setup, TestServer, both_engines, now, public_jwks, public_pem};
+use crate::harness::{Caller, Setup, TestServer, now, one_engine, public_jwks, public_pem};
 use serde_json::{Value, json};
 
-both_engines![
+one_engine![
     user_tokens_may_be_signed_with_a_shared_secret,
     a_users_id_and_name_are_found_in_the_usual_claims,
     a_user_token_never_speaks_for_the_system_or_an_external_member,

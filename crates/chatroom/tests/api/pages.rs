@@ -1,9 +1,9 @@
 //! The pages and what they are made of.
 
-use crate::harness::{Setup, both_engines};
+use crate::harness::{Setup, one_engine};
 use serde_json::json;
 
-both_engines![
+one_engine![
     pages_allow_nothing_from_elsewhere_and_no_inline_script,
     assets_are_kept_for_good_and_pages_are_asked_for_anew,
     the_qr_code_of_an_invite_lasts_as_long_as_the_invite,

@@ -1,9 +1,9 @@
 //! Messages rendered for a page, for those who ask.
 
-use crate::harness::{Setup, both_engines};
+use crate::harness::{Setup, one_engine};
 use serde_json::json;
 
-both_engines![
+one_engine![
     whoever_asks_gets_html_and_nobody_else,
     the_stream_carries_html_for_those_who_ask,
     a_visitor_gets_html_too,

@@ -1,12 +1,12 @@
 //! The skills: their archives, and their tools run with sh against the real server.
 
-use crate::harness::{Caller, Engine, Home, Setup, TestServer, both_engines, eventually, stand_in};
+use crate::harness::{Caller, Engine, Home, Setup, TestServer, eventually, one_engine, stand_in};
 use axum::{Json, Router, extract::Path, routing};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
-both_engines![
+one_engine![
     an_owner_runs_a_room_with_the_workroom_skill,
     an_agent_takes_part_with_the_workroom_skill,
     following_goes_on_where_it_stopped,

@@ -1,8 +1,17 @@
-//! A PostgreSQL database of its own for each test.
+//! A PostgreSQL database of its own for each test, copied from one that is migrated already.
 
 use super::DEADLINE;
-use sqlx::{Connection, PgConnection};
-use std::sync::atomic::{AtomicU32, Ordering};
+use chatroom::store::{Db, migrate::migrate};
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    path::Path,
+    sync::atomic::{AtomicU32, Ordering},
+};
+use tokio::sync::OnceCell;
+
+/// Held by the test process that makes a template, so that no two do at once.
+const TEMPLATE_LOCK: i64 = 0x7363_7465_7374;
 
 /// A database that exists as long as this value.
 pub struct Database {
@@ -11,26 +20,32 @@ pub struct Database {
 }
 
 impl Database {
-    /// Makes one on the server that `SC_TEST_POSTGRES_URL` names.
+    /// Makes one with every table on the server that `SC_TEST_POSTGRES_URL` names.
     pub async fn create() -> Self {
+        static TEMPLATE: OnceCell<String> = OnceCell::const_new();
+        let admin_url = admin_url();
+        let template = TEMPLATE.get_or_init(|| in_time(make_template(&admin_url)));
+        Self::copy_of(template.await, admin_url.clone()).await
+    }
+
+    /// Makes one without any table.
+    pub async fn create_empty() -> Self {
+        Self::copy_of("template1", admin_url()).await
+    }
+
+    async fn copy_of(template: &str, admin_url: String) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let Ok(admin_url) = std::env::var("SC_TEST_POSTGRES_URL") else {
-            panic!(
-                "SC_TEST_POSTGRES_URL is not set. Run `cargo xtask test`: it starts a PostgreSQL \
-                 for the tests and sets it"
-            );
-        };
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let started = std::time::UNIX_EPOCH.elapsed().unwrap().subsec_nanos();
         let name = format!("chatroom_{}_{count}_{started}", std::process::id());
-        run(&admin_url, format!("CREATE DATABASE {name}")).await;
+        let create = format!("CREATE DATABASE {name} TEMPLATE {template}");
+        run(&admin_url, create).await;
         Self { admin_url, name }
     }
 
     /// Its address.
     pub fn url(&self) -> String {
-        let (server, _) = self.admin_url.rsplit_once('/').unwrap();
-        format!("{server}/{}", self.name)
+        address(&self.admin_url, &self.name)
     }
 
     /// Runs statements in it.
@@ -74,15 +89,76 @@ impl Drop for Database {
     }
 }
 
-async fn run(url: &str, sql: String) {
-    let running = async {
-        let mut connection = PgConnection::connect(url).await.unwrap();
-        sqlx::raw_sql(sqlx::AssertSqlSafe(sql))
-            .execute(&mut connection)
-            .await
-            .unwrap();
-        connection.close().await.unwrap();
+fn admin_url() -> String {
+    let Ok(url) = std::env::var("SC_TEST_POSTGRES_URL") else {
+        panic!(
+            "SC_TEST_POSTGRES_URL is not set. Run `cargo xtask test`: it starts a PostgreSQL for \
+             the tests and sets it"
+        );
     };
-    let in_time = tokio::time::timeout(DEADLINE, running).await;
-    assert!(in_time.is_ok(), "PostgreSQL did not answer in time");
+    url
+}
+
+/// The name of a database with this program's schema and no rows. It is made where it is missing,
+/// and kept: its name tells which migrations it has.
+async fn make_template(admin_url: &str) -> String {
+    let name = format!("chatroom_template_{:016x}", migrations_hash());
+    let mut admin = PgConnection::connect(admin_url).await.unwrap();
+    let lock = format!("SELECT pg_advisory_lock({TEMPLATE_LOCK})");
+    execute(&mut admin, lock).await;
+    let found = sqlx::query_scalar::<_, bool>("SELECT true FROM pg_database WHERE datname = $1");
+    let found = found.bind(&name).fetch_optional(&mut admin).await.unwrap();
+    if found.is_none() {
+        // It gets its name last: under that name, it is whole.
+        let unfinished = format!("{name}_unfinished");
+        let drop = format!("DROP DATABASE IF EXISTS {unfinished} WITH (FORCE)");
+        execute(&mut admin, drop).await;
+        execute(&mut admin, format!("CREATE DATABASE {unfinished}")).await;
+        let db = Db::open_postgres(&address(admin_url, &unfinished)).await;
+        let db = db.unwrap();
+        migrate(&db).await.unwrap();
+        db.close().await;
+        let rename = format!("ALTER DATABASE {unfinished} RENAME TO {name}");
+        execute(&mut admin, rename).await;
+    }
+    admin.close().await.unwrap();
+    name
+}
+
+fn migrations_hash() -> u64 {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations/postgres");
+    let files = std::fs::read_dir(folder).unwrap();
+    let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+    files.sort();
+    let mut hasher = DefaultHasher::new();
+    for file in files {
+        file.file_name().hash(&mut hasher);
+        std::fs::read(file).unwrap().hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// The address of another database on the same server.
+fn address(admin_url: &str, name: &str) -> String {
+    let (server, _) = admin_url.rsplit_once('/').unwrap();
+    format!("{server}/{name}")
+}
+
+async fn run(url: &str, sql: String) {
+    in_time(async {
+        let mut connection = PgConnection::connect(url).await.unwrap();
+        execute(&mut connection, sql).await;
+        connection.close().await.unwrap();
+    })
+    .await;
+}
+
+async fn execute(connection: &mut PgConnection, sql: String) {
+    let executed = sqlx::raw_sql(AssertSqlSafe(sql)).execute(connection).await;
+    executed.unwrap();
+}
+
+async fn in_time<T>(running: impl Future<Output = T>) -> T {
+    let done = tokio::time::timeout(DEADLINE, running).await;
+    done.expect("PostgreSQL did not answer in time")
 }

@@ -1,6 +1,7 @@
 //! What the tests stand on: a real server for each test, callers of every kind, and streams.
 //!
-//! A test is a plain `async fn name(setup: Setup)`; [`both_engines!`] runs it on each engine.
+//! A test is a plain `async fn name(setup: Setup)`; [`both_engines!`] runs it on each engine,
+//! [`one_engine!`] where no engine can make a difference.
 //! Nothing here sleeps: what takes time is waited for, with a deadline.
 
 mod caller;
@@ -42,6 +43,20 @@ macro_rules! both_engines {
     };
 }
 pub(crate) use both_engines;
+
+/// Makes a test from each of these functions, on the embedded engine alone: what they look at is
+/// decided before anything is stored, or after it was read.
+macro_rules! one_engine {
+    ($($name:ident),+ $(,)?) => {
+        $(mod $name {
+            #[tokio::test]
+            async fn sqlite() {
+                super::$name(crate::harness::Setup::new(crate::harness::Engine::Sqlite)).await;
+            }
+        })+
+    };
+}
+pub(crate) use one_engine;
 
 /// Asks until the answer is there.
 pub async fn eventually<T, F: Future<Output = Option<T>>>(

@@ -41,6 +41,7 @@ const RATE_LIMITS: [&str; 8] = [
 pub struct Setup {
     engine: Engine,
     own_keys: bool,
+    empty_database: bool,
     env: Vec<(String, String)>,
 }
 
@@ -50,6 +51,7 @@ impl Setup {
         let setup = Self {
             engine,
             own_keys: false,
+            empty_database: false,
             env: Vec::new(),
         };
         RATE_LIMITS
@@ -85,6 +87,12 @@ impl Setup {
         self
     }
 
+    /// A server that finds its PostgreSQL database without tables, as on its very first start.
+    pub fn on_an_empty_database(mut self) -> Self {
+        self.empty_database = true;
+        self
+    }
+
     /// Which engine the test runs on.
     pub fn engine(&self) -> Engine {
         self.engine
@@ -95,6 +103,7 @@ impl Setup {
         let folder = tempfile::tempdir().unwrap();
         let database = match self.engine {
             Engine::Sqlite => None,
+            Engine::Postgres if self.empty_database => Some(Database::create_empty().await),
             Engine::Postgres => Some(Database::create().await),
         };
         let keys = match self.own_keys {
