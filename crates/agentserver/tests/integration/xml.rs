@@ -1,9 +1,10 @@
 //! The door for XML: what passes, what is mended, what is refused.
 
+use crate::common::processor_time;
 use agentserver::envelope::Envelope;
 use agentserver::payload::Canonical;
 use agentserver::xml::{Answer, Limits, Repair, XmlError, canonicalize, repair};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const ENVELOPE: &str = "https://xml-pipeline.org/ns/envelope/v1";
 
@@ -97,7 +98,7 @@ fn hostile_documents_are_refused_quickly() {
     let quotes = "<a \"".repeat(200_000);
     let ends = "<a>".to_owned() + &"</b".repeat(300_000);
     let unclosed = "<".repeat(1_000_000);
-    let begin = Instant::now();
+    let begin = processor_time();
     for text in [
         entities,
         &deep,
@@ -128,11 +129,8 @@ fn hostile_documents_are_refused_quickly() {
         // Whatever the repairer makes of it, it comes to an end.
         let _ = Answer::read(text, &limits);
     }
-    assert!(
-        begin.elapsed() < Duration::from_secs(20),
-        "took {:?}",
-        begin.elapsed()
-    );
+    let took = processor_time() - begin;
+    assert!(took < Duration::from_secs(20), "took {took:?}");
 }
 
 fn answer(text: &str) -> (Vec<(Option<String>, String)>, Vec<Repair>) {
