@@ -13,7 +13,7 @@ use crate::{
     config::Config,
     discovery::programs::Programs,
     docs::Docs,
-    events::{Bus, BusError, ConnectionCut, Hub},
+    events::{self, Bus, BusError, ConnectionCut, Hub},
     metrics::Metrics,
     outbound::Outbound,
     render::Renderer,
@@ -111,9 +111,10 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
     let bus = match &config.bus {
         None => None,
         Some(url) => Some(Arc::new(
-            Bus::connect(url, node.clone(), hub.clone(), db.clone()).await?,
+            Bus::connect(url, node.clone(), hub.clone()).await?,
         )),
     };
+    let following = tokio::spawn(events::follow(hub.clone(), db.clone()));
     let metrics = Arc::new(Metrics::default());
     let traffic = Arc::new(Traffic::default());
     let writer = Writer {
@@ -170,6 +171,7 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
     drop(listener);
     hub.close();
     sweeping.abort();
+    following.abort();
     // The rest of the time is for writing down what they came to.
     let for_requests = grace.mul_f32(0.8);
     let (answered, ()) = tokio::join!(

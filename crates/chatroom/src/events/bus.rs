@@ -1,10 +1,9 @@
 //! Several nodes on one database: what one commits wakes the readers on the others.
 //!
 //! The bus carries places, never messages: a node that hears of a new place reads the log. A
-//! message lost on the bus is made up for by a look at the heads of the rooms that are read here.
+//! message lost on the bus is made up for by [`super::follow`].
 
 use super::hub::Hub;
-use crate::store::Db;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use protocol::Cursor;
@@ -53,14 +52,13 @@ type Elsewhere = Mutex<HashMap<String, (Instant, HashMap<String, Vec<String>>)>>
 
 impl Bus {
     /// Connects, and keeps this node and the others in step.
-    pub async fn connect(url: &str, node: String, hub: Arc<Hub>, db: Db) -> Result<Self, BusError> {
+    pub async fn connect(url: &str, node: String, hub: Arc<Hub>) -> Result<Self, BusError> {
         let client = async_nats::connect(url).await?;
         let (outbox, inbox) = mpsc::channel(QUEUE);
         let elsewhere = Arc::new(Elsewhere::default());
         tokio::spawn(send(client.clone(), node.clone(), inbox));
         tokio::spawn(receive(client, node, hub.clone(), elsewhere.clone()));
-        tokio::spawn(tell_presence(outbox.clone(), hub.clone()));
-        tokio::spawn(look_for_missed(hub, db));
+        tokio::spawn(tell_presence(outbox.clone(), hub));
         Ok(Self { outbox, elsewhere })
     }
 
@@ -161,7 +159,8 @@ async fn receive(
 }
 
 async fn tell_presence(outbox: mpsc::Sender<What>, hub: Arc<Hub>) {
-    let mut ticks = ticks(PRESENCE_EVERY);
+    let mut ticks = tokio::time::interval(PRESENCE_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         if outbox
@@ -174,27 +173,4 @@ async fn tell_presence(outbox: mpsc::Sender<What>, hub: Arc<Hub>) {
             return;
         }
     }
-}
-
-/// Wakes readers of rooms that have moved on, whether the bus said so or not.
-async fn look_for_missed(hub: Arc<Hub>, db: Db) {
-    let mut ticks = ticks(Duration::from_secs(5));
-    loop {
-        ticks.tick().await;
-        let rooms: Vec<String> = hub.presence().into_iter().map(|(room, _)| room).collect();
-        let Ok(mut conn) = db.read().await else {
-            continue;
-        };
-        for room in rooms {
-            if let Ok(Some(row)) = conn.room(&room).await {
-                hub.wake(&room, row.head());
-            }
-        }
-    }
-}
-
-fn ticks(every: Duration) -> tokio::time::Interval {
-    let mut ticks = tokio::time::interval(every);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    ticks
 }

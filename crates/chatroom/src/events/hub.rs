@@ -101,6 +101,17 @@ impl Hub {
         }
     }
 
+    /// Whether the room's readers were told of everything up to this place.
+    pub fn has_told(&self, room: &str, head: Cursor) -> bool {
+        self.channel(room)
+            .is_none_or(|channel| lock(&channel.ring).head() >= head)
+    }
+
+    /// The rooms that are read on this node.
+    pub fn rooms(&self) -> Vec<String> {
+        lock(&self.channels).keys().cloned().collect()
+    }
+
     /// Makes the room's readers prove anew that they may read.
     pub fn recheck(&self, room: &str) {
         if let Some(channel) = self.channel(room) {

@@ -76,6 +76,11 @@ impl Ring {
         self.head = place;
     }
 
+    /// The newest place that readers were told of.
+    pub fn head(&self) -> Cursor {
+        self.head
+    }
+
     /// What stands after a reader's place.
     pub fn after(&self, cursor: Cursor) -> Look {
         let Some(tail) = self.tail else {

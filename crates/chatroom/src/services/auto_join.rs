@@ -10,6 +10,7 @@ use super::{
     joining::{self, Reach, Seat},
     limits::{self, Limit},
     petnames,
+    room_tx::RoomTx,
     wire::stored,
 };
 use crate::{
@@ -51,7 +52,7 @@ pub async fn join(app: &App, caller: &Caller, ip: IpAddr, request: AutoJoin) -> 
         app.visitors
             .take(ip, "/rooms/public/auto-join", most, now)?;
     }
-    let mut tx = app.db.begin().await?;
+    let mut tx = RoomTx::begin(app).await?;
     let rows = tx.lock_rooms(&RESERVED_ROOMS).await?;
     let mut members = Vec::new();
     for room in RESERVED_ROOMS {
@@ -63,7 +64,6 @@ pub async fn join(app: &App, caller: &Caller, ip: IpAddr, request: AutoJoin) -> 
     }
     let name = name_of(app, &mut tx, &newcomer, &members).await?;
     let reach = Reach::pull();
-    let mut commits = Vec::new();
     let mut reserved_rooms = Vec::new();
     for (room, member) in members {
         let room: RoomId = stored(room)?;
@@ -79,7 +79,7 @@ pub async fn join(app: &App, caller: &Caller, ip: IpAddr, request: AutoJoin) -> 
             };
             let row = rows.iter().find(|row| row.room_id == room.as_str());
             let row = row.cloned().ok_or_else(Error::room_not_found)?;
-            commits.push(joining::take_seat(app, &mut tx, row, seat, now).await?);
+            joining::take_seat(app, &mut tx, row, seat, now).await?;
         }
         reserved_rooms.push(ReservedMembership {
             room_id: room,
@@ -92,9 +92,6 @@ pub async fn join(app: &App, caller: &Caller, ip: IpAddr, request: AutoJoin) -> 
         });
     }
     tx.commit().await?;
-    for commit in commits {
-        app.publish(commit);
-    }
     Ok(AutoJoined {
         user_id: newcomer.user,
         member_kind: newcomer.kind,

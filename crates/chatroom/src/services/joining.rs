@@ -8,13 +8,14 @@ use super::{
     keys,
     members::seal_key,
     petnames,
+    room_tx::RoomTx,
 };
 use crate::{
     app::App,
     auth::{Caller, User},
     clock::Now,
     error::{Error, Result},
-    events::{Appender, Commit},
+    events::Appender,
     store::{Tx, invites::InviteRow, members::NewMember, rooms::RoomRow},
 };
 use protocol::{
@@ -64,7 +65,7 @@ pub struct Seat<'a> {
 pub async fn join(app: &App, caller: &Caller, room: &RoomId, request: Join) -> Result<Joined> {
     let reach = reach(&request)?;
     let now = Now::get();
-    let mut tx = app.db.begin().await?;
+    let mut tx = RoomTx::begin(app).await?;
     let row = tx.lock_room(room.as_str()).await?;
     // A stranger learns nothing from a wrong code about whether there is such a room; users with
     // a token may know.
@@ -257,7 +258,7 @@ fn reach(request: &Join) -> Result<Reach> {
 /// Makes the joiner a member, tells the room, and gives out the member's tokens.
 async fn add(
     app: &App,
-    mut tx: Tx,
+    mut tx: RoomTx,
     row: RoomRow,
     joiner: Joiner,
     reach: Reach,
@@ -271,7 +272,7 @@ async fn add(
         lineage: Some(&joiner.lineage),
         reach: &reach,
     };
-    let commit = take_seat(app, &mut tx, row, seat, now).await?;
+    take_seat(app, &mut tx, row, seat, now).await?;
     let member_key = match reach.adapter {
         AdapterType::Clawd => None,
         AdapterType::Pull => {
@@ -296,7 +297,6 @@ async fn add(
         _ => None,
     };
     tx.commit().await?;
-    app.publish(commit);
     Ok(Joined {
         ok: true,
         room_id: room,
@@ -315,11 +315,11 @@ async fn add(
 /// Makes somebody a member and tells the room, which must be locked in the transaction.
 pub async fn take_seat(
     app: &App,
-    tx: &mut Tx,
+    tx: &mut RoomTx,
     row: RoomRow,
     seat: Seat<'_>,
     now: Now,
-) -> Result<Commit> {
+) -> Result<()> {
     let reach = seat.reach;
     tx.insert_member(NewMember {
         room_id: &row.room_id,
@@ -349,7 +349,8 @@ pub async fn take_seat(
     let shown = seat.name.unwrap_or(seat.user.as_str());
     log.system_message(tx, format!("{shown} joined the room"), now)
         .await?;
-    log.finish(tx).await
+    tx.tell(log);
+    Ok(())
 }
 
 fn invite_invalid() -> Error {

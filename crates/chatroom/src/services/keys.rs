@@ -3,6 +3,7 @@
 use super::{
     access::{self, Hold},
     identity::Lineage,
+    room_tx::RoomTx,
     wire::stored,
 };
 use crate::{
@@ -93,19 +94,19 @@ pub async fn list(app: &App, caller: &Caller, room: &RoomId) -> Result<RoomKeys>
 
 pub async fn revoke_all(app: &App, caller: &Caller, room: &RoomId) -> Result<KeysRevoked> {
     let user = &access::user(caller)?.id;
-    let mut tx = app.db.begin().await?;
+    let mut tx = RoomTx::begin(app).await?;
     access::member(&mut tx, caller, room, Hold::No).await?;
     let revoked = tx
         .revoke_shared_keys(room.as_str(), user.as_str(), Now::get().seconds())
         .await?;
+    tx.recheck_readers(room.as_str());
     tx.commit().await?;
-    app.recheck_readers(room.as_str());
     Ok(KeysRevoked { revoked })
 }
 
 pub async fn revoke(app: &App, caller: &Caller, room: &RoomId, jti: &str) -> Result<()> {
     let user = &access::user(caller)?.id;
-    let mut tx = app.db.begin().await?;
+    let mut tx = RoomTx::begin(app).await?;
     access::member(&mut tx, caller, room, Hold::No).await?;
     if !tx
         .revoke_shared_key(room.as_str(), user.as_str(), jti)
@@ -113,8 +114,8 @@ pub async fn revoke(app: &App, caller: &Caller, room: &RoomId, jti: &str) -> Res
     {
         return Err(Error::not_found("You have no such active room key"));
     }
+    tx.recheck_readers(room.as_str());
     tx.commit().await?;
-    app.recheck_readers(room.as_str());
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use super::{
     audit, checks,
     fanout::{self, Skipped},
     reputation::scorer,
+    room_tx::RoomTx,
     welcome,
     wire::{self, stored},
 };
@@ -71,7 +72,7 @@ pub async fn list(
 /// Takes a member out: oneself, or anyone but oneself as owner.
 pub async fn remove(app: &App, caller: &Caller, room: &RoomId, user: &UserId) -> Result<()> {
     let now = Now::get();
-    let mut tx = app.db.begin().await?;
+    let mut tx = RoomTx::begin(app).await?;
     let mut entry = access::member(&mut tx, caller, room, Hold::Yes).await?;
     let leaving = entry.member.user_id == user.as_str();
     if !leaving {
@@ -121,10 +122,9 @@ pub async fn remove(app: &App, caller: &Caller, room: &RoomId, user: &UserId) ->
         )
         .await?;
     }
-    let commit = log.finish(&mut tx).await?;
+    tx.tell(log);
+    tx.recheck_readers(room.as_str());
     tx.commit().await?;
-    app.recheck_readers(room.as_str());
-    app.publish(commit);
     Ok(())
 }
 
@@ -169,7 +169,7 @@ pub async fn set_endpoint(
         .as_deref()
         .map(|id| checks::opaque("container_id", id))
         .transpose()?;
-    let mut tx = app.db.begin().await?;
+    let mut tx = RoomTx::begin(app).await?;
     let mut entry = access::member(&mut tx, caller, room, Hold::Yes)
         .await?
         .as_writer()?;
@@ -223,9 +223,8 @@ pub async fn set_endpoint(
         reason: None,
     };
     log.event(&mut tx, EventKind::MemberUpdated, &event).await?;
-    let commit = log.finish(&mut tx).await?;
+    tx.tell(log);
     tx.commit().await?;
-    app.publish(commit);
     Ok(EndpointUpdated {
         ok: true,
         prior_akm_prefix,

@@ -5,6 +5,7 @@ use super::{
     checks::{self, Content},
     posting::mentions::mentioned,
     reputation::scorer,
+    room_tx::RoomTx,
     wire,
 };
 use crate::{
@@ -184,7 +185,7 @@ pub async fn edit(
 ) -> Result<MessageEdited> {
     let content = Content::new(content)?;
     let now = Now::get();
-    let mut tx = app.db.begin().await?;
+    let mut tx = RoomTx::begin(app).await?;
     let entry = writer(&mut tx, caller, room).await?;
     let row = own_message(app, &mut tx, &entry, seq, now).await?;
     if row.deleted {
@@ -209,9 +210,8 @@ pub async fn edit(
         .pop();
     let mut log = Appender::new(entry.room);
     log.edited(&mut tx, edited).await?;
-    let commit = log.finish(&mut tx).await?;
+    tx.tell(log);
     tx.commit().await?;
-    app.publish(commit);
     Ok(MessageEdited {
         ok: true,
         message: message.ok_or_else(no_message)?,
@@ -220,7 +220,7 @@ pub async fn edit(
 
 pub async fn delete(app: &App, caller: &Caller, room: &RoomId, seq: i64) -> Result<MessageDeleted> {
     let now = Now::get();
-    let mut tx = app.db.begin().await?;
+    let mut tx = RoomTx::begin(app).await?;
     let entry = writer(&mut tx, caller, room).await?;
     let row = own_message(app, &mut tx, &entry, seq, now).await?;
     if !row.deleted {
@@ -228,9 +228,8 @@ pub async fn delete(app: &App, caller: &Caller, room: &RoomId, seq: i64) -> Resu
         let mut log = Appender::new(entry.room);
         log.event(&mut tx, EventKind::MessageDeleted, &json!({"seq": seq}))
             .await?;
-        let commit = log.finish(&mut tx).await?;
+        tx.tell(log);
         tx.commit().await?;
-        app.publish(commit);
     }
     Ok(MessageDeleted {
         ok: true,
@@ -247,7 +246,7 @@ pub async fn react(
     emoji: &str,
 ) -> Result<ReactionAdded> {
     let emoji = checks::emoji(emoji)?;
-    let mut tx = app.db.begin().await?;
+    let mut tx = RoomTx::begin(app).await?;
     let entry = writer(&mut tx, caller, room).await?;
     let me = entry.member.user_id;
     let message = tx
@@ -274,9 +273,8 @@ pub async fn react(
         let mut log = Appender::new(entry.room);
         log.event(&mut tx, EventKind::ReactionAdded, &reaction)
             .await?;
-        let commit = log.finish(&mut tx).await?;
+        tx.tell(log);
         tx.commit().await?;
-        app.publish(commit);
     }
     Ok(ReactionAdded { ok: true, added })
 }
@@ -289,7 +287,7 @@ pub async fn unreact(
     emoji: &str,
 ) -> Result<ReactionRemoved> {
     let emoji = checks::emoji(emoji)?;
-    let mut tx = app.db.begin().await?;
+    let mut tx = RoomTx::begin(app).await?;
     let entry = writer(&mut tx, caller, room).await?;
     let me = entry.member.user_id;
     tx.message(room.as_str(), seq)
@@ -305,9 +303,8 @@ pub async fn unreact(
         let mut log = Appender::new(entry.room);
         log.event(&mut tx, EventKind::ReactionRemoved, &reaction)
             .await?;
-        let commit = log.finish(&mut tx).await?;
+        tx.tell(log);
         tx.commit().await?;
-        app.publish(commit);
     }
     Ok(ReactionRemoved { ok: true, removed })
 }

@@ -19,6 +19,7 @@ pub mod petnames;
 pub mod posting;
 pub mod reputation;
 pub mod reserved;
+pub mod room_tx;
 pub mod rooms;
 pub mod state;
 pub mod texts;

@@ -1,6 +1,6 @@
 //! The rooms that belong to the system: made at start, public, and nobody's to change.
 
-use super::reputation::score::VERSION;
+use super::{reputation::score::VERSION, room_tx::RoomTx};
 use crate::{
     app::App,
     clock::Now,
@@ -44,7 +44,7 @@ async fn tell_of_new_rules(app: &App) -> Result<()> {
     if app.db.read().await?.meta(RULES_TOLD).await? == Some(version.clone()) {
         return Ok(());
     }
-    let mut tx = app.db.begin().await?;
+    let mut tx = RoomTx::begin(app).await?;
     let room = tx.lock_room(WELCOME_ROOM).await?;
     let room = room.ok_or_else(Error::room_not_found)?;
     let before = tx.meta(RULES_TOLD).await?;
@@ -54,10 +54,8 @@ async fn tell_of_new_rules(app: &App) -> Result<()> {
         let words = format!("The scoring rules have version {version} now; see GET /scoring-rules");
         log.system_message(&mut tx, words, Now::get()).await?;
     }
-    let commit = log.finish(&mut tx).await?;
-    tx.commit().await?;
-    app.publish(commit);
-    Ok(())
+    tx.tell(log);
+    tx.commit().await
 }
 
 async fn make(app: &App) -> Result<()> {

@@ -4,6 +4,7 @@ use super::{
     access::{self, Hold},
     audit, checks,
     reserved::refuse_change,
+    room_tx::RoomTx,
 };
 use crate::{
     app::App,
@@ -43,7 +44,7 @@ pub async fn write(
     refuse_change(room)?;
     checks::room_text(&content)?;
     let now = Now::get();
-    let mut tx = app.db.begin().await?;
+    let mut tx = RoomTx::begin(app).await?;
     let entry = access::member(&mut tx, caller, room, Hold::Yes)
         .await?
         .as_owner()?
@@ -67,26 +68,20 @@ pub async fn write(
         now,
     )
     .await?;
-    let commit = match text {
-        Text::Data => None,
-        Text::Rules => {
-            let mut log = Appender::new(entry.room);
-            log.set_rules_version(version);
-            let event = RulesUpdated {
-                version,
-                updated_by: owner.user_id.clone(),
-                updated_at: now.seconds(),
-            };
-            log.event(&mut tx, EventKind::RulesUpdated, &event).await?;
-            let words = format!("Rules updated to v{version} by {}", owner.shown_name());
-            log.system_message(&mut tx, words, now).await?;
-            Some(log.finish(&mut tx).await?)
-        }
-    };
-    tx.commit().await?;
-    if let Some(commit) = commit {
-        app.publish(commit);
+    if text == Text::Rules {
+        let mut log = Appender::new(entry.room);
+        log.set_rules_version(version);
+        let event = RulesUpdated {
+            version,
+            updated_by: owner.user_id.clone(),
+            updated_at: now.seconds(),
+        };
+        log.event(&mut tx, EventKind::RulesUpdated, &event).await?;
+        let words = format!("Rules updated to v{version} by {}", owner.shown_name());
+        log.system_message(&mut tx, words, now).await?;
+        tx.tell(log);
     }
+    tx.commit().await?;
     Ok(RoomText {
         content,
         version,

@@ -2,7 +2,8 @@
 
 use super::{
     Conn, DbResult,
-    db::{exec, row, rows},
+    db::{Sql, exec, row, rows},
+    posting::json,
 };
 use protocol::Cursor;
 
@@ -27,6 +28,25 @@ impl EventRow {
     }
 }
 
+row_struct! {
+    /// Where a room has come to.
+    #[derive(Debug)]
+    pub struct HeadRow {
+        pub room_id: String,
+        pub last_seq: i64,
+        pub last_sub: i64,
+    }
+}
+
+impl HeadRow {
+    pub fn cursor(&self) -> Cursor {
+        Cursor {
+            seq: self.last_seq,
+            sub: self.last_sub,
+        }
+    }
+}
+
 impl Conn {
     pub async fn insert_event(
         &mut self,
@@ -47,6 +67,17 @@ impl Conn {
             data
         )?;
         Ok(())
+    }
+
+    /// Where these rooms have come to.
+    pub async fn heads(&mut self, rooms: &[String]) -> DbResult<Vec<HeadRow>> {
+        const HEADS: Sql = Sql {
+            sqlite: "SELECT room_id, last_seq, last_sub FROM rooms \
+                 WHERE room_id IN (SELECT value FROM json_each($1))",
+            postgres: "SELECT room_id, last_seq, last_sub FROM rooms \
+                 WHERE room_id IN (SELECT jsonb_array_elements_text($1::jsonb))",
+        };
+        rows!(self, HeadRow, HEADS, json(rooms))
     }
 
     /// The events without a seq after `after` and up to `upto`.

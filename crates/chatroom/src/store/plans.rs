@@ -100,6 +100,7 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     let room = tx.lock_room("rm_a").await?.unwrap();
     tx.update_room(&room).await?;
     tx.room("rm_a").await?;
+    tx.heads(&["rm_a".to_owned()]).await?;
     tx.rooms_of("u_a").await?;
     tx.public_rooms(10, 0).await?;
     tx.all_rooms(10, 0).await?;

@@ -6,8 +6,8 @@ use crate::{
     app::App,
     clock::Now,
     error::{Error, Result},
-    events::{Appender, Commit},
-    services::{members, posting::mentions::mentioned},
+    events::Appender,
+    services::{members, posting::mentions::mentioned, room_tx::RoomTx},
     store::{DbError, Tx, deliveries::Held},
 };
 use protocol::{EventKind, MemberUpdated};
@@ -201,7 +201,7 @@ async fn save_places(app: &App, places: &HashMap<Lane, i64>) -> Result<(), DbErr
 
 async fn settle_group(app: &App, items: &[&Item]) -> Result<Vec<Settled>> {
     let now = Now::get();
-    let mut tx = app.db.begin().await?;
+    let mut tx = RoomTx::begin(app).await?;
     let rooms: BTreeSet<&str> = items.iter().map(|item| item.lane.room.as_str()).collect();
     let rooms: Vec<&str> = rooms.into_iter().collect();
     let mut logs: BTreeMap<String, Appender> = tx
@@ -211,26 +211,18 @@ async fn settle_group(app: &App, items: &[&Item]) -> Result<Vec<Settled>> {
         .map(|room| (room.room_id.clone(), Appender::new(room)))
         .collect();
     let mut results = Vec::with_capacity(items.len());
-    let mut left = BTreeSet::new();
     for item in items {
         let settled = match logs.get_mut(&item.lane.room) {
             None => Settled::Lost,
             Some(log) => settle_one(app, &mut tx, log, item, now).await?,
         };
         if settled == Settled::Done && matches!(item.outcome, Outcome::Gone { .. }) {
-            left.insert(item.lane.room.as_str());
+            tx.recheck_readers(&item.lane.room);
         }
         results.push(settled);
     }
-    let mut commits: Vec<Commit> = Vec::new();
-    for log in logs.into_values().filter(Appender::has_grown) {
-        commits.push(log.finish(&mut tx).await?);
-    }
+    logs.into_values().for_each(|log| tx.tell(log));
     tx.commit().await?;
-    left.into_iter().for_each(|room| app.recheck_readers(room));
-    for commit in commits {
-        app.publish(commit);
-    }
     let replies = items
         .iter()
         .zip(&results)

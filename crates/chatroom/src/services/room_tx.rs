@@ -1,0 +1,87 @@
+//! Changing rooms: one transaction for what changes, what the rooms' logs say of it, and who has
+//! to prove anew that they may read. Committing, publishing and rechecking belong together and to
+//! the server: they run to their end when the caller has gone.
+
+use crate::{
+    app::App,
+    error::{Error, Result},
+    events::Appender,
+    store::Tx,
+};
+use std::{
+    collections::BTreeSet,
+    ops::{Deref, DerefMut},
+};
+
+/// A transaction that changes one or more rooms. Dropped without [`RoomTx::commit`], it is undone.
+pub struct RoomTx {
+    app: App,
+    tx: Tx,
+    logs: Vec<Appender>,
+    rechecked: BTreeSet<String>,
+}
+
+impl RoomTx {
+    pub async fn begin(app: &App) -> Result<Self> {
+        Ok(Self {
+            app: app.clone(),
+            tx: app.db.begin().await?,
+            logs: Vec::new(),
+            rechecked: BTreeSet::new(),
+        })
+    }
+
+    /// Adds what the change says in a room's log.
+    pub fn tell(&mut self, log: Appender) {
+        self.logs.push(log);
+    }
+
+    /// Somebody may have lost the right to read this room: its readers have to prove theirs anew.
+    pub fn recheck_readers(&mut self, room: &str) {
+        self.rechecked.insert(room.to_owned());
+    }
+
+    /// Makes the change last, and tells whoever reads the rooms. Once called, this happens whether
+    /// the caller waits for it or not.
+    pub async fn commit(self) -> Result<()> {
+        tokio::spawn(self.commit_and_publish())
+            .await
+            .map_err(Error::internal)?
+    }
+
+    async fn commit_and_publish(self) -> Result<()> {
+        let Self {
+            app,
+            mut tx,
+            logs,
+            rechecked,
+        } = self;
+        let mut commits = Vec::with_capacity(logs.len());
+        for log in logs.into_iter().filter(Appender::has_grown) {
+            commits.push(log.finish(&mut tx).await?);
+        }
+        let committed = tx.commit().await;
+        // Also when the answer was lost: to recheck those who may read costs them nothing.
+        for room in &rechecked {
+            app.recheck_readers(room);
+        }
+        committed?;
+        for commit in commits {
+            app.publish(commit);
+        }
+        Ok(())
+    }
+}
+
+impl Deref for RoomTx {
+    type Target = Tx;
+    fn deref(&self) -> &Tx {
+        &self.tx
+    }
+}
+
+impl DerefMut for RoomTx {
+    fn deref_mut(&mut self) -> &mut Tx {
+        &mut self.tx
+    }
+}

@@ -1,0 +1,102 @@
+//! What is committed is told, whoever hangs up.
+
+use crate::harness::{Caller, DEADLINE, Setup, TestServer, both_engines, eventually};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::{io::AsyncWriteExt, net::TcpStream};
+
+both_engines!(
+    an_edit_is_told_when_its_sender_hangs_up,
+    a_revoked_key_stops_reading_when_the_owner_hangs_up,
+);
+
+/// Callers that hang up, each a little later than the one before.
+const CALLERS: u64 = 40;
+
+async fn an_edit_is_told_when_its_sender_hangs_up(setup: Setup) {
+    let server = setup.start().await;
+    let alice = server.user("u_alice");
+    let mut edited = 0;
+    for n in 0..CALLERS {
+        // A room of its own: nothing that follows may tell of what was missed.
+        let room = alice.creates_a_room().await;
+        let seq = alice.says(&room, "before").await;
+        let mut events = alice.listens(&room).await;
+        let path = format!("/rooms/{room}/messages/{seq}");
+        hang_up(
+            &server,
+            &alice,
+            "PATCH",
+            &path,
+            json!({"content": "after"}),
+            n,
+        )
+        .await;
+        if settled(&alice, &room, seq).await == "after" {
+            edited += 1;
+            let told = tokio::time::timeout(DEADLINE / 4, events.expect("message_edited"));
+            let told = told
+                .await
+                .expect("the edit is told, though its sender has gone");
+            assert_eq!(told["seq"], seq);
+        }
+    }
+    assert!(edited > 0, "everybody hung up too early for this test");
+}
+
+async fn a_revoked_key_stops_reading_when_the_owner_hangs_up(setup: Setup) {
+    let server = setup.start().await;
+    let alice = server.user("u_alice");
+    let mut revoked = 0;
+    for n in 0..CALLERS {
+        let room = alice.creates_a_room().await;
+        let viewer = alice.viewer(&room).await;
+        let events = viewer.listens(&room).await;
+        let path = format!("/rooms/{room}/room-keys");
+        hang_up(&server, &alice, "DELETE", &path, Value::Null, n).await;
+        // Whatever was begun is over once the room was locked anew.
+        alice.says(&room, "after").await;
+        if viewer.get(format!("/rooms/{room}/messages")).await.status == 401 {
+            revoked += 1;
+            tokio::time::timeout(DEADLINE / 4, events.ended())
+                .await
+                .expect("the stream of a revoked key ends, though its revoker has gone");
+        }
+    }
+    assert!(revoked > 0, "everybody hung up too early for this test");
+}
+
+/// Sends a request and cuts the connection after a moment, which grows with `n`.
+async fn hang_up(
+    server: &TestServer,
+    caller: &Caller,
+    method: &str,
+    path: &str,
+    body: Value,
+    n: u64,
+) {
+    let address = server.base_url().strip_prefix("http://").unwrap();
+    let body = body.to_string();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {}\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        caller.token().unwrap(),
+        body.len()
+    );
+    let mut socket = TcpStream::connect(address).await.unwrap();
+    socket.write_all(request.as_bytes()).await.unwrap();
+    tokio::time::sleep(Duration::from_micros(250 * n)).await;
+    // A reset, so that the server notices at once.
+    socket.set_zero_linger().unwrap();
+}
+
+/// The message's text, once it was read twice alike after the caller has gone.
+async fn settled(caller: &Caller, room: &str, seq: i64) -> String {
+    let mut before = Value::Null;
+    eventually("the message stays as it is", async || {
+        let now = caller.reads(room, seq).await["content"].clone();
+        (std::mem::replace(&mut before, now.clone()) == now).then_some(())
+    })
+    .await;
+    before.as_str().unwrap().to_owned()
+}

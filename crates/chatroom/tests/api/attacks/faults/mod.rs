@@ -1,0 +1,3 @@
+//! What holds when machines, disks, networks and callers fail.
+
+mod hung_up;
