@@ -1,6 +1,6 @@
 //! What is committed is told, whoever hangs up.
 
-use crate::harness::{Caller, DEADLINE, Setup, TestServer, both_engines, eventually};
+use crate::harness::{Caller, DEADLINE, Setup, TestServer, both_engines};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::{io::AsyncWriteExt, net::TcpStream};
@@ -92,11 +92,13 @@ async fn hang_up(
 
 /// The message's text, once it was read twice alike after the caller has gone.
 async fn settled(caller: &Caller, room: &str, seq: i64) -> String {
-    let mut before = Value::Null;
-    eventually("the message stays as it is", async || {
+    let mut before = caller.reads(room, seq).await["content"].clone();
+    loop {
+        tokio::time::sleep(Duration::from_millis(20)).await;
         let now = caller.reads(room, seq).await["content"].clone();
-        (std::mem::replace(&mut before, now.clone()) == now).then_some(())
-    })
-    .await;
-    before.as_str().unwrap().to_owned()
+        if now == before {
+            return now.as_str().unwrap().to_owned();
+        }
+        before = now;
+    }
 }
