@@ -114,7 +114,7 @@ async fn make_template(admin_url: &str) -> String {
         let drop = format!("DROP DATABASE IF EXISTS {unfinished} WITH (FORCE)");
         execute(&mut admin, drop).await;
         execute(&mut admin, format!("CREATE DATABASE {unfinished}")).await;
-        let db = Db::open_postgres(&address(admin_url, &unfinished)).await;
+        let db = Db::open_postgres(&address(admin_url, &unfinished), DEADLINE).await;
         let db = db.unwrap();
         migrate(&db).await.unwrap();
         db.close().await;
