@@ -46,9 +46,11 @@ pub mod trace;
 mod usage;
 pub mod xml;
 
-pub use crate::core::{CoreLimits, ThreadId};
+pub use crate::core::{Budget, CoreLimits, HopId, ThreadId};
 pub use agentserver_derive::Payload;
-pub use handler::{HandlerError, HandlerMetadata, HandlerResponse, Reply, Result, Target};
+pub use handler::{
+    Cancellation, HandlerError, HandlerMetadata, HandlerResponse, Reply, Result, Target,
+};
 pub use listener::Listener;
 pub use organism::{Gateway, Organism, OrganismError};
 pub use payload::Payload;

@@ -1,6 +1,6 @@
 //! Listeners: a name, what it accepts, whom it may send to, and the code behind it.
 
-use crate::core::ThreadId;
+use crate::core::{Budget, ThreadId};
 use crate::handler::{HandlerError, HandlerMetadata, Reply};
 use crate::payload::{Canonical, Payload, Schema};
 use crate::system::{Boot, Huh, SystemError, TodoClosed, TodoNudge, TodoRegistered};
@@ -27,6 +27,9 @@ pub struct Listener {
     pub(crate) peers: Vec<String>,
     pub(crate) timeout: Duration,
     pub(crate) concurrency: usize,
+    pub(crate) is_concurrent: bool,
+    pub(crate) budget: Option<Budget>,
+    pub(crate) answer: Option<Schema>,
     pub(crate) payload_bytes: usize,
     /// Few enough that a look at each is the quickest way to find one.
     accepted: Vec<(Schema, Handle)>,
@@ -44,6 +47,9 @@ impl Listener {
             peers: Vec::new(),
             timeout: Duration::from_secs(60),
             concurrency: 16,
+            is_concurrent: false,
+            budget: None,
+            answer: None,
             payload_bytes: usize::MAX,
             accepted: Vec::new(),
             on_end: None,
@@ -78,6 +84,28 @@ impl Listener {
     /// How long one message may take; 60 s unless said.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
+        self
+    }
+
+    /// Whether it may handle several calls of one caller at a time, each in a
+    /// thread of its own; unless said, they are handled one after the other, in
+    /// the order sent, in one thread.
+    pub fn concurrent(mut self, is_concurrent: bool) -> Self {
+        self.is_concurrent = is_concurrent;
+        self
+    }
+
+    /// What one call of it, and all that follows from the call, may use. What is
+    /// left of its caller's budget bounds it too.
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.budget = Some(budget);
+        self
+    }
+
+    /// The type of its answers: sent without a target it goes to the caller,
+    /// whoever else accepts it.
+    pub fn answers(mut self, schema: Schema) -> Self {
+        self.answer = Some(schema);
         self
     }
 

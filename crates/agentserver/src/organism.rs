@@ -81,7 +81,25 @@ pub struct Entry {
     pub(crate) key: Arc<str>,
     pub(crate) listener: Listener,
     pub(crate) peers: HashSet<Arc<str>>,
-    pub(crate) usage: Arc<str>,
+    usage: Usage,
+}
+
+/// What an agent is told of its peers and of its caller.
+#[derive(Debug)]
+struct Usage {
+    /// By the caller's key.
+    by_caller: HashMap<Arc<str>, Arc<str>>,
+    /// For a caller that is nobody's listener or gateway any more.
+    without_caller: Arc<str>,
+}
+
+impl Entry {
+    /// What the listener is told when it works for this caller.
+    pub(crate) fn usage(&self, caller: Option<&str>) -> &Arc<str> {
+        caller
+            .and_then(|caller| self.usage.by_caller.get(caller))
+            .unwrap_or(&self.usage.without_caller)
+    }
 }
 
 /// Everything that the pump routes between. Checked as it is built.
@@ -144,18 +162,37 @@ impl Organism {
         }
         let usage: Vec<_> = listeners
             .iter()
-            .map(|listener| usage::instructions(listener, &listeners))
+            .map(|listener| organism.usage(listener, &listeners))
             .collect();
         for (listener, usage) in listeners.into_iter().zip(usage) {
             let entry = Entry {
                 key: listener.key(),
                 peers: listener.peers.iter().map(|peer| key(peer)).collect(),
-                usage: usage.into(),
+                usage,
                 listener,
             };
             organism.entries.insert(entry.key.clone(), Arc::new(entry));
         }
         Ok(organism)
+    }
+
+    /// What one listener is told, for each that may call it.
+    fn usage(&self, listener: &Listener, all: &[Listener]) -> Usage {
+        let own = listener.key();
+        let calls = |peers: &[String]| peers.iter().any(|peer| key(peer) == own);
+        let gateways = self.gateways.iter();
+        let gateways = gateways.filter(|(_, gateway)| gateway.peers.contains(&own));
+        let gateways = gateways.map(|(key, _)| (key.clone(), None));
+        let callers = all.iter().filter(|other| calls(&other.peers));
+        let callers = callers.map(|caller| (caller.key(), Some(caller)));
+        let instructions = |caller| Arc::from(usage::instructions(listener, all, caller));
+        Usage {
+            by_caller: gateways
+                .chain(callers)
+                .map(|(key, caller)| (key, instructions(caller)))
+                .collect(),
+            without_caller: instructions(None),
+        }
     }
 
     /// Adds types that nobody here accepts, for those who answer with them in
@@ -262,7 +299,7 @@ fn fit(known: Option<&Arc<PayloadType>>, payload: &Canonical) -> Fit {
     match known.map(|known| known.check(payload)) {
         Some(Ok(())) => Fit::Valid,
         Some(Err(error)) => Fit::Not(error.to_string()),
-        None => Fit::Not("nobody knows this type".to_owned()),
+        None => Fit::Unknown,
     }
 }
 
@@ -276,7 +313,7 @@ fn check_name(name: &str, names: &mut HashSet<Arc<str>>) -> Result<(), OrganismE
         return Err(OrganismError::Name(name.to_owned()));
     }
     let key = key(name);
-    let is_own = *key == *system::NAME
+    let is_own = [system::NAME, system::CALLER].contains(&&*key)
         || key.starts_with("system.") && *key != *system::BOOT
         || [system::TODO_UNTIL, system::TODO_COMPLETE].contains(&&*key);
     if is_own {

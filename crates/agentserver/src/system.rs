@@ -12,13 +12,15 @@ pub const NAME: &str = "system";
 pub const BOOT: &str = "system.boot";
 /// The system listener that registers a watcher.
 pub const TODO_UNTIL: &str = "todo-until";
+/// Whoever called, in the `to` of a message: an answer.
+pub const CALLER: &str = "caller";
 /// The system listener that closes a watcher.
 pub const TODO_COMPLETE: &str = "todo-complete";
 
 /// Something could not be done. Says nothing of what exists and what does not.
 #[derive(Payload, Debug, Clone, PartialEq, Eq)]
 pub struct SystemError {
-    /// One of routing, validation, timeout, handler.
+    /// One of routing, validation, timeout, handler, limit.
     #[payload(example = "routing")]
     pub code: String,
     /// What to do about it.
@@ -51,7 +53,7 @@ pub struct Boot {
 pub struct TodoUntil {
     /// The payload type to wait for.
     pub wait_for: String,
-    /// The listener it must come from.
+    /// The listener it must come from; empty for anybody.
     pub from_listener: String,
     /// What is to be done.
     pub description: String,
@@ -62,6 +64,12 @@ pub struct TodoUntil {
 pub struct TodoRegistered {
     /// The watcher's id, for closing it.
     pub id: String,
+    /// The payload type it waits for.
+    pub wait_for: String,
+    /// The listener it waits for; empty for anybody.
+    pub from_listener: String,
+    /// What is to be done.
+    pub description: String,
 }
 
 /// Close a watcher.
@@ -116,6 +124,8 @@ pub enum Fault {
     Timeout,
     /// The handler failed.
     Handler,
+    /// A limit or a budget was reached.
+    Limit,
 }
 
 impl Fault {
@@ -126,10 +136,11 @@ impl Fault {
             Self::Validation => "validation",
             Self::Timeout => "timeout",
             Self::Handler => "handler",
+            Self::Limit => "limit",
         }
     }
 
-    /// The message for it: the same text each time, so that it leaks nothing.
+    /// The message for it, without words on what to do.
     pub fn error(self) -> SystemError {
         let (message, retry_allowed) = match self {
             Self::Routing => (
@@ -142,6 +153,7 @@ impl Fault {
             ),
             Self::Timeout => ("No answer came in time.", true),
             Self::Handler => ("The message could not be handled.", false),
+            Self::Limit => ("A limit was reached.", false),
         };
         SystemError {
             code: self.code().to_owned(),
@@ -152,24 +164,36 @@ impl Fault {
 
     /// The payload for it.
     pub(crate) fn payload(self) -> Canonical {
-        static ERRORS: LazyLock<[Canonical; 4]> = LazyLock::new(|| {
+        static ERRORS: LazyLock<[Canonical; 5]> = LazyLock::new(|| {
             [
                 Fault::Routing,
                 Fault::Validation,
                 Fault::Timeout,
                 Fault::Handler,
+                Fault::Limit,
             ]
             .map(|f| canonical(&f.error()))
         });
         ERRORS[self as usize].clone()
     }
+
+    /// The payload for it, with words on what its receiver could do.
+    pub(crate) fn saying(self, words: &str) -> Canonical {
+        if words.is_empty() {
+            return self.payload();
+        }
+        let mut error = self.error();
+        error.message = format!("{} {words}", error.message);
+        canonical(&error)
+    }
 }
 
-/// The `<huh>` for a text that could not be understood.
-pub(crate) fn huh(attempt: &[u8]) -> Canonical {
+/// The `<huh>` for a text that could not be understood, with what is wrong in it.
+pub(crate) fn huh(attempt: &[u8], wrong: &str) -> Canonical {
     const KEPT: usize = 512;
+    let message = Fault::Validation.error().message;
     canonical(&Huh {
-        error: "Message was not understood. Please verify its payload and try again.".to_owned(),
+        error: format!("{message} {wrong}").trim_end().to_owned(),
         original_attempt: base64::engine::general_purpose::STANDARD
             .encode(&attempt[..attempt.len().min(KEPT)]),
     })

@@ -50,10 +50,24 @@ pub enum HopKind {
         /// What was mended.
         repairs: String,
     },
-    /// Its thread had ended.
+    /// Work was ended because its budget is used up; whoever asked for it was told.
+    Exhausted {
+        /// The budget's key in a file.
+        limit: &'static str,
+        /// What was told.
+        words: String,
+    },
+    /// Its thread, or the work it was part of, had ended.
     Ended,
     /// Whoever began the conversation had left.
     Unheard,
+}
+
+impl HopKind {
+    /// Whether something did not get done that was asked for.
+    pub(crate) fn is_failure(&self) -> bool {
+        matches!(self, Self::Failed { .. } | Self::Exhausted { .. })
+    }
 }
 
 impl fmt::Display for Hop {
@@ -81,13 +95,36 @@ impl fmt::Display for HopKind {
             Self::Call => f.write_str("call"),
             Self::Answer => f.write_str("answer"),
             Self::System => f.write_str("system"),
-            Self::Refused { fault, reason } => write!(f, "refused ({}): {reason}", fault.code()),
-            Self::Failed { fault, reason } => write!(f, "failed ({}): {reason}", fault.code()),
+            Self::Refused { fault, reason } => {
+                write!(f, "refused ({}): ", fault.code())?;
+                plain(reason, f)
+            }
+            Self::Failed { fault, reason } => {
+                write!(f, "failed ({}): ", fault.code())?;
+                plain(reason, f)
+            }
             Self::Repaired { repairs } => write!(f, "repaired: {repairs}"),
+            Self::Exhausted { limit, words } => {
+                write!(f, "limit ({limit}): ")?;
+                plain(words, f)
+            }
             Self::Ended => f.write_str("dropped: the thread has ended"),
             Self::Unheard => f.write_str("dropped: the caller has left"),
         }
     }
+}
+
+/// A text of which no part can pass for another line or another colour.
+fn plain(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    text.chars().try_for_each(|c| {
+        // Line and paragraph separators, and what turns the direction of writing.
+        let is_sly =
+            c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        match is_sly {
+            true => write!(f, "{}", c.escape_default()),
+            false => fmt::Write::write_char(f, c),
+        }
+    })
 }
 
 /// Tells the log; the place where refusals and failures are logged, once.
@@ -101,7 +138,7 @@ pub(crate) fn log(hop: &Hop) {
         kind,
     } = hop;
     match kind {
-        HopKind::Refused { .. } | HopKind::Failed { .. } => {
+        HopKind::Refused { .. } | HopKind::Failed { .. } | HopKind::Exhausted { .. } => {
             tracing::warn!(%conversation, %from, %to, %payload, bytes, %kind, "hop");
         }
         HopKind::Repaired { .. } => {

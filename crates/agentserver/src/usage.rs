@@ -19,10 +19,17 @@ const FORM: &str = "\
 Write one XML element for each message, nothing else. It goes to the peer that accepts it; \
 an element that no peer accepts goes back to your caller. To choose the peer yourself, write
 <message><meta><to>NAME</to></meta>ELEMENT</message>
+To answer your caller, whoever else accepts the element, write
+<message><meta><to>caller</to></meta>ELEMENT</message>
 ";
 
-/// The text for one listener.
-pub(crate) fn instructions(listener: &Listener, all: &[Listener]) -> String {
+/// The text for one listener when `caller` has called it; none for one from
+/// outside, which takes anything.
+pub(crate) fn instructions(
+    listener: &Listener,
+    all: &[Listener],
+    caller: Option<&Listener>,
+) -> String {
     let mut out = String::new();
     if !listener.peers.is_empty() {
         out.push_str("# Peers\n");
@@ -50,6 +57,18 @@ pub(crate) fn instructions(listener: &Listener, all: &[Listener]) -> String {
                 }
             }
         }
+    }
+    if let Some(caller) = caller {
+        out.push_str("# Your caller\nAccepts as your answer:\n");
+        for schema in caller.offers() {
+            out.push_str(&schema.prompt());
+        }
+        out.push('\n');
+    }
+    if let Some(answer) = &listener.answer {
+        out.push_str("# Your answer\nGoes to your caller, whoever else accepts it:\n");
+        out.push_str(&answer.prompt());
+        out.push('\n');
     }
     out.push_str(FORM);
     out.push('\n');

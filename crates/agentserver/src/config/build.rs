@@ -1,11 +1,12 @@
 //! From the file to an organism, with a place for everything that is wrong.
 
 use super::{
-    ConfigError, FieldFile, FieldType, LimitsFile, ListenerFile, OrganismFile, PayloadFile, Problem,
+    BudgetFile, BudgetsFile, ConfigError, FieldFile, FieldType, LimitsFile, ListenerFile,
+    OrganismFile, PayloadFile, Problem,
 };
 use crate::listener::key;
 use crate::payload::{FieldModel, Occurs, PayloadType, Schema, Shape};
-use crate::{Gateway, Listener, Organism, OrganismError, Settings, system};
+use crate::{Budget, Gateway, Listener, Organism, OrganismError, Settings, system};
 use serde_saphyr::Spanned;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -27,6 +28,12 @@ impl<K, M> OrganismFile<K, M> {
             && seconds(given.value).is_none()
         {
             problems.push(at(given, "nudge_seconds is not a time".to_owned()));
+        }
+        let budgets = [&self.budget.request, &self.budget.conversation];
+        for budget in budgets.into_iter().flatten() {
+            if let Err(message) = budget.value.check() {
+                problems.push(at(budget, message.to_owned()));
+            }
         }
         let mut listeners = Vec::new();
         for file in &self.listeners {
@@ -85,12 +92,13 @@ impl<K, M> OrganismFile<K, M> {
             nodes,
             chain,
             in_flight,
-            hops,
+            backlog,
             refusals,
             nudge_seconds,
             nudges,
             admission,
             mailbox,
+            conversations,
         } = &self.limits;
         let mut settings = Settings::default();
         set(&mut settings.xml.bytes, *bytes);
@@ -98,7 +106,7 @@ impl<K, M> OrganismFile<K, M> {
         set(&mut settings.xml.nodes, *nodes);
         set(&mut settings.core.depth, *chain);
         set(&mut settings.core.in_flight, *in_flight);
-        set(&mut settings.core.hops, *hops);
+        set(&mut settings.core.backlog, *backlog);
         set(&mut settings.core.refusals, *refusals);
         set(
             &mut settings.core.nudge,
@@ -109,6 +117,19 @@ impl<K, M> OrganismFile<K, M> {
         set(&mut settings.core.nudges, *nudges);
         set(&mut settings.admission, admission.map(|count| count.max(1)));
         set(&mut settings.mailbox, *mailbox);
+        set(&mut settings.conversations, *conversations);
+        let BudgetsFile {
+            request,
+            conversation,
+        } = &self.budget;
+        for (given, budget) in [
+            (request, &mut settings.core.request),
+            (conversation, &mut settings.core.conversation),
+        ] {
+            if let Some(given) = given {
+                given.value.apply(budget);
+            }
+        }
         settings
     }
 
@@ -201,7 +222,8 @@ impl<K> ListenerFile<K> {
             .describe(&self.description)
             .agent(self.agent)
             .peers(values(&self.peers))
-            .broadcast(self.broadcast);
+            .broadcast(self.broadcast)
+            .concurrent(self.concurrent);
         if let Some(given) = self.timeout_seconds {
             listener = listener.timeout(seconds(given).ok_or("timeout_seconds is not a time")?);
         }
@@ -211,11 +233,47 @@ impl<K> ListenerFile<K> {
             }
             listener = listener.concurrency(concurrency);
         }
+        if let Some(file) = &self.budget {
+            file.check()?;
+            let mut budget = Budget::default();
+            file.apply(&mut budget);
+            listener = listener.budget(budget);
+        }
         if let Some(bytes) = self.limits.bytes {
             listener = listener.payload_bytes(bytes);
         }
         Ok(listener)
     }
+}
+
+impl BudgetFile {
+    fn check(&self) -> Result<(), &'static str> {
+        let is_time = self.seconds.is_none_or(|given| seconds(given).is_some());
+        let is_money = self.money.is_none_or(|given| millionths(given).is_some());
+        match (is_time, is_money) {
+            (true, true) => Ok(()),
+            (false, _) => Err("seconds is not a time"),
+            (_, false) => Err("money is not an amount"),
+        }
+    }
+
+    /// What is said takes the place of what was there.
+    fn apply(&self, budget: &mut Budget) {
+        let money = self.money.and_then(millionths);
+        let time = self.seconds.and_then(seconds);
+        budget.hops = self.hops.or(budget.hops);
+        budget.messages = self.messages.or(budget.messages);
+        budget.model_calls = self.model_calls.or(budget.model_calls);
+        budget.tokens = self.tokens.or(budget.tokens);
+        budget.money = money.or(budget.money);
+        budget.time = time.or(budget.time);
+    }
+}
+
+/// An amount in millionths.
+fn millionths(given: f64) -> Option<u64> {
+    let amount = given * 1e6;
+    (amount.is_finite() && (0.0..1e15).contains(&amount)).then_some(amount as u64)
 }
 
 impl PayloadFile {

@@ -26,6 +26,9 @@ pub struct OrganismFile<K = Compiled, M = serde::de::IgnoredAny> {
     /// Bounds; what is not said stays as it is.
     #[serde(default)]
     pub limits: LimitsFile,
+    /// What work may use.
+    #[serde(default)]
+    pub budget: BudgetsFile,
     /// The embedding program's settings for models.
     #[serde(default)]
     pub models: Option<M>,
@@ -134,6 +137,12 @@ pub struct ListenerFile<K = Compiled> {
     /// How many messages it handles at once.
     #[serde(default)]
     pub concurrency: Option<usize>,
+    /// Whether it handles several calls of one caller at a time, in no order.
+    #[serde(default)]
+    pub concurrent: bool,
+    /// What one call of it, and all that follows from the call, may use.
+    #[serde(default)]
+    pub budget: Option<BudgetFile>,
     /// Bounds on what it is given.
     #[serde(default)]
     pub limits: ListenerLimits,
@@ -176,10 +185,12 @@ pub struct LimitsFile {
     pub nodes: Option<usize>,
     /// Listeners in one call chain.
     pub chain: Option<usize>,
-    /// Messages of one conversation at one time.
+    /// Messages of one conversation that wait, run or are unread before sending
+    /// waits.
     pub in_flight: Option<usize>,
-    /// Messages of one conversation before it comes to rest.
-    pub hops: Option<usize>,
+    /// Messages of one conversation that wait or run, those between listeners
+    /// included.
+    pub backlog: Option<usize>,
     /// Refusals in a row before a listener is given up.
     pub refusals: Option<u32>,
     /// Seconds between two nudges of a watcher.
@@ -190,6 +201,36 @@ pub struct LimitsFile {
     pub admission: Option<usize>,
     /// Messages that wait for whoever began a conversation.
     pub mailbox: Option<usize>,
+    /// Conversations that are open at one time.
+    pub conversations: Option<usize>,
+}
+
+/// What work may use.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct BudgetsFile {
+    /// One message from outside, and all that follows from it.
+    pub request: Option<Spanned<BudgetFile>>,
+    /// One conversation, from its first message to its last.
+    pub conversation: Option<Spanned<BudgetFile>>,
+}
+
+/// A budget; what is not said stays as it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct BudgetFile {
+    /// Messages one after the other, each caused by the one before.
+    pub hops: Option<u64>,
+    /// Messages in all.
+    pub messages: Option<u64>,
+    /// Calls of models.
+    pub model_calls: Option<u64>,
+    /// Tokens that models read and wrote.
+    pub tokens: Option<u64>,
+    /// In the currency of the models' prices.
+    pub money: Option<f64>,
+    /// From the first message to the last.
+    pub seconds: Option<f64>,
 }
 
 impl<K: DeserializeOwned + Default, M: DeserializeOwned> OrganismFile<K, M> {

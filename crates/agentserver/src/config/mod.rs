@@ -6,8 +6,8 @@ mod build;
 mod file;
 
 pub use file::{
-    Compiled, FieldFile, FieldType, GatewayFile, LimitsFile, ListenerFile, ListenerLimits,
-    OrganismFile, PayloadFile,
+    BudgetFile, BudgetsFile, Compiled, FieldFile, FieldType, GatewayFile, LimitsFile, ListenerFile,
+    ListenerLimits, OrganismFile, PayloadFile,
 };
 
 use std::fmt;

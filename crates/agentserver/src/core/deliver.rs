@@ -1,9 +1,11 @@
 //! How a message gets to a thread: calls, answers, faults.
 
+use super::budget::{Cause, Exhausted, Work};
 use super::machine::Core;
-use super::message::{Arrival, Effect, Job, Outgoing};
+use super::message::{Arrival, Effect, HopId, Job, Outgoing};
 use super::rights::Refusal;
 use super::threads::ThreadId;
+use crate::handler::Cancellation;
 use crate::listener::key;
 use crate::organism::Entry;
 use crate::payload::Canonical;
@@ -12,83 +14,94 @@ use crate::trace::HopKind;
 use std::sync::Arc;
 
 impl Core {
+    /// Calls a listener, on an account of the call's own; a self-call is part of
+    /// the call that it came from.
     pub(super) fn forward(
         &mut self,
         thread: ThreadId,
         entry: &Arc<Entry>,
         from: Arc<str>,
         payload: Canonical,
-    ) -> bool {
-        match self.threads.call(thread, &entry.key, self.limits.depth) {
-            Some(callee) => {
-                self.arrive(callee, from, payload, HopKind::Call);
-                true
-            }
-            None => false,
+        cause: Cause,
+    ) -> Result<(), Refusal> {
+        let depth = self.limits.depth;
+        let is_shared = !entry.listener.is_concurrent;
+        let Some(callee) = self.threads.call(thread, &entry.key, is_shared, depth) else {
+            return Err(Refusal::limit("chain", depth));
+        };
+        if callee == thread {
+            self.arrive(callee, from, payload, HopKind::Call, cause);
+            return Ok(());
         }
+        let budget = entry.listener.budget.unwrap_or_default();
+        let work = Work::Call(callee);
+        let account = self
+            .accounts
+            .open(work, thread, budget, Some(cause), self.now);
+        let call = Cause { account, ..cause };
+        self.arrive(callee, from, payload, HopKind::Call, call);
+        self.accounts.leave(account);
+        self.begin_next_calls();
+        Ok(())
     }
 
     pub(super) fn respond(&mut self, job: &Job, out: &Outgoing) -> Result<(), Refusal> {
         let Some(parent) = self.threads.parent(job.thread) else {
             return Ok(());
         };
-        let takes = match self.threads.parent(parent) {
-            None => true,
-            Some(_) => self.owner(parent).is_some_and(|entry| {
-                entry
-                    .listener
-                    .accepts(out.payload.namespace(), out.payload.root())
-            }),
-        };
-        if !takes {
-            return Err(Refusal::new(
-                Fault::Validation,
-                "the caller does not accept this type",
-            ));
+        if let Some(caller) = self.owner(parent).filter(|_| !self.is_root(parent))
+            && !caller
+                .listener
+                .accepts(out.payload.namespace(), out.payload.root())
+        {
+            let accepted: Vec<_> = caller.listener.offers().map(|s| &*s.name).collect();
+            let advice = format!(
+                "Your caller does not accept <{}>; it accepts: {}.",
+                out.payload.root(),
+                accepted.join(", ")
+            );
+            let reason = "the caller does not accept this type";
+            return Err(Refusal::new(Fault::Validation, reason).advise(advice));
         }
         self.threads.answer(job.thread, &mut self.ended);
-        self.arrive(
-            parent,
-            job.entry.listener.name.clone(),
-            out.payload.clone(),
-            HopKind::Answer,
-        );
+        let cause = self.accounts.beyond(job.thread, job.cause).next();
+        let (from, payload) = (job.entry.listener.name.clone(), out.payload.clone());
+        self.arrive(parent, from, payload, HopKind::Answer, cause);
         Ok(())
     }
 
-    /// The sender is told, in its own thread, and may try again; after too many
-    /// tries its caller is told instead.
-    pub(super) fn refuse(
-        &mut self,
-        job: &Job,
-        refusal: &Refusal,
-        to: Arc<str>,
-        payload: &Canonical,
-        answer: Canonical,
-    ) {
-        self.hop(
-            job.root,
-            job.entry.listener.name.clone(),
-            to,
-            payload,
-            refusal.kind(),
-        );
-        match self.threads.refuse(job.thread, self.limits.refusals) {
-            true => self.fail(job.thread, Fault::Handler),
-            false => self.tell(job.thread, answer, refusal.fault),
+    fn is_root(&self, thread: ThreadId) -> bool {
+        self.threads.parent(thread).is_none()
+    }
+
+    /// The sender is told of each message that was refused, in its own thread,
+    /// and may try again; after too many tries its caller is told instead.
+    pub(super) fn refuse(&mut self, job: &Job, refused: Vec<(Canonical, Fault)>) {
+        if self.threads.refuse(job.thread, self.limits.refusals) {
+            return self.fail(job.thread, &Fault::Handler.payload(), job.cause);
+        }
+        for (told, fault) in refused {
+            self.tell(job.thread, told, &fault.payload(), job.cause);
         }
     }
 
-    /// The thread gives no answer: its caller gets a [`Fault`] in its place.
-    pub(super) fn fail(&mut self, thread: ThreadId, fault: Fault) {
+    /// The thread gives no answer: its caller gets a fault in its place.
+    pub(super) fn fail(&mut self, thread: ThreadId, fault: &Canonical, cause: Cause) {
         if let Some(parent) = self.threads.answer(thread, &mut self.ended) {
-            self.tell(parent, fault.payload(), fault);
+            let cause = self.accounts.beyond(thread, cause);
+            self.tell(parent, fault.clone(), fault, cause);
         }
     }
 
     /// Tells a thread of a fault. A listener that has no ear for it fails by
     /// it, so that the fault climbs until someone hears.
-    pub(super) fn tell(&mut self, mut thread: ThreadId, mut payload: Canonical, fault: Fault) {
+    pub(super) fn tell(
+        &mut self,
+        mut thread: ThreadId,
+        mut payload: Canonical,
+        fault: &Canonical,
+        mut cause: Cause,
+    ) {
         while let Some(parent) = self.threads.parent(thread) {
             let hears = self
                 .owner(thread)
@@ -97,82 +110,135 @@ impl Core {
                 break;
             }
             self.threads.answer(thread, &mut self.ended);
-            payload = fault.payload();
+            cause = self.accounts.beyond(thread, cause);
+            payload = fault.clone();
             thread = parent;
         }
-        self.arrive(thread, system::NAME.into(), payload, HopKind::System);
+        let from = system::NAME.into();
+        self.arrive(thread, from, payload, HopKind::System, cause.next());
+    }
+
+    /// Tells whoever asked for work that its budget is used up.
+    pub(super) fn tell_of_budget(&mut self, exhausted: Exhausted, root: ThreadId) {
+        let Exhausted {
+            parent,
+            holder,
+            work,
+            bound,
+            hops,
+            ..
+        } = exhausted;
+        let whose = match work {
+            Work::Conversation => "This conversation",
+            Work::Request | Work::Call(_) | Work::Internal => "The work that you asked for",
+        };
+        let words = format!("{whose} has used up its budget of {bound} and was ended.");
+        let fault = Fault::Limit.saying(&words);
+        let to = self.threads.owner(holder).unwrap_or_else(|| "?".into());
+        let kind = HopKind::Exhausted {
+            limit: bound.name(),
+            words,
+        };
+        self.hop(root, system::NAME.into(), to, &fault, kind);
+        if let Work::Call(thread) = work {
+            self.threads.answer(thread, &mut self.ended);
+        }
+        match parent {
+            Some(account) if !self.is_root(holder) => {
+                let cause = Cause { account, hops };
+                self.tell(holder, fault.clone(), &fault, cause);
+            }
+            _ => self.leave_organism(holder, system::NAME.into(), fault, HopKind::System),
+        }
     }
 
     /// Tells a thread something that it may ignore.
-    pub(super) fn acknowledge(&mut self, thread: ThreadId, from: Arc<str>, payload: Canonical) {
+    pub(super) fn acknowledge(
+        &mut self,
+        thread: ThreadId,
+        from: Arc<str>,
+        payload: Canonical,
+        cause: Cause,
+    ) {
         let hears = self
             .owner(thread)
             .is_some_and(|entry| entry.listener.accepts(payload.namespace(), payload.root()));
         if hears {
-            self.arrive(thread, from, payload, HopKind::System);
+            self.arrive(thread, from, payload, HopKind::System, cause.next());
         }
     }
 
-    /// A message reaches a thread: it waits for its listener's turn, or leaves
-    /// the organism.
+    /// A message reaches a thread: it waits for its turn, or leaves the organism.
     pub(super) fn arrive(
         &mut self,
         thread: ThreadId,
         from: Arc<str>,
         payload: Canonical,
         kind: HopKind,
+        cause: Cause,
     ) {
         let (Some(owner), Some(root)) = (self.threads.owner(thread), self.threads.root(thread))
         else {
             return;
         };
+        if self.accounts.is_over(cause.account) {
+            return self.hop(root, from, owner, &payload, HopKind::Ended);
+        }
         if thread == root {
-            let is_heard = self.threads.is_open(root);
-            let kind = if is_heard { kind } else { HopKind::Unheard };
-            self.hop(root, from.clone(), owner, &payload, kind);
-            if is_heard {
-                self.effects.push(Effect::Deliver(Arrival {
-                    root,
-                    from,
-                    payload,
-                }));
-            }
-            return;
+            return self.leave_organism(root, from, payload, kind);
         }
         let Some(entry) = self.owner(thread) else {
             return;
         };
-        let Some((in_flight, hops)) = self.threads.enter(thread) else {
+        if let Err(exhausted) = self.accounts.admit_message(cause) {
+            return self.exhaust(exhausted, root);
+        }
+        if self.threads.enter(thread).is_none() {
             return;
-        };
-        self.hop(
-            root,
-            from.clone(),
-            entry.listener.name.clone(),
-            &payload,
-            kind,
-        );
+        }
+        self.accounts.enter(cause.account);
+        let to = entry.listener.name.clone();
+        self.hop(root, from.clone(), to, &payload, kind);
         self.todos.arrived(thread, &from, payload.root());
+        self.hops += 1;
+        let parent = self.threads.parent(thread);
         let job = Job {
+            id: HopId(self.hops),
             is_self_call: *key(&from) == *owner,
-            reminder: self.todos.reminder(thread),
+            reminder: None,
             organism: self.organism.clone(),
+            caller: parent.and_then(|parent| self.threads.owner(parent)),
+            cancellation: Cancellation::default(),
             thread,
             root,
             payload,
             entry,
-            from: from.clone(),
+            from,
+            cause,
         };
-        self.queues.push(&owner, from, job);
-        if in_flight > self.limits.in_flight || hops > self.limits.hops {
-            self.threads.end_all(root, &mut self.ended);
-            self.arrive(
+        self.queue(job);
+    }
+
+    /// A message reaches whoever began the conversation.
+    fn leave_organism(
+        &mut self,
+        root: ThreadId,
+        from: Arc<str>,
+        payload: Canonical,
+        kind: HopKind,
+    ) {
+        let Some(owner) = self.threads.owner(root) else {
+            return;
+        };
+        let is_heard = self.threads.is_open(root);
+        let kind = if is_heard { kind } else { HopKind::Unheard };
+        self.hop(root, from.clone(), owner, &payload, kind);
+        if is_heard {
+            self.effects.push(Effect::Deliver(Arrival {
                 root,
-                system::NAME.into(),
-                Fault::Routing.payload(),
-                HopKind::System,
-            );
+                from,
+                payload,
+            }));
         }
-        self.dispatch(&owner);
     }
 }

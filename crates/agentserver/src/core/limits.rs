@@ -1,5 +1,6 @@
 //! Bounds on what conversations may use.
 
+use super::budget::Budget;
 use std::time::Duration;
 
 /// Bounds on what conversations may use.
@@ -7,10 +8,12 @@ use std::time::Duration;
 pub struct CoreLimits {
     /// Listeners in one call chain.
     pub depth: usize,
-    /// Messages of one conversation that wait or run at one time.
+    /// Messages of one conversation that wait, run or are unread; whoever sends
+    /// from outside waits for room.
     pub in_flight: usize,
-    /// Messages of one conversation before it comes to rest.
-    pub hops: usize,
+    /// Messages of one conversation that wait or run, those that listeners sent
+    /// to each other included; more are refused.
+    pub backlog: usize,
     /// Refusals in a row before a listener's caller is told that it failed.
     pub refusals: u32,
     /// Watchers on one thread.
@@ -19,6 +22,10 @@ pub struct CoreLimits {
     pub nudge: Duration,
     /// Nudges before a watcher is given up.
     pub nudges: u32,
+    /// What one message from outside, and all that follows from it, may use.
+    pub request: Budget,
+    /// What one conversation may use from its first message to its last.
+    pub conversation: Budget,
 }
 
 impl Default for CoreLimits {
@@ -26,11 +33,13 @@ impl Default for CoreLimits {
         Self {
             depth: 64,
             in_flight: 256,
-            hops: 10_000,
+            backlog: 4096,
             refusals: 8,
             todos: 32,
             nudge: Duration::from_secs(30),
             nudges: 20,
+            request: Budget::REQUEST,
+            conversation: Budget::default(),
         }
     }
 }

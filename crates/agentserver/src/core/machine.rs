@@ -1,18 +1,20 @@
 //! The state machine: what happens when something comes in from outside and
 //! when a handler has finished.
 
+use super::budget::{Accounts, Cause, Usage, Work};
 use super::limits::CoreLimits;
-use super::message::{Effect, Job, Outcome, Outgoing};
+use super::message::{Effect, HopId, Job, Outcome, Outgoing};
 use super::queues::Queues;
 use super::rights::{Refusal, Rights, Route, route};
 use super::threads::{Ended, ThreadId, Threads};
 use super::todo::Todos;
+use crate::handler::Cancellation;
 use crate::listener::key;
 use crate::organism::{Entry, Organism};
 use crate::payload::Canonical;
 use crate::system::{self, Fault};
 use crate::trace::{Hop, HopKind};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -23,30 +25,54 @@ pub struct Core {
     pub(super) retired: HashMap<Arc<str>, Arc<Entry>>,
     pub(super) limits: CoreLimits,
     pub(super) threads: Threads,
+    pub(super) accounts: Accounts,
     pub(super) queues: Queues<Job>,
+    /// Messages whose thread is busy with another of the same call.
+    pub(super) behind: HashMap<ThreadId, VecDeque<Job>>,
+    /// Calls whose thread is busy with another call.
+    pub(super) calls: HashMap<ThreadId, VecDeque<Job>>,
+    pub(super) running: HashMap<HopId, Running>,
     pub(super) todos: Todos,
     pub(super) ended: Vec<Ended>,
     pub(super) effects: Vec<Effect>,
+    pub(super) hops: u64,
+    /// The time of the last input.
+    pub(super) now: Instant,
+}
+
+/// A handler's run that has not been reported yet.
+pub(super) struct Running {
+    pub thread: ThreadId,
+    pub cause: Cause,
+    pub cancellation: Cancellation,
 }
 
 impl Core {
     /// A pump's rules for one organism.
-    pub fn new(organism: Arc<Organism>, limits: CoreLimits) -> Self {
+    pub fn new(organism: Arc<Organism>, limits: CoreLimits, now: Instant) -> Self {
         Self {
             organism,
             retired: HashMap::new(),
             // A chain of no listener would swallow what comes from outside.
             limits: CoreLimits {
                 depth: limits.depth.max(1),
+                in_flight: limits.in_flight.max(1),
+                backlog: limits.backlog.max(1),
                 // Far enough off, and still a time that can be added to now.
                 nudge: limits.nudge.min(Duration::from_secs(366 * 24 * 3600)),
                 ..limits
             },
             threads: Threads::default(),
+            accounts: Accounts::default(),
             queues: Queues::default(),
+            behind: HashMap::new(),
+            calls: HashMap::new(),
+            running: HashMap::new(),
             todos: Todos::default(),
             ended: Vec::new(),
             effects: Vec::new(),
+            hops: 0,
+            now,
         }
     }
 
@@ -66,9 +92,29 @@ impl Core {
         self.threads.is_idle()
     }
 
-    /// Whether nothing of one conversation waits or runs.
+    /// Whether nothing of one conversation waits, runs or is watched for.
     pub(crate) fn is_resting(&self, root: ThreadId) -> bool {
         self.threads.is_resting(root)
+    }
+
+    /// How often a conversation has come to rest.
+    pub(crate) fn epoch(&self, root: ThreadId) -> u64 {
+        self.threads.epoch(root)
+    }
+
+    /// Whether a conversation whose answers are read but for `unread` may send.
+    pub(crate) fn has_room(&self, root: ThreadId, unread: usize) -> bool {
+        self.threads.in_flight(root).saturating_add(unread) < self.limits.in_flight
+    }
+
+    /// Messages of one conversation that wait or run.
+    pub(crate) fn in_flight(&self, root: ThreadId) -> usize {
+        self.threads.in_flight(root)
+    }
+
+    /// The key of the gateway that began a conversation.
+    pub(crate) fn gateway_of(&self, root: ThreadId) -> Option<Arc<str>> {
+        self.threads.owner(root)
     }
 
     /// Other listeners from now on. Threads live on; a listener that is gone
@@ -84,10 +130,18 @@ impl Core {
     }
 
     /// Begins a conversation for a gateway.
-    pub(crate) fn open(&mut self, gateway: &str) -> Option<ThreadId> {
+    pub(crate) fn open(&mut self, gateway: &str, now: Instant) -> Option<ThreadId> {
+        self.now = now;
         let gateway = key(gateway);
         self.organism.gateway(&gateway)?;
-        Some(self.threads.open(gateway))
+        let root = self.threads.open(gateway);
+        let budget = self.limits.conversation;
+        if !budget.is_unbounded() {
+            let work = Work::Conversation;
+            let account = self.accounts.open(work, root, budget, None, now);
+            self.threads.set_account(root, account);
+        }
+        Some(root)
     }
 
     /// The gateway wants no more answers.
@@ -109,17 +163,39 @@ impl Core {
             organism: self.organism.name().to_owned(),
         });
         let root = self.threads.open(system::NAME.into());
-        if entry.listener.accepts(payload.namespace(), payload.root())
-            && let Some(thread) = self.threads.call(root, &entry.key, self.limits.depth)
-        {
-            self.arrive(thread, system::NAME.into(), payload, HopKind::Call);
+        if entry.listener.accepts(payload.namespace(), payload.root()) {
+            self.on_account(Work::Internal, root, |core, cause| {
+                // One listener is within any limit.
+                let _ = core.forward(root, &entry, system::NAME.into(), payload, cause);
+            });
         }
         self.threads.close(root, &mut self.ended);
     }
 
+    /// Does something on a request's account of its own.
+    pub(super) fn on_account(
+        &mut self,
+        work: Work,
+        root: ThreadId,
+        act: impl FnOnce(&mut Self, Cause),
+    ) {
+        let parent = self.threads.account(root);
+        let parent = parent.map(|account| Cause { account, hops: 0 });
+        let budget = self.limits.request;
+        let account = self.accounts.open(work, root, budget, parent, self.now);
+        act(self, Cause { account, hops: 1 });
+        self.accounts.leave(account);
+    }
+
     /// A message from outside, for a conversation that the gateway holds. The
     /// caller learns of a refusal at once.
-    pub(crate) fn inject(&mut self, root: ThreadId, out: Outgoing) -> Result<(), Canonical> {
+    pub(crate) fn inject(
+        &mut self,
+        root: ThreadId,
+        out: Outgoing,
+        now: Instant,
+    ) -> Result<(), Canonical> {
+        self.now = now;
         let gateway = self
             .threads
             .owner(root)
@@ -131,85 +207,96 @@ impl Core {
             peers: &gateway.peers,
             is_agent: true,
             caller: None,
+            answers: None,
         };
-        let routed = route(&self.organism, &rights, &out).and_then(|route| match route {
-            Route::Listeners(entries) => Ok(entries),
-            _ => Err(Refusal::new(Fault::Validation, "no listener takes it")),
-        });
+        let is_over = |account| self.accounts.is_over(account);
+        let routed = match self.threads.account(root).is_some_and(is_over) {
+            true => Err(Refusal::new(Fault::Limit, "the conversation's budget")
+                .advise("This conversation has used up its budget. Begin a new one.")),
+            false => route(&self.organism, &rights, &out).and_then(|route| match route {
+                Route::Listeners(entries) => Ok(entries),
+                _ => Err(Refusal::new(Fault::Validation, "no listener takes it")),
+            }),
+        };
         match routed {
             Ok(entries) => {
-                self.threads.hold_permit(root);
-                for entry in entries {
-                    self.forward(root, &entry, gateway.name.clone(), out.payload.clone());
-                }
+                self.on_account(Work::Request, root, |core, cause| {
+                    for entry in entries {
+                        let (from, payload) = (gateway.name.clone(), out.payload.clone());
+                        // One listener is within any limit.
+                        let _ = core.forward(root, &entry, from, payload, cause);
+                    }
+                });
                 Ok(())
             }
             Err(refusal) => {
                 let payload = refusal.payload(&out);
-                self.hop(
-                    root,
-                    gateway.name.clone(),
-                    out.target_name(),
-                    &out.payload,
-                    refusal.kind(),
-                );
+                let (from, to) = (gateway.name.clone(), out.target_name());
+                self.hop(root, from, to, &out.payload, refusal.kind());
                 Err(payload)
             }
         }
     }
 
-    /// A handler has finished.
-    pub(crate) fn finish(&mut self, job: &Job, outcome: Outcome, now: Instant) {
+    /// A handler wants to call a model. Not while its budget has nothing left;
+    /// then the work is over.
+    pub(crate) fn admit_model_call(&mut self, job: &Job, now: Instant) -> Result<(), String> {
+        self.now = now;
+        if self.accounts.is_over(job.cause.account) || !self.threads.is_alive(job.thread) {
+            return Err("nobody waits for this work any more".to_owned());
+        }
+        self.accounts
+            .admit_model_call(job.cause)
+            .map_err(|exhausted| {
+                self.exhaust(exhausted, job.root);
+                format!("the budget of {} is used up", exhausted.bound)
+            })
+    }
+
+    /// A handler has finished, and used this much on its way.
+    pub(crate) fn finish(&mut self, job: &Job, outcome: Outcome, used: Usage, now: Instant) {
+        self.now = now;
+        self.running.remove(&job.id);
         self.queues.done(&job.entry.key);
-        if self.threads.is_alive(job.thread) {
+        self.accounts.charge(job.cause.account, used);
+        let is_over = self.accounts.is_over(job.cause.account);
+        if self.threads.is_alive(job.thread) && !is_over {
             match outcome {
-                Outcome::Sent(messages) => self.send_all(job, messages, now),
+                Outcome::Sent(messages) => self.send_all(job, messages),
                 Outcome::Garbled { attempt, reason } => {
+                    let huh = system::huh(&attempt, &reason);
                     let refusal = Refusal::new(Fault::Validation, reason);
-                    self.refuse(
-                        job,
-                        &refusal,
-                        "?".into(),
-                        &job.payload.clone(),
-                        system::huh(&attempt),
-                    );
+                    let from = job.entry.listener.name.clone();
+                    self.hop(job.root, from, "?".into(), &job.payload, refusal.kind());
+                    self.refuse(job, vec![(huh, Fault::Validation)]);
                 }
                 Outcome::Failed { fault, reason } => {
                     let kind = HopKind::Failed { fault, reason };
-                    self.hop(
-                        job.root,
-                        job.entry.listener.name.clone(),
-                        job.from.clone(),
-                        &job.payload,
-                        kind,
-                    );
-                    self.fail(job.thread, fault);
+                    let (from, to) = (job.entry.listener.name.clone(), job.from.clone());
+                    self.hop(job.root, from, to, &job.payload, kind);
+                    self.fail(job.thread, &fault.payload(), job.cause);
                 }
             }
         } else {
             let name = job.entry.listener.name.clone();
             self.hop(job.root, name.clone(), name, &job.payload, HopKind::Ended);
         }
-        self.leave(job);
-        self.dispatch(&job.entry.key.clone());
+        self.done(job);
     }
 
     /// Answers go before new calls, so that a call in the same breath survives
     /// the pruning.
-    fn send_all(&mut self, job: &Job, messages: Vec<Outgoing>, now: Instant) {
+    fn send_all(&mut self, job: &Job, messages: Vec<Outgoing>) {
         let entry = self
             .organism
             .get(&job.entry.key)
             .cloned()
             .unwrap_or_else(|| job.entry.clone());
-        let caller = self
-            .threads
-            .parent(job.thread)
-            .and_then(|parent| self.threads.owner(parent));
         let rights = Rights {
             peers: &entry.peers,
             is_agent: entry.listener.is_agent,
-            caller,
+            caller: job.caller.clone(),
+            answers: entry.listener.answer.as_ref(),
         };
         let mut routed: Vec<_> = messages
             .into_iter()
@@ -219,79 +306,33 @@ impl Core {
             })
             .collect();
         routed.sort_by_key(|(_, route)| !matches!(route, Ok(Route::Caller)));
+        let mut refused = Vec::new();
         for (out, route) in routed {
-            match route {
-                Ok(route) => self.carry(job, route, &out, now),
-                Err(refusal) => {
-                    let payload = refusal.payload(&out);
-                    self.refuse(job, &refusal, out.target_name(), &out.payload, payload);
-                }
+            if let Err(refusal) = route.and_then(|route| self.carry(job, route, &out)) {
+                let (from, to) = (job.entry.listener.name.clone(), out.target_name());
+                self.hop(job.root, from, to, &out.payload, refusal.kind());
+                refused.push((refusal.payload(&out), refusal.fault));
             }
+        }
+        match refused.is_empty() {
+            true => self.threads.went_through(job.thread),
+            false => self.refuse(job, refused),
         }
     }
 
-    fn carry(&mut self, job: &Job, route: Route, out: &Outgoing, now: Instant) {
-        let carried = match route {
+    fn carry(&mut self, job: &Job, route: Route, out: &Outgoing) -> Result<(), Refusal> {
+        match route {
             Route::Caller => self.respond(job, out),
             Route::Listeners(entries) => entries.iter().try_for_each(|entry| {
-                let from = job.entry.listener.name.clone();
-                match self.forward(job.thread, entry, from, out.payload.clone()) {
-                    true => Ok(()),
-                    false => Err(Refusal::new(Fault::Routing, "the call chain is too deep")),
+                if self.threads.in_flight(job.root) > self.limits.backlog {
+                    return Err(Refusal::limit("backlog", self.limits.backlog));
                 }
+                let from = job.entry.listener.name.clone();
+                let cause = job.cause.next();
+                self.forward(job.thread, entry, from, out.payload.clone(), cause)
             }),
-            Route::TodoUntil => self.open_todo(job, &out.payload, now),
+            Route::TodoUntil => self.open_todo(job, &out.payload),
             Route::TodoComplete => self.complete_todo(job, &out.payload),
-        };
-        match carried {
-            Ok(()) => self.threads.went_through(job.thread),
-            Err(refusal) => {
-                let payload = refusal.payload(out);
-                self.refuse(job, &refusal, out.target_name(), &out.payload, payload);
-            }
-        }
-    }
-
-    /// Starts what may start at one listener.
-    pub(super) fn dispatch(&mut self, listener: &Arc<str>) {
-        let concurrency = self
-            .lookup(listener)
-            .map_or(usize::MAX, |entry| entry.listener.concurrency);
-        while let Some(job) = self.queues.pop(listener, concurrency) {
-            if self.threads.is_alive(job.thread) {
-                self.effects.push(Effect::Run(job));
-                continue;
-            }
-            self.queues.done(listener);
-            self.hop(
-                job.root,
-                job.from.clone(),
-                job.entry.listener.name.clone(),
-                &job.payload,
-                HopKind::Ended,
-            );
-            self.leave(&job);
-        }
-    }
-
-    fn leave(&mut self, job: &Job) {
-        if let Some(permits) = self.threads.leave(job.thread, job.root, &mut self.ended) {
-            self.effects.push(Effect::Rest {
-                root: job.root,
-                permits,
-            });
-        }
-    }
-
-    /// Sees to the threads that ended: their watchers, and their owners' state.
-    fn settle(&mut self) {
-        while let Some(Ended { owner, thread }) = self.ended.pop() {
-            for todo in self.todos.end_thread(thread) {
-                self.threads.unwatch(todo.root, &mut self.ended);
-            }
-            if let Some(entry) = self.lookup(&owner) {
-                self.effects.push(Effect::Ended { entry, thread });
-            }
         }
     }
 
@@ -329,6 +370,10 @@ impl Core {
     pub(super) fn is_at_rest(&self) -> bool {
         self.counts() == (0, 0)
             && self.queues.is_empty()
+            && self.behind.is_empty()
+            && self.calls.is_empty()
+            && self.running.is_empty()
+            && self.accounts.is_empty()
             && self.todos.is_empty()
             && self.ended.is_empty()
     }

@@ -1,7 +1,8 @@
 //! What goes into the state machine and what comes out of it.
 
+use super::budget::Cause;
 use super::threads::ThreadId;
-use crate::handler::Target;
+use crate::handler::{Cancellation, Target};
 use crate::organism::{Entry, Organism};
 use crate::payload::Canonical;
 use crate::system::Fault;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 /// One message for one handler.
 #[derive(Debug, Clone)]
 pub struct Job {
+    pub id: HopId,
     pub entry: Arc<Entry>,
     /// As it was when the message was sent: a reload does not make strangers
     /// of the types that its answer may have.
@@ -21,6 +23,21 @@ pub struct Job {
     pub is_self_call: bool,
     pub payload: Canonical,
     pub reminder: Option<String>,
+    /// Whoever called the thread: whom an answer goes to.
+    pub caller: Option<Arc<str>>,
+    pub cause: Cause,
+    /// Tells the handler that nobody waits for it any more.
+    pub cancellation: Cancellation,
+}
+
+/// One message for one handler, told apart from all others of the pump.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct HopId(pub(super) u64);
+
+impl std::fmt::Display for HopId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
 }
 
 /// A message that a handler wants to send.
@@ -43,6 +60,9 @@ pub enum Form {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fit {
     Valid,
+    /// Nobody knows a type of this name.
+    Unknown,
+    /// It is not what its type says; the text says where.
     Not(String),
 }
 
@@ -72,8 +92,14 @@ pub enum Effect {
     Run(Job),
     /// Hand a message to whoever began the conversation.
     Deliver(Arrival),
-    /// A conversation came to rest: nothing of it waits or runs.
-    Rest { root: ThreadId, permits: usize },
+    /// A conversation came to rest: nothing of it waits or runs, and nothing is
+    /// watched for.
+    Rest(ThreadId),
+    /// So many messages from outside are done with, and all that followed from
+    /// them: others may be let in.
+    Finished(usize),
+    /// Nobody waits for this run any more.
+    Cancel(Cancellation),
     /// A thread of a listener ended.
     Ended { entry: Arc<Entry>, thread: ThreadId },
     /// For the trace.

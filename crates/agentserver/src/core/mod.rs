@@ -2,6 +2,7 @@
 //! machine. The pump drives it: it puts in what came from outside and what
 //! handlers gave back, and carries out the [`Effect`]s that come out.
 
+mod budget;
 mod deliver;
 mod limits;
 mod machine;
@@ -10,13 +11,17 @@ mod queues;
 mod rights;
 mod threads;
 mod todo;
+mod turns;
 mod watch;
 
 #[cfg(test)]
 mod properties;
 
+pub use budget::Budget;
 pub use limits::CoreLimits;
+pub use message::HopId;
 pub use threads::ThreadId;
 
+pub(crate) use budget::Usage;
 pub(crate) use machine::Core;
 pub(crate) use message::{Arrival, Effect, Fit, Form, Job, Outcome, Outgoing};

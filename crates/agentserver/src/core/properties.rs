@@ -2,7 +2,7 @@
 //! reaches nobody it may not, answers in the right thread and keeps nothing.
 
 use super::threads::ThreadId;
-use super::{Core, CoreLimits, Effect, Fit, Form, Job, Outcome, Outgoing};
+use super::{Budget, Core, CoreLimits, Effect, Fit, Form, HopId, Job, Outcome, Outgoing, Usage};
 use crate::handler::Target;
 use crate::system::{Fault, TodoUntil};
 use crate::xml::Limits;
@@ -113,6 +113,10 @@ struct World {
     /// Whose a thread is and who called it, learnt from calls alone.
     parents: HashMap<ThreadId, ThreadId>,
     owners: HashMap<ThreadId, String>,
+    /// Messages that reached listeners, by conversation.
+    handled: HashMap<ThreadId, u64>,
+    /// The last message that each thread was given.
+    arrived: HashMap<ThreadId, HopId>,
     now: Instant,
 }
 
@@ -141,13 +145,25 @@ impl World {
         let limits = CoreLimits {
             depth: 6,
             in_flight: 40,
-            hops: 300,
+            backlog: 60,
+            request: Budget {
+                hops: Some(30),
+                messages: Some(100),
+                time: Some(Duration::from_secs(200)),
+                ..Budget::default()
+            },
+            conversation: Budget {
+                messages: Some(400),
+                ..Budget::default()
+            },
             refusals: 3,
             todos: 3,
             ..CoreLimits::default()
         };
-        let mut core = Core::new(Arc::new(organism(&traits)), limits);
-        let roots: Vec<_> = (0..3).map(|_| core.open("GATE").unwrap()).collect();
+        let now = Instant::now();
+        let mut core = Core::new(Arc::new(organism(&traits)), limits, now);
+        let open = |_| core.open("GATE", now).unwrap();
+        let roots: Vec<_> = (0..3).map(open).collect();
         let owners = roots
             .iter()
             .map(|root| (*root, "gate".to_owned()))
@@ -159,7 +175,9 @@ impl World {
             roots,
             parents: HashMap::new(),
             owners,
-            now: Instant::now(),
+            arrived: HashMap::new(),
+            handled: HashMap::new(),
+            now,
         }
     }
 
@@ -247,8 +265,11 @@ impl World {
                     fit: Fit::Valid,
                 };
                 let is_open = self.core.is_own(root, "gate");
-                let was_sent = self.core.inject(root, out).is_ok();
-                assert_eq!(was_sent, is_open && self.may_call("gate", target));
+                let may = is_open && self.may_call("gate", target);
+                match self.core.inject(root, out, self.now) {
+                    Ok(()) => assert!(may),
+                    Err(told) => assert!(!may || told.xml().contains("<code>limit</code>")),
+                }
             }
             Step::Close { conversation } => {
                 self.core.close(self.roots[conversation % self.roots.len()])
@@ -267,7 +288,7 @@ impl World {
         }
         let job = self.running.swap_remove(pick % self.running.len());
         let outcome = outcome(&job);
-        self.core.finish(&job, outcome, self.now);
+        self.core.finish(&job, outcome, Usage::default(), self.now);
     }
 
     /// Checks everything that the pump would now do.
@@ -290,6 +311,7 @@ impl World {
                         .filter(|other| other.entry.key == job.entry.key)
                         .count();
                     assert!(at_once < self.traits_of(&name).concurrency);
+                    self.check_turn(&job);
                     self.running.push(job);
                 }
                 Effect::Deliver(arrival) => {
@@ -302,9 +324,32 @@ impl World {
                         &arrival.payload,
                     );
                 }
-                Effect::Ended { .. } | Effect::Rest { .. } | Effect::Hop(_) => {}
+                Effect::Cancel(cancellation) => cancellation.cancel(),
+                Effect::Ended { .. } | Effect::Rest(_) | Effect::Finished(_) | Effect::Hop(_) => {}
             }
         }
+    }
+
+    /// One message at a time in a thread, in the order in which they came, and
+    /// no more of them than there is budget for.
+    fn check_turn(&mut self, job: &Job) {
+        let mut others = self.running.iter();
+        assert!(
+            !others.any(|other| other.thread == job.thread),
+            "one message at a time"
+        );
+        let before = self.arrived.insert(job.thread, job.id);
+        if !self.todos_may_interrupt(job) {
+            assert!(before.is_none_or(|before| before < job.id), "in order");
+        }
+        let handled = self.handled.entry(job.root).or_default();
+        *handled += 1;
+        assert!(*handled <= 400, "no more than the conversation's budget");
+    }
+
+    /// A nudge belongs to no call, so it need not wait for the one that runs.
+    fn todos_may_interrupt(&self, job: &Job) -> bool {
+        self.traits_of(&job.entry.listener.name).hears
     }
 
     fn check(
@@ -385,7 +430,8 @@ impl World {
         for _ in 0..10_000 {
             self.observe();
             if let Some(job) = self.running.pop() {
-                self.core.finish(&job, Outcome::Sent(Vec::new()), self.now);
+                self.core
+                    .finish(&job, Outcome::Sent(Vec::new()), Usage::default(), self.now);
             } else if self.core.next_due().is_some() {
                 self.now += Duration::from_secs(40);
                 self.core.tick(self.now);

@@ -4,7 +4,7 @@ use super::message::{Fit, Form, Outgoing};
 use crate::handler::Target;
 use crate::listener::{is_system_type, key};
 use crate::organism::{Entry, Organism};
-use crate::payload::Canonical;
+use crate::payload::{Canonical, Schema};
 use crate::system::{self, Fault, TodoComplete, TodoUntil};
 use crate::trace::HopKind;
 use std::collections::HashSet;
@@ -21,7 +21,10 @@ pub enum Route {
 /// Why a message will not go.
 pub struct Refusal {
     pub fault: Fault,
+    /// For the operator alone.
     pub reason: String,
+    /// For the sender: what it could do. Says nothing of what is not its own.
+    advice: String,
 }
 
 /// What a sender may do.
@@ -29,21 +32,28 @@ pub struct Rights<'a> {
     pub peers: &'a HashSet<Arc<str>>,
     pub is_agent: bool,
     pub caller: Option<Arc<str>>,
+    /// The type that is its answer, whoever else accepts it.
+    pub answers: Option<&'a Schema>,
 }
 
 /// Where a message goes, or why it does not.
 pub fn route(organism: &Organism, rights: &Rights<'_>, out: &Outgoing) -> Result<Route, Refusal> {
-    admit(resolve(organism, rights, out)?, out)
+    let routed = resolve(organism, rights, out);
+    routed.and_then(|route| admit(organism, rights, route, out))
 }
 
 /// Where a message would go, by rights alone. A target that may not be
 /// reached and one that does not exist are the same from outside.
 fn resolve(organism: &Organism, rights: &Rights<'_>, out: &Outgoing) -> Result<Route, Refusal> {
-    let routing = |reason: &str| Refusal::new(Fault::Routing, reason);
+    let routing =
+        |reason: &str| Refusal::new(Fault::Routing, reason).advise(rights.in_words(organism));
     match &out.target {
         Target::Caller => Ok(Route::Caller),
         Target::Named(name) => {
             let target = key(name);
+            if *target == *system::CALLER {
+                return Ok(Route::Caller);
+            }
             if !rights.is_agent && rights.caller.as_ref() == Some(&target) {
                 return Ok(Route::Caller);
             }
@@ -60,6 +70,12 @@ fn resolve(organism: &Organism, rights: &Rights<'_>, out: &Outgoing) -> Result<R
             }
         }
         Target::ByType => {
+            if rights
+                .answers
+                .is_some_and(|schema| schema.is_of(&out.payload))
+            {
+                return Ok(Route::Caller);
+            }
             if out.payload.is::<TodoUntil>() && rights.peers.contains(system::TODO_UNTIL) {
                 return Ok(Route::TodoUntil);
             }
@@ -91,28 +107,77 @@ fn resolve(organism: &Organism, rights: &Rights<'_>, out: &Outgoing) -> Result<R
 }
 
 /// Whether the payload may go where the message would.
-fn admit(route: Route, out: &Outgoing) -> Result<Route, Refusal> {
-    let validation = |reason: &str| Refusal::new(Fault::Validation, reason);
+fn admit(
+    organism: &Organism,
+    rights: &Rights<'_>,
+    route: Route,
+    out: &Outgoing,
+) -> Result<Route, Refusal> {
     let (namespace, root) = (out.payload.namespace(), out.payload.root());
+    let unknown = |reason: &str| {
+        let known = rights.in_words(organism);
+        let advice = format!("<{root}> is not a payload that goes there. {known}");
+        Refusal::new(Fault::Validation, reason).advise(advice)
+    };
     if is_system_type(namespace, root) {
-        return Err(validation("only the pump sends this type"));
+        return Err(unknown("only the pump sends this type"));
     }
-    if let Fit::Not(reason) = &out.fit {
-        return Err(validation(reason));
-    }
-    let takes = match &route {
+    let takes = |entry: &Arc<Entry>| entry.listener.accepts(namespace, root);
+    let is_taken = match &route {
         // Whoever is above is asked when the answer is carried there.
-        Route::Caller => true,
-        Route::Listeners(entries) => entries.iter().all(|entry| {
-            entry.listener.accepts(namespace, root)
-                && out.payload.xml().len() <= entry.listener.payload_bytes
+        Route::Caller => rights.caller.as_ref().is_none_or(|caller| {
+            let own = rights
+                .answers
+                .is_some_and(|schema| schema.is_of(&out.payload));
+            own || organism.get(caller).is_none_or(takes)
         }),
+        Route::Listeners(entries) => entries.iter().all(takes),
         Route::TodoUntil => out.payload.is::<TodoUntil>(),
         Route::TodoComplete => out.payload.is::<TodoComplete>(),
     };
-    match takes {
-        true => Ok(route),
-        false => Err(validation("the listener does not accept this type")),
+    match (&out.fit, &route) {
+        (Fit::Unknown, _) => return Err(unknown("nobody knows this type")),
+        (Fit::Not(reason), _) if !is_taken => return Err(unknown(reason)),
+        (Fit::Not(reason), _) => {
+            return Err(Refusal::new(Fault::Validation, reason.as_str()).advise(reason.as_str()));
+        }
+        (Fit::Valid, Route::Caller) => {}
+        (Fit::Valid, _) if !is_taken => {
+            return Err(unknown("the listener does not accept this type"));
+        }
+        (Fit::Valid, _) => {}
+    }
+    if let Route::Listeners(entries) = &route {
+        let most = entries.iter().map(|entry| entry.listener.payload_bytes);
+        let most = most.min().unwrap_or(usize::MAX);
+        if out.payload.xml().len() > most {
+            let advice = format!("It takes payloads of at most {most} bytes.");
+            return Err(Refusal::new(Fault::Validation, "too large").advise(advice));
+        }
+    }
+    Ok(route)
+}
+
+impl Rights<'_> {
+    /// Whom the sender may send what, and nothing of anybody else.
+    fn in_words(&self, organism: &Organism) -> String {
+        let mut peers: Vec<_> = self
+            .peers
+            .iter()
+            .map(|peer| match organism.get(peer) {
+                Some(entry) => {
+                    let accepted: Vec<_> = entry.listener.offers().map(|s| &*s.name).collect();
+                    format!("{} ({})", entry.listener.name, accepted.join(", "))
+                }
+                None => peer.to_string(),
+            })
+            .collect();
+        peers.sort();
+        match (peers.is_empty(), self.caller.is_some()) {
+            (true, true) => "You have no peers; you can answer your caller.".to_owned(),
+            (true, false) => "There is nobody you may send to.".to_owned(),
+            (false, _) => format!("You may send to: {}.", peers.join(", ")),
+        }
     }
 }
 
@@ -121,7 +186,19 @@ impl Refusal {
         Self {
             fault,
             reason: reason.into(),
+            advice: String::new(),
         }
+    }
+
+    /// A limit of this name was reached.
+    pub fn limit(name: &str, most: usize) -> Self {
+        Self::new(Fault::Limit, format!("the limit {name} of {most}"))
+            .advise(format!("The limit \"{name}\" of {most} was reached."))
+    }
+
+    pub fn advise(mut self, advice: impl Into<String>) -> Self {
+        self.advice = advice.into();
+        self
     }
 
     pub fn kind(&self) -> HopKind {
@@ -134,8 +211,10 @@ impl Refusal {
     /// What the sender reads.
     pub fn payload(&self, out: &Outgoing) -> Canonical {
         match (out.form, self.fault) {
-            (Form::Text, Fault::Validation) => system::huh(out.payload.xml().as_bytes()),
-            (_, fault) => fault.payload(),
+            (Form::Text, Fault::Validation) => {
+                system::huh(out.payload.xml().as_bytes(), &self.advice)
+            }
+            (_, fault) => fault.saying(&self.advice),
         }
     }
 }

@@ -6,6 +6,7 @@
 //! again from the same thread finds the same sub-thread; answering ends the
 //! sub-threads; a listener that calls itself stays where it is.
 
+use super::budget::AccountId;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -37,6 +38,8 @@ impl fmt::Display for ThreadId {
 pub struct Ended {
     pub owner: Arc<str>,
     pub thread: ThreadId,
+    /// Whether messages of it wait or run.
+    pub was_busy: bool,
 }
 
 #[derive(Default)]
@@ -44,6 +47,12 @@ pub struct Threads {
     threads: HashMap<ThreadId, Thread>,
     /// By root thread.
     conversations: HashMap<ThreadId, Conversation>,
+    /// Messages of all conversations that wait or run.
+    in_flight: usize,
+    /// Conversations that came to rest since the last look.
+    rested: Vec<ThreadId>,
+    /// Accounts of conversations that are over.
+    closed: Vec<AccountId>,
 }
 
 struct Thread {
@@ -55,18 +64,30 @@ struct Thread {
     children: Vec<ThreadId>,
     /// Messages of this thread that wait or are being handled.
     busy: usize,
+    /// Whether one of them has its turn; the others wait for it.
+    has_turn: bool,
+    /// The call that is being worked on; the next one waits for its end.
+    call: Option<AccountId>,
     /// Refusals since a message of this thread last went through.
     refusals: u32,
 }
 
+#[derive(Default)]
 struct Conversation {
     is_open: bool,
     in_flight: usize,
-    hops: usize,
     /// Watchers keep a conversation alive while nothing moves.
     watchers: usize,
-    /// Permits to give back when it comes to rest.
-    permits: usize,
+    /// How often it came to rest.
+    epoch: u64,
+    /// What it may use in all, where that is bounded.
+    account: Option<AccountId>,
+}
+
+impl Conversation {
+    fn is_resting(&self) -> bool {
+        self.in_flight == 0 && self.watchers == 0
+    }
 }
 
 impl Threads {
@@ -77,21 +98,20 @@ impl Threads {
             root,
             Conversation {
                 is_open: true,
-                in_flight: 0,
-                hops: 0,
-                watchers: 0,
-                permits: 0,
+                ..Conversation::default()
             },
         );
         self.threads.insert(root, Thread::new(root, None, owner, 0));
         root
     }
 
-    /// The thread in which `target` works for `thread`; `None` over the depth limit.
+    /// The thread in which `target` works for `thread`: the one it had before,
+    /// unless each call is to have its own. `None` over the depth limit.
     pub fn call(
         &mut self,
         thread: ThreadId,
         target: &Arc<str>,
+        is_shared: bool,
         max_depth: usize,
     ) -> Option<ThreadId> {
         let caller = self.threads.get(&thread)?;
@@ -101,7 +121,7 @@ impl Threads {
         let known = caller
             .children
             .iter()
-            .find(|id| self.is_owned_by(**id, target))
+            .find(|id| is_shared && self.is_owned_by(**id, target))
             .copied();
         if known.is_some() {
             return known;
@@ -132,18 +152,20 @@ impl Threads {
         let mut open = vec![thread];
         while let Some(thread) = open.pop() {
             if let Some(Thread {
-                owner, children, ..
+                owner,
+                children,
+                busy,
+                ..
             }) = self.threads.remove(&thread)
             {
                 open.extend(children);
-                ended.push(Ended { owner, thread });
+                ended.push(Ended {
+                    owner,
+                    thread,
+                    was_busy: busy > 0,
+                });
             }
         }
-    }
-
-    /// Ends everything below the root of a conversation.
-    pub fn end_all(&mut self, root: ThreadId, ended: &mut Vec<Ended>) {
-        self.answer(root, ended);
     }
 
     /// The beginner of a conversation wants no more answers.
@@ -154,43 +176,60 @@ impl Threads {
         self.free_if_over(root, ended);
     }
 
-    /// A message of this thread is on its way. Gives the conversation's counts.
-    pub fn enter(&mut self, thread: ThreadId) -> Option<(usize, usize)> {
+    /// A message of this thread is on its way.
+    pub fn enter(&mut self, thread: ThreadId) -> Option<()> {
         let thread = self.threads.get_mut(&thread)?;
         let conversation = self.conversations.get_mut(&thread.root)?;
         thread.busy += 1;
         conversation.in_flight += 1;
-        conversation.hops += 1;
-        Some((conversation.in_flight, conversation.hops))
+        self.in_flight += 1;
+        Some(())
     }
 
-    /// A message of this thread was dealt with. When it was the conversation's
-    /// last, gives the permits that are free again.
-    pub fn leave(
-        &mut self,
-        thread: ThreadId,
-        root: ThreadId,
-        ended: &mut Vec<Ended>,
-    ) -> Option<usize> {
+    /// A message of this thread was dealt with.
+    pub fn leave(&mut self, thread: ThreadId, root: ThreadId, ended: &mut Vec<Ended>) {
         if let Some(thread) = self.threads.get_mut(&thread) {
             thread.busy = thread.busy.saturating_sub(1);
         }
-        let conversation = self.conversations.get_mut(&root)?;
-        conversation.in_flight = conversation.in_flight.saturating_sub(1);
-        if conversation.in_flight > 0 {
-            return None;
+        if let Some(conversation) = self.conversations.get_mut(&root) {
+            conversation.in_flight = conversation.in_flight.saturating_sub(1);
         }
-        conversation.hops = 0;
-        let permits = std::mem::take(&mut conversation.permits);
-        self.free_if_over(root, ended);
-        Some(permits)
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.settle(root, ended);
     }
 
-    /// Notes a permit that the conversation holds until it comes to rest.
-    pub fn hold_permit(&mut self, root: ThreadId) {
-        if let Some(conversation) = self.conversations.get_mut(&root) {
-            conversation.permits += 1;
+    /// Takes the thread's turn for one message; not while another has it.
+    pub fn take_turn(&mut self, thread: ThreadId) -> bool {
+        let thread = self.threads.get_mut(&thread);
+        thread.is_none_or(|thread| !std::mem::replace(&mut thread.has_turn, true))
+    }
+
+    /// The message that had the turn is done with.
+    pub fn end_turn(&mut self, thread: ThreadId) {
+        if let Some(thread) = self.threads.get_mut(&thread) {
+            thread.has_turn = false;
         }
+    }
+
+    /// Begins a call, or goes on with it; not while another is worked on.
+    pub fn begin_call(&mut self, thread: ThreadId, call: AccountId) -> bool {
+        let thread = self.threads.get_mut(&thread);
+        thread.is_none_or(|thread| *thread.call.get_or_insert(call) == call)
+    }
+
+    /// The call is done with.
+    pub fn end_call(&mut self, thread: ThreadId) {
+        if let Some(thread) = self.threads.get_mut(&thread) {
+            thread.call = None;
+        }
+    }
+
+    /// Ends one thread and all below it.
+    pub fn end_thread(&mut self, thread: ThreadId, ended: &mut Vec<Ended>) {
+        if let Some(parent) = self.parent(thread).and_then(|id| self.threads.get_mut(&id)) {
+            parent.children.retain(|child| *child != thread);
+        }
+        self.end(thread, ended);
     }
 
     pub fn watch(&mut self, root: ThreadId) {
@@ -203,13 +242,46 @@ impl Threads {
         if let Some(conversation) = self.conversations.get_mut(&root) {
             conversation.watchers = conversation.watchers.saturating_sub(1);
         }
-        self.free_if_over(root, ended);
+        self.settle(root, ended);
+    }
+
+    /// Notes that a conversation came to rest, where it did.
+    fn settle(&mut self, root: ThreadId, ended: &mut Vec<Ended>) {
+        if let Some(conversation) = self.conversations.get_mut(&root)
+            && conversation.is_resting()
+        {
+            conversation.epoch += 1;
+            self.rested.push(root);
+            self.free_if_over(root, ended);
+        }
+    }
+
+    /// Conversations that came to rest since this was last asked.
+    pub fn take_rested(&mut self) -> Vec<ThreadId> {
+        std::mem::take(&mut self.rested)
+    }
+
+    /// Gives a conversation an account of its own.
+    pub fn set_account(&mut self, root: ThreadId, account: AccountId) {
+        if let Some(conversation) = self.conversations.get_mut(&root) {
+            conversation.account = Some(account);
+        }
+    }
+
+    pub fn account(&self, root: ThreadId) -> Option<AccountId> {
+        self.conversations.get(&root)?.account
+    }
+
+    /// Accounts of conversations that are over.
+    pub fn take_closed(&mut self) -> Vec<AccountId> {
+        std::mem::take(&mut self.closed)
     }
 
     fn free_if_over(&mut self, root: ThreadId, ended: &mut Vec<Ended>) {
-        let is_over = |c: &Conversation| !c.is_open && c.in_flight == 0 && c.watchers == 0;
+        let is_over = |c: &Conversation| !c.is_open && c.is_resting();
         if self.conversations.get(&root).is_some_and(is_over) {
-            self.conversations.remove(&root);
+            let conversation = self.conversations.remove(&root);
+            self.closed.extend(conversation.and_then(|c| c.account));
             self.end(root, ended);
         }
     }
@@ -269,14 +341,24 @@ impl Threads {
 
     /// Whether no message waits or runs anywhere.
     pub fn is_idle(&self) -> bool {
-        self.conversations.values().all(|c| c.in_flight == 0)
+        self.in_flight == 0
     }
 
-    /// Whether no message of this conversation waits or runs.
+    /// Whether nothing of this conversation waits, runs or is watched for.
     pub fn is_resting(&self, root: ThreadId) -> bool {
         self.conversations
             .get(&root)
-            .is_none_or(|c| c.in_flight == 0)
+            .is_none_or(Conversation::is_resting)
+    }
+
+    /// Messages of this conversation that wait or run.
+    pub fn in_flight(&self, root: ThreadId) -> usize {
+        self.conversations.get(&root).map_or(0, |c| c.in_flight)
+    }
+
+    /// How often this conversation has come to rest; more than ever, once it is over.
+    pub fn epoch(&self, root: ThreadId) -> u64 {
+        self.conversations.get(&root).map_or(u64::MAX, |c| c.epoch)
     }
 
     /// How many threads and conversations are kept.
@@ -294,6 +376,8 @@ impl Thread {
             depth,
             children: Vec::new(),
             busy: 0,
+            has_turn: false,
+            call: None,
             refusals: 0,
         }
     }
@@ -311,9 +395,9 @@ mod tests {
     fn calling_extends_and_answering_prunes() {
         let mut threads = Threads::default();
         let root = threads.open(name("console"));
-        let router = threads.call(root, &name("router"), 9).unwrap();
-        let greeter = threads.call(router, &name("greeter"), 9).unwrap();
-        let shouter = threads.call(greeter, &name("shouter"), 9).unwrap();
+        let router = threads.call(root, &name("router"), true, 9).unwrap();
+        let greeter = threads.call(router, &name("greeter"), true, 9).unwrap();
+        let shouter = threads.call(greeter, &name("shouter"), true, 9).unwrap();
         assert_eq!(threads.counts().0, 4);
 
         let mut ended = Vec::new();
@@ -327,20 +411,26 @@ mod tests {
     fn the_same_peer_is_found_in_the_same_thread_until_the_caller_answers() {
         let mut threads = Threads::default();
         let root = threads.open(name("console"));
-        let agent = threads.call(root, &name("agent"), 9).unwrap();
-        let first = threads.call(agent, &name("calculator"), 9).unwrap();
+        let agent = threads.call(root, &name("agent"), true, 9).unwrap();
+        let first = threads.call(agent, &name("calculator"), true, 9).unwrap();
         assert_eq!(threads.answer(first, &mut Vec::new()), Some(agent));
-        assert_eq!(threads.call(agent, &name("calculator"), 9), Some(first));
+        assert_eq!(
+            threads.call(agent, &name("calculator"), true, 9),
+            Some(first)
+        );
         threads.answer(agent, &mut Vec::new());
-        assert_ne!(threads.call(agent, &name("calculator"), 9), Some(first));
+        assert_ne!(
+            threads.call(agent, &name("calculator"), true, 9),
+            Some(first)
+        );
     }
 
     #[test]
     fn two_conversations_on_one_path_share_nothing() {
         let mut threads = Threads::default();
         let (one, two) = (threads.open(name("console")), threads.open(name("console")));
-        let in_one = threads.call(one, &name("a.b"), 9).unwrap();
-        let in_two = threads.call(two, &name("a.b"), 9).unwrap();
+        let in_one = threads.call(one, &name("a.b"), true, 9).unwrap();
+        let in_two = threads.call(two, &name("a.b"), true, 9).unwrap();
         assert_ne!(in_one, in_two);
         assert_eq!(threads.parent(in_one), Some(one));
         assert_eq!(threads.parent(in_two), Some(two));
@@ -350,9 +440,9 @@ mod tests {
     fn dots_in_names_do_not_make_chains_collide() {
         let mut threads = Threads::default();
         let root = threads.open(name("console"));
-        let dotted = threads.call(root, &name("a.b"), 9).unwrap();
-        let a = threads.call(root, &name("a"), 9).unwrap();
-        let below = threads.call(a, &name("b"), 9).unwrap();
+        let dotted = threads.call(root, &name("a.b"), true, 9).unwrap();
+        let a = threads.call(root, &name("a"), true, 9).unwrap();
+        let below = threads.call(a, &name("b"), true, 9).unwrap();
         assert_ne!(dotted, below);
     }
 
@@ -360,8 +450,8 @@ mod tests {
     fn a_self_call_stays_in_its_thread() {
         let mut threads = Threads::default();
         let root = threads.open(name("console"));
-        let agent = threads.call(root, &name("agent"), 9).unwrap();
-        assert_eq!(threads.call(agent, &name("agent"), 9), Some(agent));
+        let agent = threads.call(root, &name("agent"), true, 9).unwrap();
+        assert_eq!(threads.call(agent, &name("agent"), true, 9), Some(agent));
         assert_eq!(threads.parent(agent), Some(root));
     }
 
@@ -370,7 +460,7 @@ mod tests {
         let mut threads = Threads::default();
         let mut ended = Vec::new();
         let root = threads.open(name("console"));
-        let tool = threads.call(root, &name("tool"), 9).unwrap();
+        let tool = threads.call(root, &name("tool"), true, 9).unwrap();
         threads.enter(tool);
         threads.close(root, &mut ended);
         assert!(threads.is_alive(tool));
@@ -383,8 +473,8 @@ mod tests {
     fn chains_have_a_depth_limit() {
         let mut threads = Threads::default();
         let root = threads.open(name("console"));
-        let a = threads.call(root, &name("a"), 2).unwrap();
-        let b = threads.call(a, &name("b"), 2).unwrap();
-        assert_eq!(threads.call(b, &name("c"), 2), None);
+        let a = threads.call(root, &name("a"), true, 2).unwrap();
+        let b = threads.call(a, &name("b"), true, 2).unwrap();
+        assert_eq!(threads.call(b, &name("c"), true, 2), None);
     }
 }

@@ -17,6 +17,15 @@ pub struct Todo {
     due: Instant,
 }
 
+impl Todo {
+    /// Whether a message is what it waits for. No name is anybody's.
+    fn awaits(&self, from: &str, payload: &str) -> bool {
+        let is_same = |one: &str, other: &str| one.trim().to_lowercase() == other.to_lowercase();
+        let is_from = self.from_listener.trim().is_empty() || is_same(&self.from_listener, from);
+        is_from && is_same(&self.wait_for, payload)
+    }
+}
+
 #[derive(Default)]
 pub struct Todos {
     todos: HashMap<Uuid, Todo>,
@@ -79,9 +88,7 @@ impl Todos {
     pub fn arrived(&mut self, thread: ThreadId, from: &str, payload: &str) {
         for id in self.by_thread.get(&thread).into_iter().flatten() {
             if let Some(todo) = self.todos.get_mut(id) {
-                let is_awaited = todo.from_listener.to_lowercase() == from.to_lowercase()
-                    && todo.wait_for.to_lowercase() == payload.to_lowercase();
-                todo.is_raised |= is_awaited;
+                todo.is_raised |= todo.awaits(from, payload);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Watchers: setting them, closing them, nudging.
 
+use super::budget::Work;
 use super::machine::Core;
 use super::message::Job;
 use super::rights::Refusal;
@@ -12,11 +13,18 @@ use uuid::Uuid;
 impl Core {
     /// When [`Core::tick`] has something to do.
     pub(crate) fn next_due(&self) -> Option<Instant> {
-        self.todos.next_due()
+        let deadline = self.accounts.next_deadline();
+        self.todos.next_due().into_iter().chain(deadline).min()
     }
 
-    /// Time has passed: nudges whoever has watchers open and is doing nothing.
+    /// Time has passed: ends work whose time is over, and nudges whoever has
+    /// watchers open and is doing nothing.
     pub(crate) fn tick(&mut self, now: Instant) {
+        self.now = now;
+        while let Some(exhausted) = self.accounts.past_deadline(now) {
+            let root = self.threads.root(exhausted.holder);
+            self.exhaust(exhausted, root.unwrap_or(exhausted.holder));
+        }
         let next = now + self.limits.nudge;
         while let Some((id, todo)) = self.todos.pop_due(now, next) {
             let (thread, is_raised) = (todo.thread, todo.is_raised);
@@ -24,9 +32,14 @@ impl Core {
                 continue;
             }
             todo.nudges += 1;
+            let root = todo.root;
             if todo.nudges > self.limits.nudges {
+                tracing::warn!(limit = "nudges", %thread, "gave up a to-do that nobody closed");
+                let fault = Fault::Timeout.payload();
+                self.on_account(Work::Internal, root, |core, cause| {
+                    core.tell(thread, fault.clone(), &fault, cause);
+                });
                 self.close_todo(id, thread);
-                self.tell(thread, Fault::Timeout.payload(), Fault::Timeout);
                 continue;
             }
             let nudge = TodoNudge {
@@ -35,40 +48,37 @@ impl Core {
                 is_raised,
             };
             if let Some(entry) = self.owner(thread) {
-                self.acknowledge(
-                    thread,
-                    entry.listener.name.clone(),
-                    system::canonical(&nudge),
-                );
+                let (from, nudge) = (entry.listener.name.clone(), system::canonical(&nudge));
+                self.on_account(Work::Internal, root, |core, cause| {
+                    core.acknowledge(thread, from, nudge, cause);
+                });
             }
         }
     }
 
-    pub(super) fn open_todo(
-        &mut self,
-        job: &Job,
-        payload: &Canonical,
-        now: Instant,
-    ) -> Result<(), Refusal> {
+    pub(super) fn open_todo(&mut self, job: &Job, payload: &Canonical) -> Result<(), Refusal> {
         let asked = payload
             .read::<TodoUntil>()
             .map_err(|error| Refusal::new(Fault::Validation, error.to_string()))?;
         if self.todos.count(job.thread) >= self.limits.todos {
-            return Err(Refusal::new(
-                Fault::Routing,
-                "too many watchers on this thread",
-            ));
+            return Err(Refusal::limit("todos", self.limits.todos));
         }
-        let id = self
-            .todos
-            .open(job.thread, job.root, asked, now + self.limits.nudge);
+        let due = self.now + self.limits.nudge;
+        let id = self.todos.open(job.thread, job.root, asked.clone(), due);
         self.threads.watch(job.root);
-        let registered = TodoRegistered { id: id.to_string() };
-        self.acknowledge(
-            job.thread,
-            system::TODO_UNTIL.into(),
-            system::canonical(&registered),
-        );
+        // What is waiting to be handled has not been seen either.
+        for waiting in self.behind.get(&job.thread).into_iter().flatten() {
+            let (from, payload) = (&waiting.from, waiting.payload.root());
+            self.todos.arrived(job.thread, from, payload);
+        }
+        let registered = TodoRegistered {
+            id: id.to_string(),
+            wait_for: asked.wait_for,
+            from_listener: asked.from_listener,
+            description: asked.description,
+        };
+        let registered = system::canonical(&registered);
+        self.acknowledge(job.thread, system::TODO_UNTIL.into(), registered, job.cause);
         Ok(())
     }
 
@@ -94,13 +104,14 @@ impl Core {
                     job.thread,
                     system::TODO_COMPLETE.into(),
                     system::canonical(&closed),
+                    job.cause,
                 );
                 Ok(())
             }
-            None => Err(Refusal::new(
-                Fault::Routing,
-                "no such watcher on this thread",
-            )),
+            None => Err(
+                Refusal::new(Fault::Routing, "no such watcher on this thread")
+                    .advise("You have no open to-do with this id."),
+            ),
         }
     }
 

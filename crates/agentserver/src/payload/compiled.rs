@@ -1,5 +1,6 @@
 //! A payload type ready for use: its schema and the validator made from it.
 
+use super::explain::explain;
 use super::{FieldModel, Payload, Schema, Shape};
 use crate::xml::{self, Limits, XmlError};
 use std::fmt;
@@ -176,7 +177,9 @@ impl PayloadType {
         let document = xml::parse_trusted(payload.xml())?;
         match self.validator.validate(&document).first() {
             None => Ok(()),
-            Some(error) => Err(PayloadError::Invalid(error.message.clone())),
+            Some(error) => Err(PayloadError::Invalid(
+                explain(&self.schema, &document).unwrap_or_else(|| error.message.clone()),
+            )),
         }
     }
 }

@@ -6,6 +6,7 @@
 //! its schema, and its way in and out of XML, from `#[derive(Payload)]`.
 
 mod compiled;
+mod explain;
 mod field;
 mod json;
 mod render;

@@ -100,13 +100,7 @@ fn examples(fields: &[FieldModel], out: &mut String) {
 
 fn describe(fields: &[FieldModel], level: usize, out: &mut String) {
     for field in fields {
-        let kind = match field.shape {
-            Shape::Text => "text",
-            Shape::Boolean => "true or false",
-            Shape::Integer(_) => "whole number",
-            Shape::Decimal(_) => "number",
-            Shape::Record(_) => "fields",
-        };
+        let kind = field.shape.in_words();
         let occurs = match field.occurs {
             Occurs::Once => "",
             Occurs::Optional => ", optional",

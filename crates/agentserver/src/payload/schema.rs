@@ -1,6 +1,6 @@
 //! The field model.
 
-use super::Field;
+use super::{Canonical, Field};
 
 /// A payload type: the one model behind XML, XSD, example and prompt text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,6 +13,13 @@ pub struct Schema {
     pub description: String,
     /// The child elements, in order.
     pub fields: Vec<FieldModel>,
+}
+
+impl Schema {
+    /// Whether a payload has this type's root element.
+    pub(crate) fn is_of(&self, payload: &Canonical) -> bool {
+        self.name == payload.root() && self.namespace == payload.namespace()
+    }
 }
 
 /// One field: a child element.

@@ -1,14 +1,14 @@
 //! A conversation, seen from outside.
 
-use super::{Pump, Shared};
-use crate::core::{Arrival, Form, Outgoing, ThreadId};
+use super::{Pump, Shared, State, now};
+use crate::core::{Form, Outgoing, ThreadId};
 use crate::envelope::Envelope;
 use crate::handler::Target;
 use crate::payload::{Canonical, Payload, PayloadError};
 use crate::system;
 use crate::xml::XmlError;
 use std::sync::Arc;
-use tokio::sync::mpsc;
+use tokio::sync::Notify;
 
 /// Why a message was not sent.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +19,9 @@ pub enum SendError {
     /// The pump takes nothing more.
     #[error("the pump has been closed")]
     Closed,
+    /// As many conversations are open as may be.
+    #[error("{0} conversations are open, and more are not allowed; try again when one has ended")]
+    Full(usize),
     /// The payload has no XML form.
     #[error(transparent)]
     Payload(#[from] PayloadError),
@@ -48,71 +51,20 @@ impl Delivered {
     }
 }
 
-pub(super) enum Event {
-    Message(Delivered),
-    Rest,
-}
-
-/// The pump's end of a mailbox.
-pub(super) struct Mailbox {
-    sender: mpsc::Sender<Event>,
-}
-
-/// Room for the word that a mailbox is full.
-const RESERVED: usize = 1;
-
-impl Mailbox {
-    /// Both ends, with room for `capacity` messages.
-    pub(super) fn channel(capacity: usize) -> (Self, mpsc::Receiver<Event>) {
-        let (sender, receiver) = mpsc::channel(capacity.saturating_add(RESERVED));
-        (Self { sender }, receiver)
-    }
-
-    fn event(arrival: &Arrival) -> Event {
-        Event::Message(Delivered {
-            from: arrival.from.clone(),
-            thread: arrival.root,
-            payload: arrival.payload.clone(),
-        })
-    }
-
-    /// Puts a message in; when only the last place is free, says so in its stead.
-    pub(super) fn put(&self, arrival: &Arrival) -> bool {
-        if self.sender.capacity() > RESERVED {
-            return self.sender.try_send(Self::event(arrival)).is_ok();
-        }
-        let last = Arrival {
-            from: system::NAME.into(),
-            payload: system::Fault::Routing.payload(),
-            root: arrival.root,
-        };
-        // Closed or full, there is nobody left to tell.
-        let _ = self.sender.try_send(Self::event(&last));
-        false
-    }
-
-    /// Says that nothing more will come until something is sent.
-    pub(super) fn rest(&self) {
-        if self.sender.capacity() > RESERVED {
-            let _ = self.sender.try_send(Event::Rest);
-        }
-    }
-}
-
 /// A conversation that a gateway began. Dropping it closes it: what is under
 /// way goes on, its answers are no longer heard, and its threads end with it.
 pub struct Conversation {
     shared: Arc<Shared>,
     root: ThreadId,
-    mailbox: mpsc::Receiver<Event>,
+    changed: Arc<Notify>,
 }
 
 impl Conversation {
-    pub(super) fn new(shared: Arc<Shared>, root: ThreadId, mailbox: mpsc::Receiver<Event>) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, root: ThreadId, changed: Arc<Notify>) -> Self {
         Self {
             shared,
             root,
-            mailbox,
+            changed,
         }
     }
 
@@ -121,7 +73,9 @@ impl Conversation {
         self.root
     }
 
-    /// Sends to a listener. Waits while the pump has too much to do.
+    /// Sends to a listener. Waits while the pump has too much to do, and while
+    /// too much of this conversation waits, runs or is unread: whoever sends
+    /// much must read meanwhile.
     pub async fn send<P: Payload>(&self, to: &str, payload: P) -> Result<(), SendError> {
         self.send_xml(Some(to), &payload.to_xml()?).await
     }
@@ -130,30 +84,61 @@ impl Conversation {
     pub async fn send_xml(&self, to: Option<&str>, xml: &str) -> Result<(), SendError> {
         match Canonical::parse(xml, &self.shared.settings.xml) {
             Ok(payload) => self.shared.send(self.root, to, payload).await,
-            Err(_) => Err(SendError::Refused(system::huh(xml.as_bytes()))),
+            Err(error) => {
+                let huh = system::huh(xml.as_bytes(), &error.to_string());
+                Err(SendError::Refused(huh))
+            }
         }
     }
 
-    /// Whether nothing of it waits, runs or is left to read.
+    /// Whether nothing of it waits, runs, is watched for or is left to read.
     pub fn is_at_rest(&self) -> bool {
-        // In this order: an answer is in the mailbox before its sender is done.
-        self.shared.lock().core.is_resting(self.root) && self.mailbox.is_empty()
+        let state = self.shared.lock();
+        state.core.is_resting(self.root) && state.unread(self.root) == 0
     }
 
-    /// The next message; `None` once the conversation has come to rest, so that
-    /// nothing will come unless something is sent.
-    pub async fn next(&mut self) -> Option<Delivered> {
-        match self.mailbox.recv().await? {
-            Event::Message(delivered) => Some(delivered),
-            Event::Rest => None,
+    /// Whether nothing of it waits, runs or is left to read; a to-do may be open.
+    pub fn is_idle(&self) -> bool {
+        let state = self.shared.lock();
+        state.core.in_flight(self.root) == 0 && state.unread(self.root) == 0
+    }
+
+    /// Waits until nothing of it waits or runs, whatever is watched for.
+    pub async fn idle(&self) {
+        loop {
+            let changed = self.changed.notified();
+            if self.is_idle() {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// The next message; `None` when the conversation has come to rest since
+    /// something was last sent, so that nothing will come unless something is.
+    pub async fn next(&self) -> Option<Delivered> {
+        loop {
+            let changed = self.changed.notified();
+            {
+                let mut state = self.shared.lock();
+                if let Some(delivered) = state.read(self.root) {
+                    return Some(delivered);
+                }
+                if state.has_rested(self.root) {
+                    return None;
+                }
+            }
+            changed.await;
         }
     }
 }
 
 impl Drop for Conversation {
     fn drop(&mut self) {
-        self.shared.lock().mailboxes.remove(&self.root);
-        self.shared.step(|core| core.close(self.root));
+        self.shared.step(|state| {
+            state.mailboxes.remove(&self.root);
+            state.core.close(self.root);
+        });
     }
 }
 
@@ -165,8 +150,7 @@ impl Pump {
         to: &str,
         payload: P,
     ) -> Result<Option<Delivered>, SendError> {
-        let refused = || SendError::Refused(system::Fault::Routing.payload());
-        let mut conversation = self.open(gateway).ok_or_else(refused)?;
+        let conversation = self.open(gateway)?;
         conversation.send(to, payload).await?;
         Ok(conversation.next().await)
     }
@@ -181,25 +165,84 @@ impl Shared {
     ) -> Result<(), SendError> {
         let fit = self.organism().fit(&payload);
         let target = to.map_or(Target::ByType, |to| Target::Named(to.to_owned()));
-        let permit = self
-            .admission
-            .acquire()
-            .await
-            .map_err(|_| SendError::Closed)?;
-        self.step(|core| {
-            core.inject(
-                root,
-                Outgoing {
-                    target,
-                    payload,
-                    form: Form::Text,
-                    fit,
-                },
-            )
+        let gateway = self.room(root).await;
+        let admitted = self.admission.acquire(gateway, root).await;
+        let permit = admitted.map_err(|_| SendError::Closed)?;
+        let out = Outgoing {
+            target,
+            payload,
+            form: Form::Text,
+            fit,
+        };
+        self.step(|state| {
+            let sent = state.core.inject(root, out, now());
+            let epoch = state.core.epoch(root);
+            if let (Ok(()), Some(mailbox)) = (&sent, state.mailboxes.get_mut(&root)) {
+                mailbox.sent = epoch;
+            }
+            sent
         })
         .map_err(SendError::Refused)?;
-        // The rules hold it until the conversation comes to rest.
-        permit.forget();
+        // The rules say when the work is done.
+        permit.keep();
         Ok(())
+    }
+
+    /// Waits until a conversation has room for one more message. Gives the key
+    /// of its gateway.
+    async fn room(self: &Arc<Self>, root: ThreadId) -> Arc<str> {
+        let waiting = {
+            let mut state = self.lock();
+            match state.gateway_with_room(root) {
+                Some(gateway) => return gateway,
+                None => Waiting::new(self, &mut state, root),
+            }
+        };
+        loop {
+            let changed = waiting.changed.notified();
+            if let Some(gateway) = self.lock().gateway_with_room(root) {
+                return gateway;
+            }
+            changed.await;
+        }
+    }
+}
+
+impl State {
+    /// The key of the gateway, where its conversation has room for one more.
+    fn gateway_with_room(&self, root: ThreadId) -> Option<Arc<str>> {
+        let has_room = self.core.has_room(root, self.unread(root));
+        // One that is gone is refused further on.
+        let is_gone = !self.mailboxes.contains_key(&root);
+        (has_room || is_gone).then(|| self.core.gateway_of(root).unwrap_or_else(|| "".into()))
+    }
+}
+
+/// Someone who waits for room to send, until it is dropped.
+struct Waiting {
+    shared: Arc<Shared>,
+    root: ThreadId,
+    changed: Arc<Notify>,
+}
+
+impl Waiting {
+    fn new(shared: &Arc<Shared>, state: &mut State, root: ThreadId) -> Self {
+        let changed = state.mailboxes.get_mut(&root).map(|mailbox| {
+            mailbox.senders += 1;
+            mailbox.changed()
+        });
+        Self {
+            shared: shared.clone(),
+            root,
+            changed: changed.unwrap_or_default(),
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(mailbox) = self.shared.lock().mailboxes.get_mut(&self.root) {
+            mailbox.senders = mailbox.senders.saturating_sub(1);
+        }
     }
 }

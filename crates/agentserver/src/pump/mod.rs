@@ -5,11 +5,15 @@
 //! come to a standstill; outside, [`Conversation::send`] waits until there is
 //! room, which is where back-pressure is felt.
 
+mod admission;
 mod conversation;
+mod mailbox;
+mod meter;
 mod run;
 mod timer;
 
 pub use conversation::{Conversation, Delivered, SendError};
+pub(crate) use meter::Meter;
 
 use crate::core::{Core, CoreLimits, Effect, ThreadId};
 use crate::envelope::Envelope;
@@ -18,11 +22,13 @@ use crate::organism::Organism;
 use crate::system::{self, Fault};
 use crate::trace::{self, Hop};
 use crate::xml::{self, Limits};
-use conversation::Mailbox;
+use admission::Admission;
+use mailbox::Mailbox;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Instant;
-use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::sync::{Notify, mpsc};
 
 /// How a pump is set up.
 #[derive(Debug, Clone)]
@@ -33,9 +39,11 @@ pub struct Settings {
     pub core: CoreLimits,
     /// Messages from outside whose work is not done; more have to wait.
     pub admission: usize,
-    /// Messages that wait for whoever began a conversation; one that does not
-    /// read is cut off.
+    /// Messages that wait for whoever began a conversation. Sending waits while
+    /// so many do; one that is sent more unasked, and does not read, is cut off.
     pub mailbox: usize,
+    /// Conversations that are open at one time.
+    pub conversations: usize,
     /// Where to send a record of every hop; when it is full, records are left
     /// out and the log says so.
     pub trace: Option<mpsc::Sender<Hop>>,
@@ -47,7 +55,8 @@ impl Default for Settings {
             xml: Limits::default(),
             core: CoreLimits::default(),
             admission: 1024,
-            mailbox: 256,
+            mailbox: 4096,
+            conversations: 100_000,
             trace: None,
         }
     }
@@ -63,48 +72,75 @@ pub(crate) struct Shared {
     state: Mutex<State>,
     organism: RwLock<Arc<Organism>>,
     settings: Settings,
-    admission: Arc<Semaphore>,
-    /// A watcher was set: the timer must look again.
+    admission: Arc<Admission>,
+    /// Something is due earlier than the timer knows.
     timer: Arc<Notify>,
-    /// A conversation came to rest.
-    rest: Notify,
+    /// Nothing waits or runs any more.
+    idle: Notify,
+    failures: AtomicU64,
 }
 
 struct State {
     core: Core,
     mailboxes: HashMap<ThreadId, Mailbox>,
+    /// When the timer will look again by itself.
+    wakes_at: Option<Instant>,
+}
+
+impl State {
+    fn unread(&self, root: ThreadId) -> usize {
+        self.mailboxes.get(&root).map_or(0, Mailbox::unread)
+    }
+
+    fn read(&mut self, root: ThreadId) -> Option<Delivered> {
+        self.mailboxes.get_mut(&root)?.take()
+    }
+
+    /// Whether a conversation is at rest, or has been since something was sent.
+    fn has_rested(&self, root: ThreadId) -> bool {
+        let sent = self.mailboxes.get(&root).map(|mailbox| mailbox.sent);
+        self.core.is_resting(root) || sent.is_none_or(|sent| self.core.epoch(root) > sent)
+    }
 }
 
 impl Pump {
     /// Starts an organism on the current tokio runtime.
     pub fn start(organism: Organism, settings: Settings) -> Self {
         let organism = Arc::new(organism);
+        let mut limits = settings.core;
+        // A message sent has room for its answer.
+        limits.in_flight = limits.in_flight.min(settings.mailbox.max(1));
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
-                core: Core::new(organism.clone(), settings.core),
+                core: Core::new(organism.clone(), limits, now()),
                 mailboxes: HashMap::new(),
+                wakes_at: None,
             }),
             organism: RwLock::new(organism),
-            admission: Arc::new(Semaphore::new(
-                settings.admission.min(Semaphore::MAX_PERMITS),
-            )),
+            admission: Admission::new(settings.admission),
             settings,
             timer: Arc::new(Notify::new()),
-            rest: Notify::new(),
+            idle: Notify::new(),
+            failures: AtomicU64::new(0),
         });
         tokio::spawn(timer::run(Arc::downgrade(&shared), shared.timer.clone()));
-        shared.step(Core::boot);
+        shared.step(|state| state.core.boot());
         Self { shared }
     }
 
-    /// Begins a conversation as a gateway; `None` when there is no such gateway.
-    pub fn open(&self, gateway: &str) -> Option<Conversation> {
-        let (mailbox, receiver) = Mailbox::channel(self.shared.settings.mailbox.max(1));
+    /// Begins a conversation as a gateway.
+    pub fn open(&self, gateway: &str) -> Result<Conversation, SendError> {
+        let mailbox = Mailbox::new(self.shared.settings.mailbox.max(1));
+        let changed = mailbox.changed();
         let mut state = self.shared.lock();
-        let root = state.core.open(gateway)?;
+        if state.mailboxes.len() >= self.shared.settings.conversations {
+            return Err(SendError::Full(self.shared.settings.conversations));
+        }
+        let root = state.core.open(gateway, now());
+        let root = root.ok_or_else(|| SendError::Refused(Fault::Routing.payload()))?;
         state.mailboxes.insert(root, mailbox);
         drop(state);
-        Some(Conversation::new(self.shared.clone(), root, receiver))
+        Ok(Conversation::new(self.shared.clone(), root, changed))
     }
 
     /// Takes an envelope from outside. Its `from` must be the gateway's own
@@ -118,9 +154,8 @@ impl Pump {
     ) -> Result<Option<Conversation>, SendError> {
         let read =
             xml::text(envelope).and_then(|text| Envelope::read(text, &self.shared.settings.xml));
-        let Ok(envelope) = read else {
-            return Err(SendError::Refused(system::huh(envelope)));
-        };
+        let envelope =
+            read.map_err(|error| SendError::Refused(system::huh(envelope, &error.to_string())))?;
         let refused = || SendError::Refused(Fault::Routing.payload());
         if key(&envelope.from) != key(gateway) {
             tracing::warn!(gateway, claimed = %envelope.from, "refused an envelope that is from someone else");
@@ -128,7 +163,7 @@ impl Pump {
         }
         let (root, opened) = match envelope.thread.trim() {
             "" => {
-                let conversation = self.open(gateway).ok_or_else(refused)?;
+                let conversation = self.open(gateway)?;
                 (conversation.thread(), Some(conversation))
             }
             id => {
@@ -159,7 +194,7 @@ impl Pump {
             .organism
             .write()
             .unwrap_or_else(PoisonError::into_inner) = organism.clone();
-        self.shared.step(|core| core.reload(organism));
+        self.shared.step(|state| state.core.reload(organism));
     }
 
     /// The organism as it is now.
@@ -172,15 +207,20 @@ impl Pump {
         self.shared.lock().core.counts()
     }
 
+    /// Handlers that failed and work that a budget has ended, since the start.
+    pub fn failures(&self) -> u64 {
+        self.shared.failures.load(Ordering::Relaxed)
+    }
+
     /// Takes nothing more from outside and waits until nothing waits or runs.
     pub async fn drain(&self) {
         self.shared.admission.close();
         loop {
-            let rest = self.shared.rest.notified();
+            let idle = self.shared.idle.notified();
             if self.shared.lock().core.is_idle() {
                 return;
             }
-            rest.await;
+            idle.await;
         }
     }
 }
@@ -200,44 +240,32 @@ impl Shared {
     }
 
     /// Changes the state and carries out what follows from it.
-    fn step<R>(self: &Arc<Self>, change: impl FnOnce(&mut Core) -> R) -> R {
+    fn step<R>(self: &Arc<Self>, change: impl FnOnce(&mut State) -> R) -> R {
         let mut state = self.lock();
-        let result = change(&mut state.core);
+        let result = change(&mut state);
         let mut effects = state.core.effects();
         // Within the lock, so that answers reach a mailbox in their order.
         for effect in &effects {
-            self.deliver(&mut state, effect);
+            deliver(&mut state, effect);
         }
         effects.append(&mut state.core.effects());
+        let due = state.core.next_due();
+        let is_earlier = due.is_some_and(|due| state.wakes_at.is_none_or(|at| due < at));
+        if is_earlier {
+            state.wakes_at = due;
+        }
+        let is_idle = state.core.is_idle();
         drop(state);
+        if is_earlier {
+            self.timer.notify_one();
+        }
+        if is_idle {
+            self.idle.notify_waiters();
+        }
         for effect in effects {
             self.carry_out(effect);
         }
         result
-    }
-
-    fn deliver(&self, state: &mut State, effect: &Effect) {
-        let (root, is_cut_off) = match effect {
-            Effect::Deliver(arrival) => {
-                let is_full = state
-                    .mailboxes
-                    .get(&arrival.root)
-                    .is_some_and(|mailbox| !mailbox.put(arrival));
-                (arrival.root, is_full)
-            }
-            Effect::Rest { root, .. } => {
-                if let Some(mailbox) = state.mailboxes.get(root) {
-                    mailbox.rest();
-                }
-                return;
-            }
-            _ => return,
-        };
-        if is_cut_off {
-            tracing::warn!(conversation = %root, "cut off: its mailbox is full");
-            state.mailboxes.remove(&root);
-            state.core.close(root);
-        }
     }
 
     fn carry_out(self: &Arc<Self>, effect: Effect) {
@@ -246,22 +274,43 @@ impl Shared {
                 tokio::spawn(run::run(self.clone(), job));
             }
             Effect::Ended { entry, thread } => run::thread_ended(&entry, thread),
-            Effect::Rest { permits, .. } => {
-                self.admission.add_permits(permits);
-                self.rest.notify_waiters();
-            }
+            Effect::Finished(permits) => self.admission.release(permits),
+            Effect::Cancel(cancellation) => cancellation.cancel(),
             Effect::Hop(hop) => self.trace(hop),
-            Effect::Deliver(_) => {}
+            Effect::Deliver(_) | Effect::Rest(_) => {}
         }
     }
 
     fn trace(&self, hop: Hop) {
         trace::log(&hop);
+        if hop.kind.is_failure() {
+            self.failures.fetch_add(1, Ordering::Relaxed);
+        }
         if let Some(trace) = &self.settings.trace
             && trace.try_send(hop).is_err()
         {
             tracing::warn!("a hop is missing from the trace");
         }
+    }
+}
+
+fn deliver(state: &mut State, effect: &Effect) {
+    match effect {
+        Effect::Deliver(arrival) => {
+            let root = arrival.root;
+            if let Some(mailbox) = state.mailboxes.get_mut(&root)
+                && !mailbox.put(arrival)
+            {
+                tracing::warn!(limit = "mailbox", conversation = %root, "cut off: it does not read");
+                state.core.close(root);
+            }
+        }
+        Effect::Rest(root) => {
+            if let Some(mailbox) = state.mailboxes.get(root) {
+                mailbox.wake();
+            }
+        }
+        _ => {}
     }
 }
 

@@ -1,9 +1,9 @@
 //! One run of one handler: the envelope in, the handler, the reply out.
 
-use super::{Shared, now};
+use super::{Meter, Shared, now};
 use crate::core::{Fit, Form, Job, Outcome, Outgoing, ThreadId};
 use crate::envelope::Envelope;
-use crate::handler::{HandlerMetadata, HandlerResponse, Reply, Target};
+use crate::handler::{Cancellation, HandlerMetadata, HandlerResponse, Reply, Target};
 use crate::organism::{Entry, Organism};
 use crate::payload::Canonical;
 use crate::system::Fault;
@@ -13,6 +13,7 @@ use futures_util::FutureExt;
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 use tracing::Instrument;
 
 pub(super) async fn run(shared: Arc<Shared>, job: Job) {
@@ -23,34 +24,35 @@ pub(super) async fn run(shared: Arc<Shared>, job: Job) {
         thread = %job.thread,
         payload = %job.payload.root(),
     );
+    let meter = Meter::new(&shared, job);
     let mut running = Running {
         shared,
-        job: Some(job),
+        meter: Some(meter.clone()),
     };
-    if let Some(job) = running.job.as_ref() {
-        let outcome = handle(&running.shared, job).instrument(span).await;
-        running.finish(outcome);
-    }
+    let outcome = handle(&running.shared, &meter).instrument(span).await;
+    running.finish(outcome);
 }
 
 /// Sees to it that every job is finished, even one whose handler panics while
 /// it is dropped.
 struct Running {
     shared: Arc<Shared>,
-    job: Option<Job>,
+    meter: Option<Meter>,
 }
 
 impl Running {
     fn finish(&mut self, outcome: Outcome) {
-        if let Some(job) = self.job.take() {
-            let (due, had) = self.shared.step(|core| {
-                let had = core.next_due();
-                core.finish(&job, outcome, now());
-                (core.next_due(), had)
+        if let Some(meter) = self.meter.take() {
+            let job = meter.job();
+            self.shared.step(|state| {
+                state.core.finish(job, outcome, meter.take(), now());
+                if let Some(mailbox) = state.mailboxes.get(&job.root) {
+                    match state.core.in_flight(job.root) {
+                        0 => mailbox.wake(),
+                        _ => mailbox.wake_senders(),
+                    }
+                }
             });
-            if due != had {
-                self.shared.timer.notify_one();
-            }
         }
     }
 }
@@ -68,7 +70,8 @@ fn failed(fault: Fault, reason: impl Into<String>) -> Outcome {
     }
 }
 
-async fn handle(shared: &Shared, job: &Job) -> Outcome {
+async fn handle(shared: &Shared, meter: &Meter) -> Outcome {
+    let job = meter.job();
     let listener = &job.entry.listener;
     let envelope = Envelope {
         from: job.from.clone(),
@@ -80,8 +83,11 @@ async fn handle(shared: &Shared, job: &Job) -> Outcome {
         return failed(Fault::Validation, error.to_string());
     }
     let usage = match &job.reminder {
-        None => job.entry.usage.clone(),
-        Some(reminder) => Arc::from(format!("{}{reminder}", job.entry.usage)),
+        None => job.entry.usage(job.caller.as_deref()).clone(),
+        Some(reminder) => {
+            let usage = job.entry.usage(job.caller.as_deref());
+            Arc::from(format!("{usage}{reminder}"))
+        }
     };
     let metadata = HandlerMetadata {
         thread_id: job.thread,
@@ -89,11 +95,19 @@ async fn handle(shared: &Shared, job: &Job) -> Outcome {
         own_name: listener.is_agent.then(|| listener.name.to_string()),
         is_self_call: job.is_self_call,
         usage_instructions: usage,
+        hop_id: job.id,
+        cancellation: job.cancellation.clone(),
+        meter: meter.clone(),
     };
     let payload = job.payload.clone();
     // The handler's own code may panic before its future exists.
     let future = AssertUnwindSafe(async { listener.call(payload, metadata).await }).catch_unwind();
-    match tokio::time::timeout(listener.timeout, future).await {
+    let result = tokio::select! {
+        biased;
+        result = tokio::time::timeout(listener.timeout, future) => result,
+        () = overstays(&job.cancellation) => return failed(Fault::Handler, "was cancelled"),
+    };
+    match result {
         Ok(Ok(Ok(reply))) => outcome(shared, job, reply),
         Ok(Ok(Err(error))) => failed(Fault::Handler, error.to_string()),
         Ok(Err(panic)) => failed(
@@ -105,6 +119,13 @@ async fn handle(shared: &Shared, job: &Job) -> Outcome {
             format!("took longer than {:?}", listener.timeout),
         ),
     }
+}
+
+/// Waits until a handler that was cancelled has had time to come to an end.
+async fn overstays(cancellation: &Cancellation) {
+    const GRACE: Duration = Duration::from_secs(2);
+    cancellation.cancelled().await;
+    tokio::time::sleep(GRACE).await;
 }
 
 /// Tells a listener that its thread ended. The effects that follow are carried

@@ -8,7 +8,11 @@ use tokio::time::{Instant, sleep_until};
 /// Ends with the pump.
 pub(super) async fn run(shared: Weak<Shared>, changed: Arc<Notify>) {
     loop {
-        let Some(due) = shared.upgrade().map(|shared| shared.lock().core.next_due()) else {
+        let Some(due) = shared.upgrade().map(|shared| {
+            let mut state = shared.lock();
+            state.wakes_at = state.core.next_due();
+            state.wakes_at
+        }) else {
             return;
         };
         match due {
@@ -17,7 +21,7 @@ pub(super) async fn run(shared: Weak<Shared>, changed: Arc<Notify>) {
                 () = changed.notified() => {}
                 () = sleep_until(Instant::from_std(due)) => {
                     if let Some(shared) = shared.upgrade() {
-                        shared.step(|core| core.tick(now()));
+                        shared.step(|state| state.core.tick(now()));
                     }
                 }
             },

@@ -26,20 +26,21 @@ pub struct Said {
 }
 
 impl Answer {
+    /// Reads a clean document, and nothing else.
+    pub fn read_exact(text: &str, limits: &Limits) -> Result<Self, XmlError> {
+        let mut said = Vec::new();
+        collect(&parse(text, limits)?, &mut said)?;
+        let repairs = Vec::new();
+        Ok(Self { said, repairs })
+    }
+
     /// Reads a clean document, or the documents that the repairer finds.
     pub fn read(text: &str, limits: &Limits) -> Result<Self, XmlError> {
-        let mut said = Vec::new();
-        match parse(text, limits) {
-            Ok(document) => {
-                collect(&document, &mut said)?;
-                return Ok(Self {
-                    said,
-                    repairs: Vec::new(),
-                });
-            }
+        match Self::read_exact(text, limits) {
             Err(XmlError::Malformed(_) | XmlError::Empty) => {}
-            Err(refused) => return Err(refused),
+            result => return result,
         }
+        let mut said = Vec::new();
         let (documents, repairs) = repair(text, limits)?;
         for document in &documents {
             collect(&parse(document, limits)?, &mut said)?;

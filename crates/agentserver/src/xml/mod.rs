@@ -5,9 +5,11 @@
 
 mod answer;
 mod repair;
+mod split;
 
 pub use answer::{Answer, Said};
-pub use repair::{Repair, repair};
+pub use repair::{Repair, is_prose, repair};
+pub use split::{Piece, Splitter};
 
 use crate::payload::Canonical;
 use bergshamra_c14n::{C14nMode, canonicalize_doc};
@@ -49,6 +51,9 @@ pub enum XmlError {
     /// No element in it.
     #[error("there is no element")]
     Empty,
+    /// Words, or words around an element.
+    #[error("there are words around the elements, or no element; write elements and nothing else")]
+    Prose,
     /// Not UTF-8.
     #[error("the text is not UTF-8")]
     Encoding,

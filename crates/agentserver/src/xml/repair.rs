@@ -1,6 +1,8 @@
-//! Makes documents of what a model wrote, where only one reading is possible.
-//! What could be read in two ways is refused. Whatever comes out still has to
-//! pass the door like any other document.
+//! Makes documents of what a model wrote, where only one reading is possible:
+//! the text is elements and nothing else, or one fenced block of them. What could
+//! be read in two ways is refused, what is quoted in prose is not taken for meant,
+//! and what was cut off is not completed. Whatever comes out still has to pass
+//! the door like any other document.
 
 use super::{Limits, XmlError, over};
 use std::fmt;
@@ -10,13 +12,11 @@ use std::fmt;
 pub enum Repair {
     /// A Markdown code fence was dropped.
     CodeFence,
-    /// Text before, between or after the elements was dropped.
-    Prose,
     /// A `&` that begins no reference became `&amp;`.
     BareAmpersand,
     /// A `<` that begins no tag became `&lt;`.
     BareLessThan,
-    /// An element was closed where its parent, or the text, ended.
+    /// An element was closed where its parent was, or in its own cut end tag.
     Unclosed(String),
     /// There were several root elements; each is a document.
     SeveralRoots(usize),
@@ -26,7 +26,6 @@ impl fmt::Display for Repair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::CodeFence => f.write_str("dropped a code fence"),
-            Self::Prose => f.write_str("dropped text around the elements"),
             Self::BareAmpersand => f.write_str("escaped a bare &"),
             Self::BareLessThan => f.write_str("escaped a bare <"),
             Self::Unclosed(name) => write!(f, "closed <{name}>"),
@@ -46,9 +45,36 @@ pub fn repair(text: &str, limits: &Limits) -> Result<(Vec<String>, Vec<Repair>),
     if text.len() > limits.bytes {
         return Err(over("bytes", limits.bytes));
     }
+    let (text, is_fenced) = unfenced(text);
     let mut repairer = Repairer::new(text, limits);
+    if is_fenced {
+        repairer.note(Repair::CodeFence);
+    }
     repairer.run()?;
     Ok((repairer.documents, repairer.repairs))
+}
+
+/// Whether a text is words and not an attempt at elements, fenced or bare.
+pub fn is_prose(text: &str) -> bool {
+    let (text, _) = unfenced(text);
+    let begins_element =
+        |after: &str| after.starts_with(begins_name) || after.starts_with(['!', '?', '/']);
+    !text.strip_prefix('<').is_some_and(begins_element)
+}
+
+/// What stands in the one fence that is all of a text; else the text.
+fn unfenced(text: &str) -> (&str, bool) {
+    let text = text.trim();
+    let inside = text
+        .strip_prefix(FENCE)
+        .and_then(|text| text.strip_suffix(FENCE))
+        .filter(|inside| !inside.contains(FENCE))
+        .and_then(|inside| inside.split_once('\n'))
+        .filter(|(language, _)| language.trim().chars().all(char::is_alphanumeric));
+    match inside {
+        Some((_, inside)) => (inside.trim(), true),
+        None => (text, false),
+    }
 }
 
 struct Repairer<'a> {
@@ -80,7 +106,9 @@ impl<'a> Repairer<'a> {
             }
         }
         if !self.open.is_empty() {
-            self.close_at_end()?;
+            return Err(XmlError::Malformed(
+                "the text ends within an element".to_owned(),
+            ));
         }
         match self.documents.len() {
             0 => Err(XmlError::Empty),
@@ -105,11 +133,12 @@ impl<'a> Repairer<'a> {
         taken
     }
 
-    /// Between documents: everything but an element is dropped.
+    /// Between documents: nothing but space and comments.
     fn outside(&mut self) -> Result<(), XmlError> {
         let at = self.rest.find('<').unwrap_or(self.rest.len());
-        let prose = self.take(at);
-        self.note_prose(prose);
+        if !self.take(at).trim().is_empty() {
+            return Err(XmlError::Prose);
+        }
         if self.rest.is_empty() {
             return Ok(());
         }
@@ -130,19 +159,9 @@ impl<'a> Repairer<'a> {
         } else if let Some(tag) = Tag::read(self.rest) {
             self.start(tag)?;
         } else {
-            self.take(1);
-            self.note(Repair::Prose);
+            return Err(XmlError::Prose);
         }
         Ok(())
-    }
-
-    fn note_prose(&mut self, prose: &str) {
-        for line in prose.lines().map(str::trim).filter(|line| !line.is_empty()) {
-            self.note(match line.starts_with(FENCE) {
-                true => Repair::CodeFence,
-                false => Repair::Prose,
-            });
-        }
     }
 
     /// Within a document: text and references are kept, tags are balanced.
@@ -220,9 +239,7 @@ impl<'a> Repairer<'a> {
 
     fn end(&mut self) -> Result<(), XmlError> {
         let Some(end) = self.rest.find('>') else {
-            // Cut off in the middle of an end tag: nothing of the text is lost.
-            self.rest = "";
-            return Ok(());
+            return self.end_cut_off();
         };
         let name = self.take(end + 1)[2..end].trim_end();
         if !self.open.contains(&name) {
@@ -243,18 +260,19 @@ impl<'a> Repairer<'a> {
         }
     }
 
-    fn close_at_end(&mut self) -> Result<(), XmlError> {
-        // Nobody meant the line's end, or the fence, to be part of the text.
-        self.out.truncate(self.out.trim_end().len());
-        if let Some(before) = self.out.strip_suffix(FENCE) {
-            self.out.truncate(before.trim_end().len());
-            self.note(Repair::CodeFence);
+    /// The text ends within an end tag. Only that of the root is completed:
+    /// nothing can have stood after it.
+    fn end_cut_off(&mut self) -> Result<(), XmlError> {
+        let name = self.take(self.rest.len())[2..].trim_end();
+        match self.open[..] {
+            [root] if root.starts_with(name) => {
+                self.open.clear();
+                self.push_end(root);
+                self.note(Repair::Unclosed(root.to_owned()));
+                self.finish()
+            }
+            _ => Err(open_ended("tag")),
         }
-        while let Some(open) = self.open.pop() {
-            self.push_end(open);
-            self.note(Repair::Unclosed(open.to_owned()));
-        }
-        self.finish()
     }
 
     fn push_end(&mut self, name: &str) {

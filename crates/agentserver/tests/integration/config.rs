@@ -41,7 +41,7 @@ fn an_unknown_key_is_an_error_on_its_line() {
         (2, "listeners: []\nlisteers: []\n"),
         (3, "listeners:\n  - name: a\n    peer: [b]\n"),
         (4, "listeners:\n  - name: a\n    limits:\n      byte: 3\n"),
-        (4, "listeners: []\nlimits:\n  hops: 3\n  hop: 3\n"),
+        (4, "listeners: []\nlimits:\n  bytes: 3\n  hop: 3\n"),
         (3, "listeners: []\ngateways:\n  - nam: a\n    peers: []\n"),
     ] {
         let found = problems(text);

@@ -5,8 +5,8 @@ use agentserver::system::{
     Huh, SystemError, TodoClosed, TodoComplete, TodoNudge, TodoRegistered, TodoUntil,
 };
 use agentserver::{
-    CoreLimits, Gateway, HandlerMetadata, HandlerResponse, Listener, Organism, OrganismError, Pump,
-    SendError, Settings,
+    Budget, CoreLimits, Gateway, HandlerMetadata, HandlerResponse, Listener, Organism,
+    OrganismError, Pump, SendError, Settings,
 };
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -64,7 +64,9 @@ async fn an_agent_without_peers_can_send_to_nobody() {
     ] {
         let (listener, heard) = witness("witness");
         let pump = pump([listener, trier(&[], target)]);
-        assert_eq!(told_by(&pump, "trier").await, ROUTING, "{target}");
+        let told = told_by(&pump, "trier").await;
+        let words = format!("{ROUTING} You have no peers; you can answer your caller.");
+        assert_eq!(told, words, "{target}");
         assert_eq!(heard.load(Ordering::SeqCst), 0);
     }
 }
@@ -75,7 +77,8 @@ async fn a_forbidden_target_and_one_that_does_not_exist_look_the_same() {
         let (listener, heard) = witness("witness");
         let (friend, _) = witness("friend");
         let pump = pump([listener, friend, trier(&["friend"], target)]);
-        assert_eq!(told_by(&pump, "trier").await, ROUTING, "{target}");
+        let words = format!("{ROUTING} You may send to: friend (Ask).");
+        assert_eq!(told_by(&pump, "trier").await, words, "{target}");
         assert_eq!(heard.load(Ordering::SeqCst), 0);
     }
 }
@@ -169,7 +172,7 @@ async fn a_listener_cannot_speak_as_the_system() {
 #[tokio::test]
 async fn raw_bytes_are_read_mended_and_checked_like_the_rest() {
     let old = Listener::named("old").on(|ask: Ask, _| async move {
-        let text = format!("Sure!\n```xml\n<Told><text>{} & more</Told>\n```", ask.text);
+        let text = format!("```xml\n<Told><text>{} & more</Told>\n```", ask.text);
         Ok(text.into_bytes())
     });
     // Someone accepts <Told>, so the type is known; nobody is a peer.
@@ -200,7 +203,7 @@ async fn raw_bytes_cannot_choose_who_they_are_from_or_where_they_go() {
 }
 
 #[tokio::test]
-async fn text_that_nobody_can_read_comes_back_as_huh_in_the_same_words() {
+async fn text_that_nobody_can_read_comes_back_as_huh_that_says_what_is_wrong() {
     let unknown = "<Nobody><knows>this</knows></Nobody>";
     let wrong = "<Told><wrong>field</wrong></Told>";
     let garbled = "no elements at all";
@@ -214,8 +217,15 @@ async fn text_that_nobody_can_read_comes_back_as_huh_in_the_same_words() {
             .on(|_: Told, _| async { Ok(()) });
         errors.push(told_by(&pump([model]), "model").await);
     }
-    assert!(errors[0].starts_with("Message was not understood"));
-    assert!(errors.iter().all(|error| *error == errors[0]), "{errors:?}");
+    for (error, said) in errors.iter().zip([
+        "<Nobody> is not a payload that goes there",
+        "<Told> has no field <wrong>. Its fields, in order: text (text).",
+        "there are words around the elements, or no element",
+        "a DOCTYPE is not allowed",
+    ]) {
+        assert!(error.starts_with("Message was not understood"), "{error}");
+        assert!(error.contains(said), "{error}");
+    }
 }
 
 fn envelope(from: &str, to: &str, thread: &str) -> Vec<u8> {
@@ -256,7 +266,7 @@ async fn an_injected_message_cannot_claim_to_be_system_or_a_listener_or_another_
             "{from}: {refused}"
         );
     }
-    let mut conversation = pump
+    let conversation = pump
         .inject("console", &envelope("console", "witness", ""))
         .await
         .unwrap()
@@ -273,7 +283,7 @@ async fn an_injected_message_cannot_claim_to_be_system_or_a_listener_or_another_
 async fn an_injected_message_cannot_join_a_thread_that_is_not_its_own() {
     let pump = two_gateways();
     let theirs = pump.open("web").unwrap();
-    let mut own = pump.open("console").unwrap();
+    let own = pump.open("console").unwrap();
     own.send("witness", ask("x")).await.unwrap();
     soon(own.next()).await.unwrap();
     let unknown = "8e2f1b7e-6a7c-4c5e-9c5e-6a7c8e2f1b7e";
@@ -363,7 +373,10 @@ async fn a_conversation_that_never_rests_is_ended_and_its_beginner_told() {
     let settings = Settings {
         core: CoreLimits {
             depth: usize::MAX,
-            hops: 200,
+            request: Budget {
+                messages: Some(200),
+                ..Budget::default()
+            },
             ..CoreLimits::default()
         },
         ..Settings::default()
@@ -376,10 +389,9 @@ async fn a_conversation_that_never_rests_is_ended_and_its_beginner_told() {
         .await
         .unwrap()
         .unwrap();
-    assert_eq!(
-        answer.payload.read::<SystemError>().unwrap().code,
-        "routing"
-    );
+    let told = answer.payload.read::<SystemError>().unwrap();
+    assert_eq!(told.code, "limit");
+    assert!(told.message.contains("budget of 200 messages"), "{told:?}");
     at_rest(&pump).await;
 }
 
@@ -439,7 +451,7 @@ fn helper() -> Listener {
 
 async fn story(settings: Settings, nudges: usize) -> String {
     let pump = Pump::start(organism([watcher(nudges), helper()]), settings);
-    let mut conversation = pump.open("console").unwrap();
+    let conversation = pump.open("console").unwrap();
     conversation.send("watcher", ask("x")).await.unwrap();
     let text = soon(async {
         loop {
@@ -539,7 +551,7 @@ async fn a_reload_loses_nothing_that_is_under_way() {
             Ok(HandlerResponse::respond(told("from the old one")))
         }
     });
-    let caller = Listener::named("caller")
+    let caller = Listener::named("asker")
         .agent(true)
         .peers(["slow"])
         .on(|ask: Ask, _| async move { Ok(HandlerResponse::to("slow", ask)) })
@@ -548,7 +560,7 @@ async fn a_reload_loses_nothing_that_is_under_way() {
     let mut open = Vec::new();
     for _ in 0..10 {
         let conversation = pump.open("console").unwrap();
-        conversation.send("caller", ask("x")).await.unwrap();
+        conversation.send("asker", ask("x")).await.unwrap();
         open.push(conversation);
     }
     // All ten have reached `slow`, one runs and nine wait; then both listeners go.
@@ -560,7 +572,7 @@ async fn a_reload_loses_nothing_that_is_under_way() {
     .await;
     pump.reload(organism([helper()]));
     gate.add_permits(10);
-    for conversation in &mut open {
+    for conversation in &open {
         let answer = soon(conversation.next()).await.unwrap();
         assert_eq!(
             answer.payload.read::<Told>().unwrap(),

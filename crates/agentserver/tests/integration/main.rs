@@ -2,12 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod budgets;
 mod common;
 mod config;
 mod contract;
 mod enforcement;
+mod flow;
 mod fuzz;
 mod oracle;
 mod payload;
 mod pump;
+mod todos;
+mod words;
 mod xml;

@@ -148,7 +148,7 @@ async fn ten_thousand_interleaved_conversations_on_one_path_get_their_own_answer
         conversation.send("a.b", ask(n.to_string())).await.unwrap();
         asked.push((n, conversation));
     }
-    for (n, mut conversation) in asked {
+    for (n, conversation) in asked {
         let answer = soon(conversation.next()).await.unwrap();
         assert_eq!(answer.payload.read::<Told>().unwrap(), told(n.to_string()));
     }
@@ -202,7 +202,7 @@ async fn a_broadcast_reaches_its_listeners_side_by_side() {
         member("one"),
         member("two"),
         member("three"),
-        Listener::named("caller")
+        Listener::named("asker")
             .agent(true)
             .peers(["one", "two", "three"])
             .on(move |_: Ask, metadata: HandlerMetadata| {
@@ -217,7 +217,7 @@ async fn a_broadcast_reaches_its_listeners_side_by_side() {
                 }
             }),
     ]);
-    let answer = soon(pump.request("console", "caller", ask("x")))
+    let answer = soon(pump.request("console", "asker", ask("x")))
         .await
         .unwrap()
         .unwrap();
@@ -279,7 +279,7 @@ async fn a_peer_keeps_its_thread_until_its_caller_answers_and_is_told_of_the_end
                 })
         },
     ]);
-    let mut conversation = pump.open("console").unwrap();
+    let conversation = pump.open("console").unwrap();
     conversation.send("agent", ask("x")).await.unwrap();
     let answer = soon(conversation.next()).await.unwrap();
     assert_eq!(answer.payload.read::<Told>().unwrap(), told("true"));
@@ -320,7 +320,7 @@ async fn a_full_pump_makes_those_outside_wait() {
         conversation.send("slow", ask("x")).await.unwrap();
         held.push(conversation);
     }
-    let mut third = pump.open("console").unwrap();
+    let third = pump.open("console").unwrap();
     {
         let waiting = third.send("slow", ask("third"));
         tokio::pin!(waiting);
@@ -354,26 +354,27 @@ async fn a_listener_runs_no_more_at_once_than_it_may() {
 }
 
 #[tokio::test]
-async fn whoever_does_not_read_is_cut_off_and_told() {
-    let pump = Pump::start(
-        organism([echo("echo")]),
-        Settings {
-            mailbox: 4,
-            ..Settings::default()
-        },
-    );
-    let mut conversation = pump.open("console").unwrap();
-    let mut sent = 0;
-    while conversation.send("echo", ask("x")).await.is_ok() {
-        sent += 1;
-        tokio::task::yield_now().await;
-        assert!(sent < 1000);
-    }
+async fn whoever_is_sent_more_than_there_is_room_for_is_cut_off_and_told() {
+    let chatty = Listener::named("chatty").on(|ask: Ask, _| async move {
+        let answers = (0..10).map(|_| HandlerResponse::respond(told(ask.text.as_str())));
+        Ok(answers.collect::<Vec<_>>())
+    });
+    let settings = Settings {
+        mailbox: 4,
+        ..Settings::default()
+    };
+    let pump = Pump::start(organism([chatty]), settings);
+    let conversation = pump.open("console").unwrap();
+    conversation.send("chatty", ask("x")).await.unwrap();
     let mut heard = Vec::new();
-    for _ in 0..10 {
-        heard.extend(soon(conversation.next()).await);
+    while let Some(message) = soon(conversation.next()).await {
+        heard.push(message);
     }
-    assert_eq!(heard.last().map(|last| &*last.from), Some("system"));
+    assert_eq!(heard.len(), 5);
+    let last = heard.pop().unwrap().payload.read::<SystemError>().unwrap();
+    assert_eq!(last.code, "limit");
+    assert!(last.message.contains("Read while you send"), "{last:?}");
+    assert!(conversation.send("chatty", ask("y")).await.is_err());
     drop(conversation);
     at_rest(&pump).await;
 }
@@ -381,7 +382,7 @@ async fn whoever_does_not_read_is_cut_off_and_told() {
 #[tokio::test]
 async fn draining_finishes_what_is_under_way_and_takes_nothing_more() {
     let pump = pump([relay("a", "b"), echo("b")]);
-    let mut conversation = pump.open("console").unwrap();
+    let conversation = pump.open("console").unwrap();
     conversation.send("a", ask("x")).await.unwrap();
     soon(pump.drain()).await;
     assert!(soon(conversation.next()).await.is_some());

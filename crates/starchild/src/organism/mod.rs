@@ -5,6 +5,7 @@ mod graph;
 mod kinds;
 mod model;
 mod run;
+mod stdio;
 mod trace;
 
 use clap::{Args, Subcommand};

@@ -2,17 +2,14 @@
 //! input ends or a signal comes. SIGHUP reads the file again.
 
 use super::config::load;
+use super::stdio::Session;
 use super::{FileArgument, RunArguments, trace};
-use agentserver::{Conversation, Delivered, Pump, SendError};
-use std::io::{BufRead, IsTerminal, Read};
+use agentserver::Pump;
+use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
-use tokio::io::{AsyncWriteExt, stdout};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{Notify, mpsc};
-
-/// One line of input.
-const LINE: u64 = 1 << 20;
+use tokio::sync::Notify;
 
 pub async fn run(arguments: RunArguments) -> Result<(), String> {
     log_to_stderr();
@@ -47,24 +44,20 @@ pub async fn run(arguments: RunArguments) -> Result<(), String> {
         Some(name) => {
             let conversation = pump
                 .open(&name)
-                .ok_or_else(|| format!("there is no gateway {name:?}"))?;
-            let session = Session {
-                conversation,
-                gateway: name,
-                envelopes,
-                lines: lines(),
-                stop: stop.clone(),
-            };
+                .map_err(|_| format!("there is no gateway {name:?}"))?;
+            let session = Session::new(conversation, name, envelopes, stop.clone());
             Some(Box::pin(session.talk()))
         }
     };
     let mut is_stopping = false;
+    let mut refused = 0;
     let result = loop {
         tokio::select! {
             Some(ended) = next_end(&mut talk) => {
                 talk = None;
+                refused += ended.as_ref().copied().unwrap_or(0);
                 if ended.is_err() || is_stopping || !stay {
-                    break ended;
+                    break ended.map(drop);
                 }
             }
             signal = signals.next() => match signal {
@@ -82,14 +75,19 @@ pub async fn run(arguments: RunArguments) -> Result<(), String> {
     drop(talk);
     let finish = async {
         pump.drain().await;
+        let failures = pump.failures();
         drop(pump);
-        match writer {
-            None => Ok(()),
-            Some(writer) => match writer.await {
-                Ok(Ok(())) => Ok(()),
-                Ok(Err(error)) => Err(format!("the trace: {error}")),
-                Err(error) => Err(format!("the trace: {error}")),
-            },
+        if let Some(writer) = writer {
+            let written = writer.await.map_err(|error| error.to_string());
+            let written = written.and_then(|written| written.map_err(|error| error.to_string()));
+            written.map_err(|error| format!("the trace: {error}"))?;
+        }
+        match (refused, failures) {
+            (0, 0) => Ok(()),
+            (refused, failures) => Err(format!(
+                "{refused} messages were refused or answered with an error; {failures} handlers \
+                 failed or were ended by a limit"
+            )),
         }
     };
     tokio::select! {
@@ -159,113 +157,4 @@ impl Signals {
             _ = self.terminate.recv() => Caught::Stop,
         }
     }
-}
-
-/// Standard input and output as a gateway.
-struct Session {
-    conversation: Conversation,
-    gateway: String,
-    envelopes: bool,
-    lines: mpsc::Receiver<std::io::Result<String>>,
-    /// No more input is wanted.
-    stop: Arc<Notify>,
-}
-
-impl Session {
-    /// Sends each line and prints what comes back; after the last line, waits
-    /// for what is still under way.
-    async fn talk(mut self) -> Result<(), String> {
-        let mut has_ended = false;
-        while !has_ended || !self.conversation.is_at_rest() {
-            tokio::select! {
-                line = self.lines.recv(), if !has_ended => match line {
-                    Some(line) => self.send(line.map_err(|error| error.to_string())?.trim()).await?,
-                    None => has_ended = true,
-                },
-                () = self.stop.notified(), if !has_ended => has_ended = true,
-                delivered = self.conversation.next() => {
-                    if let Some(delivered) = delivered {
-                        self.print(&delivered).await?;
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// A line is a payload, or an envelope of which the `to` counts.
-    async fn send(&mut self, text: &str) -> Result<(), String> {
-        for (to, payload) in addressed(text) {
-            match self.conversation.send_xml(to.as_deref(), &payload).await {
-                Ok(()) => {}
-                Err(SendError::Refused(refusal)) => print_line(refusal.xml()).await?,
-                Err(error) => return Err(error.to_string()),
-            }
-        }
-        Ok(())
-    }
-
-    async fn print(&self, delivered: &Delivered) -> Result<(), String> {
-        match self.envelopes {
-            true => {
-                print_line(
-                    &delivered
-                        .envelope(&self.gateway)
-                        .map_err(|error| error.to_string())?,
-                )
-                .await
-            }
-            false => print_line(delivered.payload.xml()).await,
-        }
-    }
-}
-
-/// What a line asks for. A line that is no XML goes as it is, to be refused.
-fn addressed(text: &str) -> Vec<(Option<String>, String)> {
-    if text.is_empty() {
-        return Vec::new();
-    }
-    match agentserver::xml::Answer::read(text, &agentserver::xml::Limits::default()) {
-        Ok(answer) => answer
-            .said
-            .into_iter()
-            .map(|said| (said.to, said.payload.xml().to_owned()))
-            .collect(),
-        Err(_) => vec![(None, text.to_owned())],
-    }
-}
-
-/// The lines of standard input, read by a thread of their own: a read that
-/// waits for a person must not keep the program from ending.
-fn lines() -> mpsc::Receiver<std::io::Result<String>> {
-    let (sender, receiver) = mpsc::channel(16);
-    std::thread::spawn(move || {
-        let mut input = std::io::stdin().lock();
-        loop {
-            let mut line = String::new();
-            let read = match (&mut input).take(LINE).read_line(&mut line) {
-                Ok(0) => return,
-                Ok(_) if line.len() as u64 == LINE => {
-                    Err(std::io::Error::other("a line is over 1 MiB"))
-                }
-                Ok(_) => Ok(line),
-                Err(error) => Err(error),
-            };
-            let is_over = read.is_err();
-            if sender.blocking_send(read).is_err() || is_over {
-                return;
-            }
-        }
-    });
-    receiver
-}
-
-/// A message is one line: line breaks in its text are written as references.
-async fn print_line(text: &str) -> Result<(), String> {
-    let mut out = stdout();
-    let line = format!("{}\n", text.replace('\n', "&#10;"));
-    out.write_all(line.as_bytes())
-        .await
-        .map_err(|error| error.to_string())?;
-    out.flush().await.map_err(|error| error.to_string())
 }

@@ -188,12 +188,55 @@ fn what_cannot_be_sent_or_done_is_told() {
     assert!(told[0].starts_with("<huh ") && told[1].starts_with("<huh "));
     assert!(told[2].contains("<code>routing</code>"));
     assert!(told[3].contains("<code>handler</code>"));
+    assert!(!output.status.success());
     assert!(
         String::from_utf8(output.stderr)
             .unwrap()
             .contains("exit status: 3: no"),
         "the log says why"
     );
+}
+
+const ECHO: &str = "\
+organism: echo
+payloads: [{name: Note, fields: [{name: text}]}]
+listeners: [{name: echo, accepts: [Note], kind: {rust: echo}}]
+gateways: [{name: console, peers: [echo]}]
+";
+
+#[test]
+fn thousands_of_lines_are_answered_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "organism.yaml", ECHO);
+    let note = |n: usize| format!("<Note><text>{n}</text></Note>");
+    let all: Vec<_> = (0..2000).map(note).collect();
+    let input = all.join("\n");
+    let mut child = start(folder.path(), &["run"]);
+    let mut stdin = child.stdin.take().unwrap();
+    let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()).unwrap());
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    assert!(output.status.success(), "{:?}", lines(&output.stderr));
+    assert_eq!(lines(&output.stdout), all);
+}
+
+#[test]
+fn input_is_read_to_the_balanced_element_and_never_mended() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "organism.yaml", ECHO);
+    let input = "<Note>\n<text>two\nlines</text>\n</Note><Note><text>x</text></Note>\n\
+                 I will not say `<Note><text>y</text></Note>`\n<Note><text>1 & 2</text></Note>\n<Note><text>cut";
+    let output = with_input(folder.path(), &["run"], input);
+    let told = lines(&output.stdout);
+    let huhs = told.iter().filter(|line| line.starts_with("<huh ")).count();
+    assert_eq!((told.len(), huhs), (5, 3), "{told:?}");
+    let notes: Vec<_> = told
+        .iter()
+        .filter(|line| line.starts_with("<Note>"))
+        .collect();
+    assert!(notes[0].contains("two&#10;lines"), "{notes:?}");
+    assert_eq!(notes[1], "<Note><text>x</text></Note>");
+    assert!(!output.status.success());
 }
 
 #[test]
@@ -240,7 +283,10 @@ fn a_hang_up_reads_the_file_again_and_loses_nothing() {
         "<Note><text>HELLO</text></Note>"
     );
     drop(input);
-    assert!(child.wait().unwrap().success());
+    assert!(
+        !child.wait().unwrap().success(),
+        "one message was refused on the way"
+    );
 }
 
 #[test]

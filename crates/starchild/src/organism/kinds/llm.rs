@@ -5,6 +5,7 @@
 use super::{Types, accept_all};
 use crate::organism::model::Pool;
 use agentserver::payload::{Canonical, Schema, Shape};
+use agentserver::xml::is_prose;
 use agentserver::{HandlerMetadata, Listener, Reply, Result, ThreadId};
 use serde::Deserialize;
 use std::collections::{HashMap, VecDeque};
@@ -61,6 +62,10 @@ impl LlmFile {
             .as_ref()
             .map(|name| Wrap::new(name, types))
             .transpose()?;
+        let listener = match self.answer.as_ref().and_then(|name| types.get(name)) {
+            Some(known) => listener.answers(known.schema().clone()),
+            None => listener,
+        };
         let mind = Arc::new(Mind {
             models: models.clone(),
             prompt: prompt.to_owned(),
@@ -83,11 +88,12 @@ impl Mind {
         let system = format!("{}\n\n{}", metadata.usage_instructions, self.prompt);
         let heard = format!("From {}:\n{}", metadata.from_id, payload.xml());
         let user = self.remember(metadata.thread_id, heard);
+        metadata.admit_model_call()?;
         let said = self.models.complete(&system, &user).await?;
         let said = without_thoughts(&said).trim().to_owned();
         self.remember(metadata.thread_id, format!("You wrote:\n{said}"));
         Ok(match &self.answer {
-            Some(wrap) if !said.is_empty() && !said.contains('<') => Reply::Text(wrap.wrap(&said)?),
+            Some(wrap) if !said.is_empty() && is_prose(&said) => Reply::Text(wrap.wrap(&said)?),
             _ => Reply::Text(said.into_bytes()),
         })
     }
@@ -182,9 +188,13 @@ models:
 ";
 
     fn start(texts: &[&'static str]) -> (Arc<Script>, Pump, Conversation) {
+        start_with(FILE, texts)
+    }
+
+    fn start_with(file: &str, texts: &[&'static str]) -> (Arc<Script>, Pump, Conversation) {
         let script = Script::new(texts.iter().copied().map(Ok));
         let models = Arc::new(Pool::only(script.clone()));
-        let file = File::parse(FILE).unwrap();
+        let file = File::parse(file).unwrap();
         let organism = build_with(&file, Path::new("."), |_| Ok(models)).unwrap();
         let pump = Pump::start(organism, Settings::default());
         let conversation = pump.open("console").unwrap();
@@ -204,12 +214,16 @@ models:
 
     #[tokio::test]
     async fn plain_words_become_the_answer() {
-        // A bare `<` is taken for an element, and refused; a second try is plain.
-        let (_script, _pump, mut conversation) = start(&["Roses & <3", "Roses & violets"]);
-        assert_eq!(
-            ask(&mut conversation).await,
-            "<Told><text>Roses &amp; violets</text></Told>"
-        );
+        for (said, text) in [
+            ("Roses & violets", "Roses &amp; violets"),
+            ("Roses & <3", "Roses &amp; &lt;3"),
+            ("<3 & roses", "&lt;3 &amp; roses"),
+            ("Write `<Ask>` & wait", "Write `&lt;Ask&gt;` &amp; wait"),
+        ] {
+            let (_script, _pump, mut conversation) = start(&[said]);
+            let answer = format!("<Told><text>{text}</text></Told>");
+            assert_eq!(ask(&mut conversation).await, answer);
+        }
     }
 
     #[tokio::test]
@@ -253,6 +267,26 @@ models:
                 .contains("From system:\n<SystemError><code>routing</code>")
         );
         assert!(asked[2].1.contains("From system:\n<huh "));
+    }
+
+    #[tokio::test]
+    async fn an_answer_goes_to_the_caller_whoever_else_accepts_it() {
+        let file = FILE.replace(
+            "accepts: [Ask]\n    kind: {rust",
+            "accepts: [Ask, Told]\n    kind: {rust",
+        );
+        let (script, _pump, mut conversation) = start_with(&file, &["Roses", "Roses"]);
+        for _ in 0..2 {
+            assert_eq!(
+                ask(&mut conversation).await,
+                "<Told><text>Roses</text></Told>"
+            );
+        }
+        assert_eq!(script.asked().len(), 2);
+        let bare = "<message><meta><to>caller</to></meta><Ask><text>x</text></Ask></message>";
+        let (script, _pump, mut conversation) = start(&[bare]);
+        assert_eq!(ask(&mut conversation).await, "<Ask><text>x</text></Ask>");
+        assert!(script.asked()[0].0.contains("# Your answer"));
     }
 
     #[tokio::test]

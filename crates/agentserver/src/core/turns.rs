@@ -1,0 +1,171 @@
+//! Whose turn it is. A thread works on one call at a time, and within it on one
+//! message at a time, in the order in which they came; a listener runs as many
+//! threads as it may.
+
+use super::budget::Exhausted;
+use super::machine::{Core, Running};
+use super::message::{Effect, Job};
+use super::threads::{Ended, ThreadId};
+use crate::trace::HopKind;
+use std::sync::Arc;
+
+impl Core {
+    /// A message waits for its call's turn, then for its own.
+    pub(super) fn queue(&mut self, job: Job) {
+        let call = self.accounts.call_of(job.thread, job.cause.account);
+        if call.is_none_or(|call| self.threads.begin_call(job.thread, call)) {
+            self.queue_in_call(job);
+        } else {
+            self.calls.entry(job.thread).or_default().push_back(job);
+        }
+    }
+
+    fn queue_in_call(&mut self, job: Job) {
+        if self.threads.take_turn(job.thread) {
+            let owner = job.entry.key.clone();
+            self.queues.push(&owner, job.from.clone(), job);
+            self.dispatch(&owner);
+        } else {
+            self.behind.entry(job.thread).or_default().push_back(job);
+        }
+    }
+
+    /// Starts what may start at one listener.
+    pub(super) fn dispatch(&mut self, listener: &Arc<str>) {
+        let concurrency = self
+            .lookup(listener)
+            .map_or(usize::MAX, |entry| entry.listener.concurrency);
+        while let Some(mut job) = self.queues.pop(listener, concurrency) {
+            if self.threads.is_alive(job.thread) && !self.accounts.is_over(job.cause.account) {
+                let running = Running {
+                    thread: job.thread,
+                    cause: job.cause,
+                    cancellation: job.cancellation.clone(),
+                };
+                self.running.insert(job.id, running);
+                job.reminder = self.todos.reminder(job.thread);
+                self.effects.push(Effect::Run(job));
+                continue;
+            }
+            self.queues.done(listener);
+            self.dropped(&job);
+            self.done(&job);
+        }
+    }
+
+    /// A message that had its turn is done with.
+    pub(super) fn done(&mut self, job: &Job) {
+        self.threads.end_turn(job.thread);
+        let next = self.behind.get_mut(&job.thread);
+        if let Some(next) = next.and_then(std::collections::VecDeque::pop_front) {
+            self.queue_in_call(next);
+        }
+        if self
+            .behind
+            .get(&job.thread)
+            .is_some_and(|jobs| jobs.is_empty())
+        {
+            self.behind.remove(&job.thread);
+        }
+        self.leave(job);
+        self.dispatch(&job.entry.key.clone());
+    }
+
+    /// A message that will not be handled, for the trace.
+    fn dropped(&mut self, job: &Job) {
+        let (from, to) = (job.from.clone(), job.entry.listener.name.clone());
+        self.hop(job.root, from, to, &job.payload, HopKind::Ended);
+    }
+
+    /// Gives back what a message held.
+    fn leave(&mut self, job: &Job) {
+        self.threads.leave(job.thread, job.root, &mut self.ended);
+        self.accounts.leave(job.cause.account);
+        self.begin_next_calls();
+    }
+
+    /// Calls that waited for one that is now done with.
+    pub(super) fn begin_next_calls(&mut self) {
+        while let Some(thread) = self.accounts.pop_done() {
+            self.threads.end_call(thread);
+            let waiting = self.calls.get_mut(&thread);
+            let next = waiting.and_then(std::collections::VecDeque::pop_front);
+            if self.calls.get(&thread).is_some_and(|jobs| jobs.is_empty()) {
+                self.calls.remove(&thread);
+            }
+            match next {
+                Some(job) => self.queue(job),
+                None => self.end_if_of_one_call(thread),
+            }
+        }
+    }
+
+    /// A listener that handles calls side by side has a thread for each.
+    fn end_if_of_one_call(&mut self, thread: ThreadId) {
+        let is_of_one_call = self
+            .owner(thread)
+            .is_some_and(|entry| entry.listener.is_concurrent);
+        if is_of_one_call && self.todos.count(thread) == 0 {
+            self.threads.end_thread(thread, &mut self.ended);
+        }
+    }
+
+    /// Work has used up its budget: it ends, and whoever asked for it is told.
+    pub(super) fn exhaust(&mut self, exhausted: Exhausted, root: ThreadId) {
+        self.accounts.end(exhausted.account);
+        let over: Vec<_> = self
+            .running
+            .values()
+            .filter(|running| self.accounts.is_over(running.cause.account))
+            .map(|running| running.cancellation.clone())
+            .collect();
+        self.effects.extend(over.into_iter().map(Effect::Cancel));
+        self.tell_of_budget(exhausted, root);
+    }
+
+    /// Sees to what ended: threads with their watchers, their owners' state and
+    /// the messages that waited for them; conversations that came to rest.
+    pub(super) fn settle(&mut self) {
+        while let Some(Ended {
+            owner,
+            thread,
+            was_busy,
+        }) = self.ended.pop()
+        {
+            for todo in self.todos.end_thread(thread) {
+                self.threads.unwatch(todo.root, &mut self.ended);
+            }
+            if was_busy {
+                self.cancel(thread);
+            }
+            if let Some(entry) = self.lookup(&owner) {
+                self.effects.push(Effect::Ended { entry, thread });
+            }
+        }
+        for account in self.threads.take_closed() {
+            self.accounts.leave(account);
+        }
+        for root in self.threads.take_rested() {
+            self.effects.push(Effect::Rest(root));
+        }
+        let finished = self.accounts.take_finished();
+        if finished > 0 {
+            self.effects.push(Effect::Finished(finished));
+        }
+    }
+
+    /// What waits for a thread that ended is dropped; what runs is told.
+    fn cancel(&mut self, thread: ThreadId) {
+        let behind = self.behind.remove(&thread).into_iter().flatten();
+        let calls = self.calls.remove(&thread).into_iter().flatten();
+        for job in behind.chain(calls).collect::<Vec<_>>() {
+            self.dropped(&job);
+            self.leave(&job);
+        }
+        let running = self.running.values();
+        let running = running.filter(|running| running.thread == thread);
+        let cancelled: Vec<_> = running.map(|r| r.cancellation.clone()).collect();
+        self.effects
+            .extend(cancelled.into_iter().map(Effect::Cancel));
+    }
+}

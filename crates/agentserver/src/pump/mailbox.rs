@@ -1,0 +1,85 @@
+//! What has come for whoever began a conversation and was not read yet.
+
+use super::Delivered;
+use crate::core::Arrival;
+use crate::system::{self, Fault};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+pub(super) struct Mailbox {
+    unread: VecDeque<Delivered>,
+    capacity: usize,
+    /// The conversation's epoch when something was last sent.
+    pub(super) sent: u64,
+    /// Those who wait for room to send.
+    pub(super) senders: usize,
+    /// Something came, was read or came to rest.
+    changed: Arc<Notify>,
+}
+
+impl Mailbox {
+    pub(super) fn new(capacity: usize) -> Self {
+        Self {
+            unread: VecDeque::new(),
+            capacity,
+            sent: 0,
+            senders: 0,
+            changed: Arc::default(),
+        }
+    }
+
+    pub(super) fn changed(&self) -> Arc<Notify> {
+        self.changed.clone()
+    }
+
+    pub(super) fn unread(&self) -> usize {
+        self.unread.len()
+    }
+
+    /// Puts a message in. When it is full, says so in its stead, once.
+    pub(super) fn put(&mut self, arrival: &Arrival) -> bool {
+        if self.unread.len() > self.capacity {
+            return false;
+        }
+        let is_full = self.unread.len() == self.capacity;
+        let (from, payload) = match is_full {
+            false => (arrival.from.clone(), arrival.payload.clone()),
+            true => {
+                let words = "Messages came faster than they were read, and the conversation was \
+                             ended. Read while you send.";
+                (system::NAME.into(), Fault::Limit.saying(words))
+            }
+        };
+        self.unread.push_back(Delivered {
+            from,
+            thread: arrival.root,
+            payload,
+        });
+        self.wake();
+        !is_full
+    }
+
+    pub(super) fn take(&mut self) -> Option<Delivered> {
+        let delivered = self.unread.pop_front();
+        if self.unread.is_empty() {
+            // An idle conversation should cost little.
+            self.unread = VecDeque::new();
+        }
+        if delivered.is_some() && (self.senders > 0 || self.unread.is_empty()) {
+            self.wake();
+        }
+        delivered
+    }
+
+    /// There may be room to send.
+    pub(super) fn wake_senders(&self) {
+        if self.senders > 0 {
+            self.wake();
+        }
+    }
+
+    pub(super) fn wake(&self) {
+        self.changed.notify_waiters();
+    }
+}

@@ -1,0 +1,60 @@
+//! What a handler uses while it runs, and whether it may use more.
+
+use super::{Shared, now};
+use crate::core::{Job, Usage};
+use crate::handler::HandlerError;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+/// One run's meter.
+#[derive(Clone)]
+pub(crate) struct Meter(Arc<State>);
+
+struct State {
+    shared: Weak<Shared>,
+    job: Job,
+    tokens: AtomicU64,
+    money: AtomicU64,
+}
+
+impl Meter {
+    pub(super) fn new(shared: &Arc<Shared>, job: Job) -> Self {
+        Self(Arc::new(State {
+            shared: Arc::downgrade(shared),
+            job,
+            tokens: AtomicU64::new(0),
+            money: AtomicU64::new(0),
+        }))
+    }
+
+    pub(super) fn job(&self) -> &Job {
+        &self.0.job
+    }
+
+    pub(crate) fn admit_model_call(&self) -> Result<(), HandlerError> {
+        let shared = self.0.shared.upgrade().ok_or("the pump is gone")?;
+        let admitted = shared.step(|state| state.core.admit_model_call(self.job(), now()));
+        Ok(admitted?)
+    }
+
+    pub(crate) fn charge(&self, tokens: u64, money: u64) {
+        self.0.tokens.fetch_add(tokens, Ordering::Relaxed);
+        self.0.money.fetch_add(money, Ordering::Relaxed);
+    }
+
+    /// What was used since the last time this was asked.
+    pub(super) fn take(&self) -> Usage {
+        Usage {
+            tokens: self.0.tokens.swap(0, Ordering::Relaxed),
+            money: self.0.money.swap(0, Ordering::Relaxed),
+            ..Usage::default()
+        }
+    }
+}
+
+impl fmt::Debug for Meter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Meter").field(&self.0.job.id).finish()
+    }
+}

@@ -1,0 +1,236 @@
+//! A stream of text, cut where its elements end: what a person types or another
+//! program writes, read to the balanced element and mended nowhere.
+
+/// A part of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// From the start of an element to its end. Whether it is well-formed is the
+    /// door's to say.
+    Element(String),
+    /// Something else: a line that begins no element, or an element that the
+    /// stream ended in.
+    Other(String),
+    /// Something that is longer than allowed; the rest of its line was dropped.
+    TooLong,
+}
+
+/// Cuts a stream into pieces.
+pub struct Splitter {
+    most: usize,
+    place: Place,
+    depth: usize,
+    piece: Vec<u8>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Between elements.
+    Outside,
+    /// In a line that begins no element.
+    Words,
+    /// In the text of an element.
+    Text,
+    /// Just after a `<`.
+    Open,
+    /// Just after `<!`.
+    Bang,
+    Tag {
+        is_end: bool,
+        quote: Option<u8>,
+    },
+    Comment,
+    CData,
+    /// In a declaration or an instruction.
+    Declaration,
+    /// In the rest of a line that was too long.
+    Skipped,
+}
+
+impl Splitter {
+    /// For pieces of at most so many bytes.
+    pub fn new(most: usize) -> Self {
+        Self {
+            most,
+            place: Place::Outside,
+            depth: 0,
+            piece: Vec::new(),
+        }
+    }
+
+    /// Takes more of the stream; `found` is given each piece that is whole.
+    pub fn push(&mut self, bytes: &[u8], mut found: impl FnMut(Piece)) {
+        for byte in bytes {
+            if let Some(piece) = self.take(*byte) {
+                found(piece);
+            }
+        }
+    }
+
+    /// The stream has ended: what is left of it.
+    pub fn finish(&mut self) -> Option<Piece> {
+        self.place = Place::Outside;
+        self.depth = 0;
+        let rest = self.text();
+        (!rest.trim().is_empty()).then_some(Piece::Other(rest))
+    }
+
+    fn text(&mut self) -> String {
+        String::from_utf8_lossy(&std::mem::take(&mut self.piece)).into_owned()
+    }
+
+    fn take(&mut self, byte: u8) -> Option<Piece> {
+        let is_space = byte.is_ascii_whitespace();
+        match self.place {
+            Place::Outside if is_space => return None,
+            Place::Skipped if byte == b'\n' => {
+                self.place = Place::Outside;
+                return None;
+            }
+            Place::Skipped => return None,
+            Place::Words if byte == b'\n' => {
+                self.place = Place::Outside;
+                return Some(Piece::Other(self.text()));
+            }
+            _ => {}
+        }
+        self.piece.push(byte);
+        if self.piece.len() > self.most {
+            self.piece = Vec::new();
+            self.depth = 0;
+            self.place = Place::Skipped;
+            return Some(Piece::TooLong);
+        }
+        // A declaration or a comment before the root goes with it.
+        let was_in_tag = matches!(self.place, Place::Tag { .. });
+        self.place = self.after(byte);
+        let is_whole = was_in_tag && self.place == Place::Outside;
+        is_whole.then(|| Piece::Element(self.text()))
+    }
+
+    /// Where the stream is after this byte.
+    fn after(&mut self, byte: u8) -> Place {
+        let between = match self.depth {
+            0 => Place::Outside,
+            _ => Place::Text,
+        };
+        match (self.place, byte) {
+            (Place::Outside | Place::Text, b'<') => Place::Open,
+            (Place::Outside | Place::Words, _) => Place::Words,
+            (Place::Open, b'/') => Place::Tag {
+                is_end: true,
+                quote: None,
+            },
+            (Place::Open, b'!') => Place::Bang,
+            (Place::Open, b'?') => Place::Declaration,
+            (Place::Open, _) if byte.is_ascii_alphabetic() || byte == b'_' || byte >= 0x80 => {
+                Place::Tag {
+                    is_end: false,
+                    quote: None,
+                }
+            }
+            (Place::Open, _) if self.depth == 0 => Place::Words,
+            (Place::Open, _) => Place::Text,
+            (Place::Bang, _) if self.piece.ends_with(b"<!--") => Place::Comment,
+            (Place::Bang, _) if self.piece.ends_with(b"<![CDATA[") => Place::CData,
+            (Place::Bang, b'>') | (Place::Declaration, b'>') => between,
+            (Place::Comment, b'>') if self.piece.ends_with(b"-->") => between,
+            (Place::CData, b'>') if self.piece.ends_with(b"]]>") => Place::Text,
+            (Place::Tag { is_end, quote }, _) => self.in_tag(is_end, quote, byte),
+            (place, _) => place,
+        }
+    }
+
+    fn in_tag(&mut self, is_end: bool, quote: Option<u8>, byte: u8) -> Place {
+        match (quote, byte) {
+            (None, b'>') => {
+                let is_empty = self.piece.ends_with(b"/>");
+                self.depth = match (is_end, is_empty) {
+                    (true, _) => self.depth.saturating_sub(1),
+                    (false, true) => self.depth,
+                    (false, false) => self.depth + 1,
+                };
+                match self.depth {
+                    0 => Place::Outside,
+                    _ => Place::Text,
+                }
+            }
+            (None, b'"' | b'\'') => Place::Tag {
+                is_end,
+                quote: Some(byte),
+            },
+            (Some(open), _) if open == byte => Place::Tag {
+                is_end,
+                quote: None,
+            },
+            _ => Place::Tag { is_end, quote },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pieces(text: &str) -> Vec<Piece> {
+        let mut splitter = Splitter::new(100);
+        let mut pieces = Vec::new();
+        splitter.push(text.as_bytes(), |piece| pieces.push(piece));
+        pieces.extend(splitter.finish());
+        pieces
+    }
+
+    fn element(text: &str) -> Piece {
+        Piece::Element(text.to_owned())
+    }
+
+    fn other(text: &str) -> Piece {
+        Piece::Other(text.to_owned())
+    }
+
+    #[test]
+    fn an_element_is_read_to_its_end_over_lines() {
+        assert_eq!(
+            pieces("<a>\n  <b c='>'/>x</a>\n<d/><e>1 < 2</e>\n"),
+            [
+                element("<a>\n  <b c='>'/>x</a>"),
+                element("<d/>"),
+                element("<e>1 < 2</e>")
+            ]
+        );
+    }
+
+    #[test]
+    fn what_looks_like_tags_in_comments_and_sections_is_not() {
+        let text = "<a><!-- </a> --><![CDATA[</a>]]></a>";
+        assert_eq!(pieces(text), [element(text)]);
+        let text = "<?xml version=\"1.0\"?>\n<a><b></b></a>";
+        assert_eq!(
+            pieces(text),
+            [element("<?xml version=\"1.0\"?><a><b></b></a>")]
+        );
+    }
+
+    #[test]
+    fn words_are_a_piece_for_each_line() {
+        assert_eq!(
+            pieces("hello <a>\n<a/>\n< x\n</b>\n"),
+            [
+                other("hello <a>"),
+                element("<a/>"),
+                other("< x"),
+                element("</b>")
+            ]
+        );
+    }
+
+    #[test]
+    fn an_element_that_does_not_end_is_told_at_the_end_of_the_stream() {
+        assert_eq!(pieces("<a><b>x</b>\n"), [other("<a><b>x</b>\n")]);
+    }
+
+    #[test]
+    fn what_is_too_long_is_dropped_to_the_end_of_its_line() {
+        let text = format!("<a>{}</a>\n<b/>", "x".repeat(200));
+        assert_eq!(pieces(&text), [Piece::TooLong, element("<b/>")]);
+    }
+}

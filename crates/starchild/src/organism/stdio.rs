@@ -1,0 +1,208 @@
+//! Standard input and output as a gateway: one conversation, element by element.
+
+use agentserver::system::Fault;
+use agentserver::xml::{Answer, Limits, Piece, Splitter};
+use agentserver::{Conversation, Delivered, Payload, SendError};
+use std::cell::Cell;
+use std::convert::Infallible;
+use std::io::Read;
+use std::sync::Arc;
+use tokio::io::{AsyncWriteExt, stdout};
+use tokio::sync::{Notify, mpsc};
+
+/// One element of input.
+const ELEMENT: usize = 1 << 20;
+
+/// Standard input and output as a gateway.
+pub struct Session {
+    conversation: Conversation,
+    gateway: String,
+    envelopes: bool,
+    /// No more input is wanted.
+    stop: Arc<Notify>,
+    /// Messages that were refused, or answered with an error.
+    failed: Cell<u64>,
+    /// Something was sent, or nothing will be any more.
+    sent: Notify,
+    end: Cell<Option<End>>,
+}
+
+/// Why nothing more is sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// The input has ended: to-dos are waited for.
+    Input,
+    /// The program was told to stop: what is under way is waited for.
+    Stop,
+}
+
+impl Session {
+    pub fn new(
+        conversation: Conversation,
+        gateway: String,
+        envelopes: bool,
+        stop: Arc<Notify>,
+    ) -> Self {
+        Self {
+            conversation,
+            gateway,
+            envelopes,
+            stop,
+            failed: Cell::new(0),
+            sent: Notify::new(),
+            end: Cell::new(None),
+        }
+    }
+
+    /// Sends each element and prints what comes back; after the last one, waits
+    /// for what is still under way. Gives how many messages failed.
+    pub async fn talk(self) -> Result<u64, String> {
+        let pieces = pieces();
+        tokio::select! {
+            printed = self.print_all() => printed?,
+            failed = self.send_all(pieces) => match failed? {},
+        }
+        Ok(self.failed.get())
+    }
+
+    async fn send_all(
+        &self,
+        mut pieces: mpsc::Receiver<std::io::Result<Piece>>,
+    ) -> Result<Infallible, String> {
+        let end = loop {
+            let piece = tokio::select! {
+                piece = pieces.recv() => piece,
+                () = self.stop.notified() => break End::Stop,
+            };
+            match piece {
+                Some(piece) => self.send(piece.map_err(|error| error.to_string())?).await?,
+                None => break End::Input,
+            }
+            self.sent.notify_one();
+        };
+        self.end.set(Some(end));
+        self.sent.notify_one();
+        if end == End::Input {
+            self.stop.notified().await;
+            self.end.set(Some(End::Stop));
+            self.sent.notify_one();
+        }
+        std::future::pending().await
+    }
+
+    async fn print_all(&self) -> Result<(), String> {
+        loop {
+            let delivered = tokio::select! {
+                biased;
+                delivered = self.conversation.next() => delivered,
+                () = self.conversation.idle(), if self.end.get() == Some(End::Stop) => None,
+                () = self.sent.notified() => continue,
+            };
+            match delivered {
+                Some(delivered) => self.print(&delivered).await?,
+                None if self.end.get().is_some() => return Ok(()),
+                None => self.sent.notified().await,
+            }
+        }
+    }
+
+    /// An element is a payload, or an envelope of which the `to` counts. What a
+    /// person writes is never mended.
+    async fn send(&self, piece: Piece) -> Result<(), String> {
+        let text = match piece {
+            Piece::Element(text) | Piece::Other(text) => text,
+            Piece::TooLong => return self.refused(&too_long()?).await,
+        };
+        for (to, payload) in addressed(&text) {
+            match self.conversation.send_xml(to.as_deref(), &payload).await {
+                Ok(()) => {}
+                Err(SendError::Refused(refusal)) => self.refused(refusal.xml()).await?,
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        Ok(())
+    }
+
+    async fn refused(&self, told: &str) -> Result<(), String> {
+        self.failed.set(self.failed.get() + 1);
+        print_line(told).await
+    }
+
+    async fn print(&self, delivered: &Delivered) -> Result<(), String> {
+        if &*delivered.from == agentserver::system::NAME {
+            self.failed.set(self.failed.get() + 1);
+        }
+        match self.envelopes {
+            true => {
+                let envelope = delivered.envelope(&self.gateway);
+                print_line(&envelope.map_err(|error| error.to_string())?).await
+            }
+            false => print_line(delivered.payload.xml()).await,
+        }
+    }
+}
+
+fn too_long() -> Result<String, String> {
+    let mut error = Fault::Limit.error();
+    error.message = format!("{} One element is at most {ELEMENT} bytes.", error.message);
+    error.to_xml().map_err(|error| error.to_string())
+}
+
+/// What an element asks for. One that is no XML goes as it is, to be refused.
+fn addressed(text: &str) -> Vec<(Option<String>, String)> {
+    match Answer::read_exact(text, &Limits::default()) {
+        Ok(answer) => answer
+            .said
+            .into_iter()
+            .map(|said| (said.to, said.payload.xml().to_owned()))
+            .collect(),
+        Err(_) => vec![(None, text.to_owned())],
+    }
+}
+
+/// The elements of standard input, read by a thread of their own: a read that
+/// waits for a person must not keep the program from ending.
+fn pieces() -> mpsc::Receiver<std::io::Result<Piece>> {
+    let (sender, receiver) = mpsc::channel(16);
+    std::thread::spawn(move || {
+        let mut input = std::io::stdin().lock();
+        let mut splitter = Splitter::new(ELEMENT);
+        let mut bytes = [0; 8192];
+        loop {
+            let mut found = Vec::new();
+            let read = match input.read(&mut bytes) {
+                Ok(0) => {
+                    found.extend(splitter.finish());
+                    None
+                }
+                Ok(count) => {
+                    splitter.push(&bytes[..count], |piece| found.push(piece));
+                    Some(())
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) => {
+                    let _ = sender.blocking_send(Err(error));
+                    return;
+                }
+            };
+            for piece in found {
+                if sender.blocking_send(Ok(piece)).is_err() {
+                    return;
+                }
+            }
+            if read.is_none() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+/// A message is one line: line breaks in its text are written as references.
+async fn print_line(text: &str) -> Result<(), String> {
+    let mut out = stdout();
+    let line = format!("{}\n", text.replace('\n', "&#10;"));
+    let written = out.write_all(line.as_bytes()).await;
+    written.map_err(|error| error.to_string())?;
+    out.flush().await.map_err(|error| error.to_string())
+}
