@@ -2,23 +2,42 @@
 
 import { ApiError, call, isCode, refusal, send, words } from "./api.js";
 import { bdi, h } from "./dom.js";
-import { forgetKeysOfOthers, keepGuestKey, keepKey } from "./keys.js";
+import { forgetKeysOfOthers, keepGuestKey, keepKey, keptKey, rivalOf } from "./keys.js";
 import { asPerson, claims, identity, signIn } from "./session.js";
-import { notify } from "./ui.js";
+import { confirm, notify } from "./ui.js";
 
 /**
  * Takes what the address holds and leaves only the room in it.
- * @returns {{room: string | null, invite: string | null, userJwt: string | null}}
+ * @returns {{room: string | null, token: string | null, invite: string | null, userJwt: string | null}}
  */
 export function readAddress() {
   const query = new URLSearchParams(location.search);
   const hash = new URLSearchParams(location.hash.slice(1));
   const room = query.get("room");
-  const token = query.get("token");
-  if (room && token) keepKey(room, token, false);
   history.replaceState(null, "", room ? `/view?room=${encodeURIComponent(room)}` : "/view");
-  return { room, invite: hash.get("invite"), userJwt: hash.get("user_jwt") };
+  return { room, token: query.get("token"), invite: hash.get("invite"), userJwt: hash.get("user_jwt") };
 }
+
+/**
+ * Keeps the key that a link brings. Where there is one already, the person says which it shall be.
+ * @param {string} room
+ * @param {string} token
+ */
+export async function takeKey(room, token) {
+  const rival = rivalOf(room, token);
+  const { user_id: brought } = claims(token);
+  if (rival !== null && rival === brought && keptKey(room)?.own) return;
+  if (rival !== null && !(await confirm(
+    "This link brings another key",
+    `In this browser you are ${shortened(rival)}. The link’s key belongs to ${shortened(brought)}: with it you read and write in this room as them, and a key of your own to it is forgotten. Use it only if you trust whoever sent you the link.`,
+    "Use the link’s key",
+    "Keep mine",
+  ))) return;
+  keepKey(room, token, false);
+}
+
+/** An id that somebody may have made up. @param {unknown} id */
+const shortened = (id) => (typeof id === "string" ? id.slice(0, 60).replace(/[^\w.@-]/g, "") : "nobody known");
 
 /** Signs in with the token of a link; gives why it did not work. @param {string} jwt @returns {Promise<string | null>} */
 export async function enter(jwt) {

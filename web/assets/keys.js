@@ -48,6 +48,21 @@ export function keptKey(room) {
   return key && key.exp > now() ? key : null;
 }
 
+/**
+ * Whose key a link's would take the place of: the one that is kept, or the one that whoever is
+ * signed in gets for the asking. A link of somebody else's must not make people speak as them.
+ * @param {string} room
+ * @param {string} token the link's
+ */
+export function rivalOf(room, token) {
+  const kept = stored(room);
+  if (kept?.token === token) return null;
+  // One's own is renewed when it has ended.
+  if (kept && (kept.exp > now() || (kept.own && kept.exp > 0))) return kept.userId;
+  const who = identity()?.userId ?? null;
+  return who === claims(token).user_id ? null : who;
+}
+
 /** Whose key is kept for a room, be it that it has ended. @param {string} room */
 export const holderOf = (room) => stored(room)?.userId ?? null;
 

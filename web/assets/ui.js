@@ -56,9 +56,10 @@ export function dialog(title, content, { wide = false } = {}) {
  * @param {string} title
  * @param {string} text
  * @param {string} yes
+ * @param {string} [no]
  * @returns {Promise<boolean>}
  */
-export function confirm(title, text, yes) {
+export function confirm(title, text, yes, no = "Cancel") {
   return new Promise((resolve) => {
     let answer = false;
     const accept = () => {
@@ -68,7 +69,7 @@ export function confirm(title, text, yes) {
     const asked = dialog(title, [
       h("p", {}, text),
       h("div", { class: "row end" },
-        h("button", { type: "button", click: () => asked.close() }, "Cancel"),
+        h("button", { type: "button", click: () => asked.close() }, no),
         h("button", { type: "button", class: "danger", click: accept }, yes)),
     ]);
     asked.addEventListener("close", () => resolve(answer));

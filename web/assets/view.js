@@ -2,7 +2,7 @@
 
 import { ApiError, call, isCode, words } from "./api.js";
 import { bdi, byId, h, icon, iconButton } from "./dom.js";
-import { bootError, enter, invitation, readAddress } from "./entry.js";
+import { bootError, enter, invitation, readAddress, takeKey } from "./entry.js";
 import { forgetKey, holderOf, keptKey, keyEnded, mintKey } from "./keys.js";
 import { MemberMode } from "./member-mode.js";
 import { memberCard, memberList } from "./members.js";
@@ -328,7 +328,7 @@ function personChanged() {
 }
 
 async function start() {
-  const { room, invite, userJwt } = readAddress();
+  const { room, token, invite, userJwt } = readAddress();
   const failed = userJwt ? await enter(userJwt) : null;
   keepSignedIn();
   drawPerson();
@@ -344,8 +344,10 @@ async function start() {
     } catch (error) {
       fail("This invite does not work", h("p", {}, words(error)));
     }
-  } else if (room) await openRoom(room, false);
-  else {
+  } else if (room) {
+    if (token) await takeKey(room, token);
+    await openRoom(room, false);
+  } else {
     closeRoom();
     home();
   }

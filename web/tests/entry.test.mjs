@@ -61,6 +61,57 @@ test("a short link opens its room and leaves no token in the address", async () 
   await server.stop();
 });
 
+test("a link's key takes the place of one that is kept only if the person says so", async () => {
+  const server = await new Server().start();
+  const owner = server.token("u_alice", "Alice");
+  const room = await server.room(owner, "Ours");
+  const brought = await server.joins(owner, room, { client_kind: "human", user_id: "guest-mallory", display_name: "Mallory" });
+  const link = `/view?room=${room}&token=${brought}`;
+  const { short_code } = await server.post(`/rooms/${room}/invites`, owner, {});
+  const gus = await Person.arrives(server);
+  await gus.goes(`/view#invite=${short_code}`);
+  await gus.fills("#guest-name", "Gus");
+  await gus.clicks("form .primary");
+  await gus.sees("#compose");
+  const kept = () => gus.evaluates((name) => JSON.parse(localStorage.getItem(name)).token, `sc_room_key:${room}`);
+  const own = await kept();
+
+  await gus.goes(link);
+  await gus.reads("This link brings another key", "dialog");
+  await gus.reads("mallory", "dialog");
+  equal(await gus.evaluates(() => location.search), `?room=${room}`, "the address");
+  await gus.screenshot("another-key");
+  await gus.page.keyboard.press("Escape");
+  await gus.writes("still as myself");
+  await gus.reads("still as myself", "#messages");
+  await gus.reads("Gus", "#messages");
+  equal(await kept(), own, "the key was replaced");
+  await gus.page.reload();
+  await gus.sees("#compose");
+
+  await gus.goes(link);
+  await gus.sees("dialog .danger");
+  await gus.clicks("dialog .danger");
+  await gus.sees("#compose");
+  equal(await kept(), brought, "the key was not taken");
+  await gus.goes("/leaderboard.html");
+  await gus.goes(link);
+  await gus.sees("#compose");
+  equal(await gus.evaluates(() => document.querySelector("dialog")), null, "the same key was asked about");
+  await gus.leaves();
+
+  // Whoever is signed in has a key for the asking, though none is kept yet.
+  const alice = await Person.inRoom(server, "Alice");
+  await alice.goes(link);
+  await alice.reads("This link brings another key", "dialog");
+  await alice.clicks("dialog .row button");
+  await alice.writes("as Alice");
+  await alice.reads("as Alice", "#messages");
+  equal(await alice.evaluates((name) => localStorage.getItem(name).includes("guest"), `sc_room_key:${room}`), false, "whose key");
+  await alice.leaves();
+  await server.stop();
+});
+
 test("a link that leads nowhere says so, and so does a key that has ended", async () => {
   const server = await new Server().start();
   const owner = server.token("u_alice", "Alice");
