@@ -3,6 +3,7 @@
 use crate::{
     cli::show,
     home::{FileError, Home, NoHome, Secret, files},
+    terminal::one_line,
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use clap::Args;
@@ -124,7 +125,7 @@ fn told(done: Result<String, LoginError>) -> ExitCode {
     match done {
         Ok(text) => show::print_and_end(&format!("{text}\n")),
         Err(error) => {
-            eprintln!("starchild: {error}");
+            show::failure(&error);
             ExitCode::FAILURE
         }
     }
@@ -225,11 +226,7 @@ impl Login {
 
 /// A label that cannot play tricks on a terminal.
 fn plain(label: &str) -> String {
-    label
-        .chars()
-        .filter(|c| !c.is_control())
-        .take(100)
-        .collect()
+    one_line(label).chars().take(100).collect()
 }
 
 /// Seconds in words.

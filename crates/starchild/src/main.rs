@@ -14,6 +14,7 @@ mod login;
 mod organism;
 mod question;
 mod rooms;
+mod terminal;
 
 fn main() -> std::process::ExitCode {
     cli::main()

@@ -3,9 +3,10 @@
 
 use crate::{
     bridge::{Answer, Bridge, BridgeError, CHANNEL, Question},
-    cli::show::Spinner,
+    cli::show::{self, Spinner},
     home::Home,
     login::{Login, LoginError},
+    terminal::printable,
 };
 use clap::Args;
 use std::{
@@ -82,7 +83,7 @@ pub async fn run(args: QuestionArgs) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("starchild: {error}");
+            show::failure(&error);
             ExitCode::from(error.exit_code())
         }
     }
@@ -169,8 +170,10 @@ impl Screen {
     }
 
     fn print(&mut self, text: &str) -> Result<(), AskError> {
-        let harmless = |c: &char| !self.at_terminal || !c.is_control() || matches!(c, '\n' | '\t');
-        let text: String = text.chars().filter(harmless).collect();
+        let text = match self.at_terminal {
+            true => printable(text),
+            false => text.into(),
+        };
         if text.is_empty() {
             return Ok(());
         }

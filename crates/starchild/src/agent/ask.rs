@@ -3,6 +3,7 @@
 use super::gate::AllowAll;
 use super::screen::Screen;
 use super::{Common, Failure, Ready};
+use crate::cli::show;
 use clap::Args;
 use openstarry::session::{DenyAll, EndReason, Gate, Outcome, SessionEvent, TurnEvents};
 use serde_json::json;
@@ -56,7 +57,7 @@ pub async fn ask(args: AskArgs) -> Result<ExitCode, Failure> {
     if args.json {
         let mut whole = serde_json::to_value(&outcome)?;
         whole["session"] = json!(session.id());
-        println!("{}", serde_json::to_string_pretty(&whole)?);
+        show::json(&whole)?;
     }
     drop(built);
     Ok(match outcome.end {

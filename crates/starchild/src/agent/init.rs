@@ -2,6 +2,7 @@
 //! nothing: keys in the environment and a running Ollama tell which model.
 
 use super::Failure;
+use crate::cli::show;
 use clap::Args;
 use openstarry::provider::ProviderKind;
 use std::fs::OpenOptions;
@@ -58,13 +59,12 @@ pub async fn init(args: InitArgs) -> Result<ExitCode, Failure> {
         format!("{}: {error}{hint}", args.path.display())
     })?;
     file.write_all(text.as_bytes())?;
-    println!(
-        "wrote {}: {} with {}",
-        args.path.display(),
-        found.kind.word(),
-        found.model
-    );
-    println!("{}", found.because);
+    let (path, kind) = (args.path.display(), found.kind.word());
+    // The model and the reason may be a server's words.
+    show::print(&format!(
+        "wrote {path}: {kind} with {}\n{}\n",
+        found.model, found.because
+    ))?;
     let config = match args.path.to_str() {
         Some("agent.yaml") => String::new(),
         _ => format!(" --config {}", args.path.display()),

@@ -7,6 +7,7 @@ mod place;
 mod run;
 mod screen;
 
+use crate::cli::show;
 use clap::{Args, Subcommand};
 use openstarry::config::{AgentConfig, Built, Surroundings};
 use openstarry::session::{FileAudit, Gate, Session};
@@ -44,7 +45,7 @@ pub async fn run(command: Command) -> ExitCode {
         Command::Init(args) => init::init(args).await,
     };
     done.unwrap_or_else(|error| {
-        eprintln!("starchild: {error}");
+        show::failure(&error);
         ExitCode::FAILURE
     })
 }
@@ -77,7 +78,7 @@ impl Common {
         };
         let built = config.build(around).await?;
         for warning in &built.warnings {
-            eprintln!("starchild: {warning}");
+            show::failure(warning);
         }
         let sessions = place.sessions()?;
         let (state, file) = match self.resume.as_deref() {

@@ -1,5 +1,6 @@
 //! Shows a turn in a terminal.
 
+use crate::terminal::printable;
 use openstarry::segment::{ContentSegment, MediaData, ToolCall, ToolResult};
 use openstarry::session::{EndReason, SessionEvent};
 use openstarry::tool::Principal;
@@ -90,7 +91,7 @@ impl Screen {
     /// A line that is no part of the answer.
     pub fn aside(&mut self, text: &str) -> io::Result<()> {
         self.end_line()?;
-        let text = plain(text);
+        let text = printable(text);
         match self.dim {
             true => writeln!(self.aside, "\x1b[2m{text}\x1b[0m")?,
             false => writeln!(self.aside, "{text}")?,
@@ -99,7 +100,7 @@ impl Screen {
     }
 
     fn say(&mut self, text: &str) -> io::Result<()> {
-        let text = plain(text);
+        let text = printable(text);
         if let Some(last) = text.chars().last() {
             self.fresh_line = last == '\n';
             self.answer.write_all(text.as_bytes())?;
@@ -153,7 +154,10 @@ pub fn cut_call(call: &ToolCall) -> Option<String> {
 }
 
 fn one_line(text: &str) -> String {
-    let words = plain(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = printable(text)
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
     match words.char_indices().nth(LINE) {
         Some((cut, _)) => format!("{}…", &words[..cut]),
         None => words,
@@ -172,23 +176,9 @@ fn describe(segment: &ContentSegment) -> String {
     }
 }
 
-/// Text without what could steer the terminal.
-fn plain(text: &str) -> String {
-    let seen = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
-    text.chars().filter(seen).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_model_cannot_steer_the_terminal() {
-        assert_eq!(
-            plain("a\x1b]0;owned\x07b\r\x1b[2Jc\n\td\u{9b}31m"),
-            "a]0;ownedb[2Jc\n\td31m"
-        );
-    }
 
     #[test]
     fn long_and_broken_lines_become_one_short_line() {

@@ -13,13 +13,14 @@ use crate::{
     },
     home::{AgentHome, Home},
     rooms::Of,
+    terminal::printable,
 };
 use clap::Args;
 use serde::Serialize;
 use std::{
     collections::VecDeque,
     fs::File,
-    io::{self, BufRead, BufReader, Seek, Write},
+    io::{self, BufRead, BufReader, Read, Seek, Write},
     os::unix::fs::MetadataExt,
     path::Path,
     time::Duration,
@@ -28,6 +29,8 @@ use std::{
 /// What the daemon may need to end besides its backend's own time.
 const ROOM_TO_END: Duration = Duration::from_secs(45);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How much of a log that grows is shown at a time.
+const MOST_AT_ONCE: u64 = 1 << 20;
 
 /// What `run` takes.
 #[derive(Args)]
@@ -269,10 +272,7 @@ fn print_last(path: &Path, lines: usize, out: &mut impl Write) -> io::Result<Opt
             inode: reader.get_ref().metadata()?.ino(),
         });
     }
-    for line in last {
-        out.write_all(&line)?;
-    }
-    out.flush()?;
+    print_lines(&Vec::from(last).concat(), out)?;
     Ok(at)
 }
 
@@ -284,10 +284,17 @@ fn print_new(path: &Path, at: Option<At>, out: &mut impl Write) -> io::Result<Op
     // A file that was begun anew is read from its beginning.
     let from = at.filter(|at| at.inode == inode).map_or(0, |at| at.bytes);
     file.seek(io::SeekFrom::Start(from))?;
-    let copied = io::copy(&mut file, out)?;
-    out.flush()?;
+    let mut new = Vec::new();
+    file.take(MOST_AT_ONCE).read_to_end(&mut new)?;
+    print_lines(&new, out)?;
     Ok(Some(At {
         inode,
-        bytes: from + copied,
+        bytes: from + new.len() as u64,
     }))
+}
+
+/// Programs other than the daemon may have written to the log, and old daemons wrote what they heard.
+fn print_lines(lines: &[u8], out: &mut impl Write) -> io::Result<()> {
+    out.write_all(printable(&String::from_utf8_lossy(lines)).as_bytes())?;
+    out.flush()
 }

@@ -1,7 +1,9 @@
 //! How commands show what they found: tables and colour for a person, plain lines for a pipe.
 
+use crate::terminal::{one_line, printable};
 use serde::Serialize;
 use std::{
+    fmt,
     io::{self, IsTerminal, Write},
     process::ExitCode,
     sync::mpsc,
@@ -25,18 +27,16 @@ pub struct Table<const N: usize> {
 impl<const N: usize> Table<N> {
     /// Shows it: aligned at a terminal; in a pipe, cells with tabs between them.
     pub fn show(&self) -> io::Result<()> {
+        let rows: Vec<[String; N]> = self.rows.iter().map(one_line_each).collect();
         if !io::stdout().is_terminal() {
-            let lines = self.rows.iter().map(|row| {
-                let cells = row.each_ref().map(|cell| one_line(cell));
-                format!("{}\n", cells.join("\t"))
-            });
+            let lines = rows.iter().map(|row| format!("{}\n", row.join("\t")));
             return print(&lines.collect::<String>());
         }
-        if self.rows.is_empty() {
+        if rows.is_empty() {
             return print(&format!("{}\n", self.empty));
         }
         let width = |column: usize| {
-            let cells = self.rows.iter().map(|row| row[column].chars().count());
+            let cells = rows.iter().map(|row| row[column].chars().count());
             cells.max().unwrap_or(0).max(self.columns[column].len())
         };
         let widths: [usize; N] = std::array::from_fn(width);
@@ -48,11 +48,17 @@ impl<const N: usize> Table<N> {
             padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
         };
         let head = bold(&line(self.columns));
-        let rows = self.rows.iter();
-        let rows = rows.map(|row| line(row.each_ref().map(String::as_str)));
+        let rows = rows
+            .iter()
+            .map(|row| line(row.each_ref().map(String::as_str)));
         let lines = std::iter::once(head).chain(rows);
-        print(&lines.map(|line| line + "\n").collect::<String>())
+        print_styled(&lines.map(|line| line + "\n").collect::<String>())
     }
+}
+
+/// Cells that stay cells.
+fn one_line_each<const N: usize>(row: &[String; N]) -> [String; N] {
+    row.each_ref().map(|cell| one_line(cell))
 }
 
 /// Prints a value as JSON.
@@ -60,8 +66,17 @@ pub fn json(value: &(impl Serialize + ?Sized)) -> io::Result<()> {
     print(&(serde_json::to_string_pretty(value)? + "\n"))
 }
 
-/// Prints a result. A reader who has seen enough, such as `head`, is no failure.
+/// Prints a result: as it is into a pipe, without what could steer it at a terminal.
 pub fn print(text: &str) -> io::Result<()> {
+    match io::stdout().is_terminal() {
+        true => print_styled(&printable(text)),
+        false => print_styled(text),
+    }
+}
+
+/// Prints what was made printable before it got its colours. A reader who has seen enough, such as
+/// `head`, is no failure.
+pub fn print_styled(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -79,11 +94,18 @@ pub fn print_and_end(text: &str) -> ExitCode {
 
 /// Tells a person what was done. It goes to standard error, so that pipes get results alone.
 pub fn note(text: &str) {
+    let text = printable(text);
     let dim = has_colour(&io::stderr());
     let _ = match dim {
         true => writeln!(io::stderr(), "\x1b[2m{text}\x1b[0m"),
         false => writeln!(io::stderr(), "{text}"),
     };
+}
+
+/// Says why a command failed.
+pub fn failure(error: &impl fmt::Display) {
+    let error = error.to_string();
+    eprintln!("starchild: {}", printable(&error));
 }
 
 /// Tells a person at a terminal what comes next. A script that takes the result knows by itself.
@@ -104,11 +126,6 @@ fn bold(text: &str) -> String {
 pub fn has_colour(to: &impl IsTerminal) -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     to.is_terminal() && !refused
-}
-
-/// A cell that stays a cell.
-fn one_line(cell: &str) -> String {
-    cell.replace(['\t', '\n', '\r'], " ")
 }
 
 /// Shows that something is being waited for, at a terminal alone, until it is dropped.

@@ -1,5 +1,6 @@
 //! `agent.log`: what the daemon has to say, and never too much of it.
 
+use crate::terminal::one_line;
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Write},
@@ -50,14 +51,18 @@ impl<'a> MakeWriter<'a> for Log {
 }
 
 impl Write for Log {
-    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+    /// Takes one event. It may hold a server's words: they steer no terminal that shows the log, and
+    /// begin no line that looks like another event.
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(event);
+        let line = one_line(text.trim_end()) + "\n";
         if self.in_terminal {
-            io::stderr().write_all(line)?;
+            io::stderr().write_all(line.as_bytes())?;
         }
         if let Ok(mut file) = self.file.lock() {
-            file.write(line)?;
+            file.write(line.as_bytes())?;
         }
-        Ok(line.len())
+        Ok(event.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {

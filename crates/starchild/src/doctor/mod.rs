@@ -3,7 +3,11 @@
 mod checks;
 mod server;
 
-use crate::{cli::show, home::Home};
+use crate::{
+    cli::show,
+    home::Home,
+    terminal::{one_line, printable},
+};
 use clap::Args;
 use serde::Serialize;
 use std::{io, process::ExitCode};
@@ -109,10 +113,11 @@ fn show_all(findings: &[Finding]) -> io::Result<()> {
             true => format!("\x1b[{colour}m{word}\x1b[0m"),
             false => word.to_owned(),
         };
-        text += &format!("{word}  {}: {}\n", finding.about, finding.says);
+        let (about, says) = (one_line(&finding.about), printable(&finding.says));
+        text += &format!("{word}  {about}: {says}\n");
         if let Some(mend) = &finding.mend {
-            text += &format!("      {mend}\n");
+            text += &format!("      {}\n", printable(mend));
         }
     }
-    show::print(&text)
+    show::print_styled(&text)
 }

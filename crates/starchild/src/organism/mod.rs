@@ -8,6 +8,7 @@ mod run;
 mod stdio;
 mod trace;
 
+use crate::terminal::printable;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -70,7 +71,7 @@ pub async fn run(command: Command) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            eprintln!("{message}");
+            eprintln!("{}", printable(&message));
             ExitCode::FAILURE
         }
     }

@@ -1,11 +1,12 @@
 //! Standard input and output as a gateway: one conversation, element by element.
 
+use crate::terminal::printable;
 use agentserver::system::Fault;
 use agentserver::xml::{Answer, Limits, Piece, Splitter};
 use agentserver::{Conversation, Delivered, Payload, SendError};
 use std::cell::Cell;
 use std::convert::Infallible;
-use std::io::Read;
+use std::io::{IsTerminal, Read};
 use std::sync::Arc;
 use tokio::io::{AsyncWriteExt, stdout};
 use tokio::sync::{Notify, mpsc};
@@ -202,6 +203,10 @@ fn pieces() -> mpsc::Receiver<std::io::Result<Piece>> {
 async fn print_line(text: &str) -> Result<(), String> {
     let mut out = stdout();
     let line = format!("{}\n", text.replace('\n', "&#10;"));
+    let line = match std::io::stdout().is_terminal() {
+        true => printable(&line).into_owned(),
+        false => line,
+    };
     let written = out.write_all(line.as_bytes()).await;
     written.map_err(|error| error.to_string())?;
     out.flush().await.map_err(|error| error.to_string())

@@ -1,5 +1,7 @@
 //! What a program says on its standard error: logged line by line, and not without end.
 
+use crate::terminal::printable;
+
 /// The most bytes of one logged line.
 const LINE_BYTES: usize = 1024;
 /// The most bytes logged of one run.
@@ -60,19 +62,13 @@ impl Complaints {
     fn log_line(&mut self) {
         self.skipping = false;
         let line = String::from_utf8_lossy(&self.line);
-        let line = printable(line.trim());
+        let line = printable(line.trim()).into_owned();
         self.line.clear();
         if !line.is_empty() {
             tracing::info!("stderr: {line}");
             self.last = Some(line);
         }
     }
-}
-
-/// A line that cannot play tricks on the terminal of whoever reads the log.
-fn printable(line: &str) -> String {
-    let shown = line.chars().filter(|c| !c.is_control() || *c == '\t');
-    shown.collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Listeners compiled into this program.
 
 use super::accept_all;
+use crate::terminal::printable;
 use agentserver::payload::Schema;
 use agentserver::{Listener, Reply};
 use serde::Deserialize;
@@ -20,7 +21,8 @@ impl Name {
         accept_all(accepts, listener, move |payload, metadata| async move {
             Ok(match self {
                 Self::Print => {
-                    eprintln!("[{}] {}", metadata.from_id, payload.xml());
+                    let said = format!("[{}] {}", metadata.from_id, payload.xml());
+                    eprintln!("{}", printable(&said));
                     Reply::from(())
                 }
                 Self::Echo => Reply::Text(payload.xml().as_bytes().to_vec()),
