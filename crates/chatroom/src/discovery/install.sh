@@ -87,6 +87,39 @@ install_program() {
     say "  $program"
 }
 
+# ask QUESTION: asks the person at the terminal, whose answer is $answer; fails where nobody is there.
+# Standard input is the pipe that this script came through.
+ask() {
+    if [ ! -t 1 ] || ! (: </dev/tty) 2>/dev/null; then
+        return 1
+    fi
+    printf '  %s ' "$*" >/dev/tty
+    read -r answer </dev/tty || answer=
+}
+
+# A command that came with the link is shown, and somebody has to say that it may stay.
+accept_command() {
+    say "  this link brings a command. For each message that is meant for the agent, this machine runs:"
+    say "$command" | sed 's/^/      /'
+    if [ -n "$accepted" ]; then
+        return
+    elif ask "Do you know what it does, and want it? [y/N]"; then
+        case $answer in y | Y | yes) return ;; esac
+        fail "nothing was set up"
+    fi
+    fail "nothing was set up: nobody is there to be asked whether this machine shall run that" \
+        "command. If you want it, put --yes behind the line: … | sh -s -- --yes"
+}
+
+# Whoever writes in the room has the backend answer on this machine.
+accept_room() {
+    say "  whoever mentions the agent in the room has $backend answer, on this machine;" \
+        "it stays silent in rooms that you did not join"
+    if [ -z "$accepted" ] && ask "Go on? [Y/n]"; then
+        case $answer in '' | y | Y | yes) ;; *) fail "nothing was set up" ;; esac
+    fi
+}
+
 # tell ARGUMENT…: runs the program and passes on what it tells people, indented like the rest. It
 # does not say what comes next: that is said at the end, once.
 tell() {
@@ -185,9 +218,11 @@ add_agent() {
     set -- byoa add --prefix "$prefix" --backend "$backend" --server "$server"
     case $backend in
         custom | acp)
-            say "  for each message that is meant for it, the agent runs:"
-            say "$command" | sed 's/^/      /'
+            accept_command
             set -- "$@" --command "$command"
+            ;;
+        codex | claude | openai | starchild)
+            accept_room
             ;;
         handler)
             make_handler
@@ -222,6 +257,13 @@ say_what_is_next() {
 }
 
 main() {
+    accepted=
+    for argument; do
+        case $argument in
+            --yes) accepted=yes ;;
+            *) fail "$argument is no option; there is --yes, which answers every question with yes" ;;
+        esac
+    done
     @SETTINGS@
     [ -n "${STARCHILD_HOME:-}${HOME:-}" ] || fail "set HOME, or STARCHILD_HOME to a folder of yours"
     home=${STARCHILD_HOME:-$HOME/.starchild}
@@ -268,4 +310,4 @@ main() {
     say_what_is_next
 }
 
-main </dev/null
+main "$@" </dev/null

