@@ -6,6 +6,7 @@ pub mod yaml;
 use crate::{
     backend::config::BackendConfig,
     cli::{
+        confirm::confirm,
         failure::Failure,
         show::{self, Table},
     },
@@ -17,7 +18,7 @@ use clap::{Args, Subcommand};
 use protocol::AgentId;
 use serde::Serialize;
 use settings::Settings;
-use std::io::{BufRead, IsTerminal};
+use std::io::IsTerminal;
 
 /// What can be done with agents.
 #[derive(Subcommand)]
@@ -227,7 +228,8 @@ fn edit_by_hand(agent: &AgentHome) -> Result<(), Failure> {
     Ok(())
 }
 
-fn say_restart(agent: &AgentHome) {
+/// Says that a daemon that runs does not know of a change yet.
+pub fn say_restart(agent: &AgentHome) {
     if process::running(agent).is_some() {
         let id = agent.id();
         show::note(&format!(
@@ -242,7 +244,8 @@ async fn remove(agent: &AgentHome, yes: bool) -> Result<(), Failure> {
         return Err(Failure::mend(format!("the agent {id} runs"))
             .next(format!("Stop it first: starchild stop --agent {id}")));
     }
-    if !yes && !confirmed(&format!("Leave all rooms and forget {id}? [y/N] "))? {
+    let question = format!("Leave all rooms and forget {id}?");
+    if !yes && confirm(&question, false)? != Some(true) {
         return Err(Failure::mend("nothing was removed").next("--yes removes it without asking."));
     }
     for room in agent.rooms()? {
@@ -255,14 +258,4 @@ async fn remove(agent: &AgentHome, yes: bool) -> Result<(), Failure> {
         "{id} is forgotten. Its identity token is kept, in case it comes back."
     ));
     Ok(())
-}
-
-fn confirmed(question: &str) -> Result<bool, Failure> {
-    if !std::io::stdin().is_terminal() {
-        return Ok(false);
-    }
-    eprint!("{question}");
-    let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }

@@ -2,7 +2,10 @@
 
 use super::yaml::{self, Change};
 use crate::{
-    backend::config::{BackendKind, DEFAULT_SERVER},
+    backend::{
+        answer_in::AnswerIn,
+        config::{BackendKind, DEFAULT_SERVER},
+    },
     cli::failure::Failure,
 };
 use clap::Args;
@@ -41,6 +44,13 @@ pub struct Settings {
     /// acp: the file that says what the agent may do.
     #[arg(long, value_name = "PATH")]
     permissions: Option<PathBuf>,
+    /// Where it answers: joined, all, or room ids with commas between them.
+    #[arg(long, value_name = "ROOMS")]
+    answer_in: Option<AnswerIn>,
+    /// A variable that the backend's program gets from the daemon's environment; may be given
+    /// several times.
+    #[arg(long = "env", value_name = "NAME")]
+    variables: Vec<String>,
 }
 
 impl Settings {
@@ -70,6 +80,12 @@ impl Settings {
         );
         if !self.args.is_empty() {
             changes.push(("args", Some(yaml::list(&self.args))));
+        }
+        if !self.variables.is_empty() {
+            changes.push(("env", Some(yaml::list(&self.variables))));
+        }
+        if let Some(answer_in) = &self.answer_in {
+            changes.push(yaml::answer_in(answer_in));
         }
         if let Some(seconds) = self.timeout_seconds {
             changes.push(("timeout_seconds", Some(seconds.to_string())));

@@ -1,6 +1,6 @@
 //! Writes `handler.yaml` and changes single keys of it; what else its owner wrote stays.
 
-use crate::backend::config::BackendConfig;
+use crate::backend::{answer_in::AnswerIn, config::BackendConfig};
 use std::path::PathBuf;
 
 /// Why a change was not made.
@@ -24,6 +24,13 @@ pub fn scalar(text: impl AsRef<str>) -> String {
 /// A list of scalars.
 pub fn list(items: &[String]) -> String {
     serde_json::Value::from(items).to_string()
+}
+
+/// Where an agent answers from now on.
+pub fn answer_in(value: &AnswerIn) -> Change {
+    // Texts and lists of texts are JSON, whatever is in them.
+    let value = serde_json::to_value(value).unwrap_or_default();
+    ("answer_in", Some(value.to_string()))
 }
 
 /// Changes keys, and checks that the result can be used.

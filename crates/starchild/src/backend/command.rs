@@ -10,7 +10,7 @@ mod group;
 pub use complaints::Complaints;
 pub use group::Group;
 
-use super::{BackendError, Inbound};
+use super::{BackendError, Inbound, environment::Environment};
 use std::{
     ffi::OsString,
     io,
@@ -45,6 +45,8 @@ pub struct Program {
     pub folder: PathBuf,
     /// How long it may run.
     pub timeout: Duration,
+    /// What it finds in its environment.
+    pub environment: Environment,
 }
 
 /// What a program said, and how it ended.
@@ -60,12 +62,18 @@ pub struct Output {
 
 impl Program {
     /// A program that runs in `folder`.
-    pub fn new(program: impl Into<OsString>, folder: &Path, timeout: Duration) -> Self {
+    pub fn new(
+        program: impl Into<OsString>,
+        folder: &Path,
+        timeout: Duration,
+        environment: Environment,
+    ) -> Self {
         Self {
             program: program.into(),
             args: Vec::new(),
             folder: folder.to_owned(),
             timeout,
+            environment,
         }
     }
 
@@ -122,6 +130,8 @@ impl Program {
         tokio::process::Command::new(&self.program)
             .args(&self.args)
             .current_dir(&self.folder)
+            .env_clear()
+            .envs(self.environment.variables())
             .envs(contract_variables(inbound))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -158,7 +168,7 @@ impl Program {
 }
 
 /// The variables of the handler contract.
-fn contract_variables(inbound: &Inbound) -> [(&'static str, OsString); 4] {
+pub fn contract_variables(inbound: &Inbound) -> [(&'static str, OsString); 4] {
     [
         ("SCCHAT_ROOM_ID", inbound.room_id.as_str().into()),
         ("SCCHAT_USER_ID", inbound.me.user_id.as_str().into()),

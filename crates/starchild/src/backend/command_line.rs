@@ -1,11 +1,11 @@
 //! Backends that are a command line: the prompt goes in, the answer comes out.
 
 use super::{
-    Backend, BackendError, Inbound, Reply, command::Program, config::BackendConfig, path::found,
-    prompt::Prompt,
+    Backend, BackendError, Inbound, Reply, coding_agent, command::Program, config::BackendConfig,
+    environment::Environment, path::found, prompt::Prompt,
 };
 use futures_util::future::BoxFuture;
-use std::{ffi::OsString, path::Path};
+use std::path::Path;
 
 /// The folder of an agent in which tools run that strangers' words reach. The agent's own folder
 /// holds the keys of its rooms.
@@ -18,22 +18,32 @@ pub struct CommandLine {
 }
 
 impl CommandLine {
-    /// OpenAI's `codex`. Without a person at the terminal it works in its read-only sandbox.
+    /// OpenAI's `codex`.
     pub fn codex(config: &BackendConfig, folder: &Path) -> Result<Self, BackendError> {
         let hint = "install it with `npm install -g @openai/codex`, then run `codex login`";
-        let program = words(config, "codex", hint)?
-            .chain(["exec", "--skip-git-repo-check"].map(OsString::from))
+        let command = words(config, "codex", hint)?;
+        let limits = coding_agent::codex_limits(&owners_words(config, &command));
+        let words = command
+            .into_iter()
+            .chain(["exec".into(), "--skip-git-repo-check".into()])
+            .chain(limits)
             .chain(model(config));
-        Self::new(program, config, &work_folder(folder)?)
+        let environment = Environment::clean(coding_agent::keys(["codex"]), &config.env);
+        Self::new(words, config, &work_folder(folder)?, environment)
     }
 
-    /// Anthropic's `claude`. Tools that need a permission are denied: there is nobody to ask.
+    /// Anthropic's `claude`.
     pub fn claude(config: &BackendConfig, folder: &Path) -> Result<Self, BackendError> {
         let hint = "install it with `npm install -g @anthropic-ai/claude-code`, then run `claude` once to sign in";
-        let program = words(config, "claude", hint)?
-            .chain([OsString::from("-p")])
+        let command = words(config, "claude", hint)?;
+        let limits = coding_agent::claude_limits(&owners_words(config, &command));
+        let words = command
+            .into_iter()
+            .chain(["-p".into()])
+            .chain(limits)
             .chain(model(config));
-        Self::new(program, config, &work_folder(folder)?)
+        let environment = Environment::clean(coding_agent::keys(["claude"]), &config.env);
+        Self::new(words, config, &work_folder(folder)?, environment)
     }
 
     /// The owner's own shell body. It runs in the agent's folder, as a handler does.
@@ -50,17 +60,20 @@ impl CommandLine {
             .find(|shell| found(shell.as_ref()).is_some());
         let shell = shell.unwrap_or("sh");
         // What follows the body is its name and its arguments.
-        let program = [shell, "-c", &body, shell].map(OsString::from).into_iter();
-        Self::new(program, config, folder)
+        let words = [shell, "-c", &body, shell].map(str::to_owned);
+        let environment = Environment::inherited(&config.env);
+        Self::new(words.into_iter(), config, folder, environment)
     }
 
     fn new(
-        words: impl Iterator<Item = OsString>,
+        words: impl Iterator<Item = String>,
         config: &BackendConfig,
         folder: &Path,
+        environment: Environment,
     ) -> Result<Self, BackendError> {
-        let mut words = words.chain(config.args.iter().map(OsString::from));
-        let program = Program::new(words.next().unwrap_or_default(), folder, config.timeout());
+        let mut words = words.chain(config.args.iter().cloned());
+        let program = words.next().unwrap_or_default();
+        let program = Program::new(program, folder, config.timeout(), environment);
         Ok(Self {
             program: program.args(words),
             owner: config.system_prompt.clone(),
@@ -83,16 +96,14 @@ pub(super) fn words(
     config: &BackendConfig,
     usual: &str,
     hint: &str,
-) -> Result<impl Iterator<Item = OsString> + use<>, BackendError> {
+) -> Result<Vec<String>, BackendError> {
     let command = config.command.as_deref().unwrap_or(usual);
     let words = shell_words::split(command).map_err(|error| BackendError::Missing {
         what: format!("the command {command:?} cannot be read: {error}"),
         hint: "close its quotes in handler.yaml".into(),
     })?;
     match words.first() {
-        Some(program) if found(program.as_ref()).is_some() => {
-            Ok(words.into_iter().map(OsString::from))
-        }
+        Some(program) if found(program.as_ref()).is_some() => Ok(words),
         program => Err(BackendError::Missing {
             what: format!("{} is not on PATH", program.map_or(usual, String::as_str)),
             hint: match config.command {
@@ -103,11 +114,17 @@ pub(super) fn words(
     }
 }
 
-fn model(config: &BackendConfig) -> impl Iterator<Item = OsString> + use<> {
+/// What the owner wrote behind the program: in `command:`, and in `args:`.
+fn owners_words(config: &BackendConfig, command: &[String]) -> Vec<String> {
+    let behind = command.iter().skip(1);
+    behind.chain(&config.args).cloned().collect()
+}
+
+fn model(config: &BackendConfig) -> impl Iterator<Item = String> + use<> {
     let model = config.model.clone();
     model
         .into_iter()
-        .flat_map(|model| ["--model".into(), model.into()])
+        .flat_map(|model| ["--model".to_owned(), model])
 }
 
 /// Makes the folder that tools work in.

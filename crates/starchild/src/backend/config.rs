@@ -1,5 +1,6 @@
 //! `handler.yaml`: which backend answers for an agent, and how it is set up.
 
+use super::answer_in::AnswerIn;
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
@@ -114,9 +115,20 @@ pub struct BackendConfig {
     /// `acp`: the file that says what the agent may do.
     #[serde(default)]
     pub permissions: Option<PathBuf>,
+    /// In which rooms it answers; [`AnswerIn::usual`] where it is not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_in: Option<AnswerIn>,
+    /// Variables of the daemon's environment that the backend's program gets besides.
+    #[serde(default)]
+    pub env: Vec<String>,
     /// Keys that nobody knows; they are warned of.
     #[serde(flatten, skip_serializing)]
     pub unknown: BTreeMap<String, serde_json::Value>,
+}
+
+fn is_variable(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit()) && name.chars().all(fits)
 }
 
 fn default_server() -> String {
@@ -167,6 +179,8 @@ impl BackendConfig {
             timeout_seconds: default_timeout_seconds(),
             context_messages: default_context_messages(),
             permissions: None,
+            answer_in: None,
+            env: Vec::new(),
             unknown: BTreeMap::new(),
         }
     }
@@ -205,12 +219,23 @@ impl BackendConfig {
         Duration::from_secs(self.timeout_seconds)
     }
 
+    /// In which rooms it answers.
+    pub fn answer_in(&self) -> AnswerIn {
+        let usual = || AnswerIn::usual(self.backend);
+        self.answer_in.clone().unwrap_or_else(usual)
+    }
+
     fn check(&self) -> Result<(), String> {
         if !(1..=MAX_TIMEOUT_SECONDS).contains(&self.timeout_seconds) {
             return Err(format!("timeout_seconds is 1 to {MAX_TIMEOUT_SECONDS}"));
         }
         if self.context_messages > MAX_CONTEXT_MESSAGES {
             return Err(format!("context_messages is 0 to {MAX_CONTEXT_MESSAGES}"));
+        }
+        if let Some(name) = self.env.iter().find(|name| !is_variable(name)) {
+            return Err(format!(
+                "env lists names of variables, and {name:?} is none"
+            ));
         }
         let missing = |key: &str, example: &str| {
             let backend = self.backend;
@@ -242,6 +267,23 @@ mod tests {
     }
 
     #[test]
+    fn answer_in_is_a_word_or_a_list_of_rooms() {
+        let read = |text: &str| BackendConfig::parse(text).unwrap().answer_in();
+        let rooms =
+            |ids: &[&str]| AnswerIn::Rooms(ids.iter().map(|id| id.parse().unwrap()).collect());
+        assert_eq!(read("backend: codex"), AnswerIn::Joined);
+        assert_eq!(read("backend: plain"), AnswerIn::All);
+        assert_eq!(read("backend: codex\nanswer_in: all"), AnswerIn::All);
+        let listed = read("backend: codex\nanswer_in: [rm_8f3kz2, rm_bugs]");
+        assert_eq!(listed, rooms(&["rm_8f3kz2", "rm_bugs"]));
+        assert_eq!(
+            read("backend: codex\nanswer_in: rm_bugs"),
+            rooms(&["rm_bugs"])
+        );
+        assert_eq!(read("backend: codex\nanswer_in: []"), rooms(&[]));
+    }
+
+    #[test]
     fn unknown_keys_are_kept_apart() {
         let config = BackendConfig::parse("backend: plain\ncommand: cat\ntimout: 3\n").unwrap();
         assert_eq!(config.unknown.keys().collect::<Vec<_>>(), ["timout"]);
@@ -256,6 +298,9 @@ mod tests {
             ("handler_path: x", "backend"),
             ("backend: plain\ntimeout_seconds: 0", "timeout_seconds"),
             ("backend: plain\ncontext_messages: 9999", "context_messages"),
+            ("backend: plain\nanswer_in: everywhere", "answer_in"),
+            ("backend: plain\nanswer_in: [rm_8f3kz2, x]", "answer_in"),
+            ("backend: plain\nenv: [A=b]", "env"),
         ] {
             let why = BackendConfig::parse(text).unwrap_err();
             assert!(why.contains(hint), "{text}: {why}");

@@ -1,7 +1,10 @@
 //! The `handler` backend: a script of the owner's that is run for every message and decides
 //! everything itself.
 
-use super::{Backend, BackendError, Inbound, Reply, command::Program, config::BackendConfig};
+use super::{
+    Backend, BackendError, Inbound, Reply, command::Program, config::BackendConfig,
+    environment::Environment,
+};
 use futures_util::future::BoxFuture;
 use protocol::{MAX_CONTENT_BYTES, Message, MessageType, Via};
 use serde::Serialize;
@@ -23,6 +26,7 @@ pub struct Handler {
     path: PathBuf,
     args: Vec<OsString>,
     timeout: Duration,
+    environment: Environment,
 }
 
 impl Handler {
@@ -33,6 +37,7 @@ impl Handler {
             path: folder.join(path),
             args: config.args.iter().map(Into::into).collect(),
             timeout: config.timeout(),
+            environment: Environment::inherited(&config.env),
         };
         let start = Start::of(&handler.path)?;
         if matches!(start, Start::Converted { .. }) {
@@ -56,7 +61,7 @@ impl Handler {
         };
         let document = serde_json::to_vec(&Document::of(inbound))
             .map_err(|error| BackendError::Failed(error.to_string()))?;
-        let program = Program::new(program, folder, self.timeout)
+        let program = Program::new(program, folder, self.timeout, self.environment.clone())
             .args(args)
             .args(self.args.iter().cloned());
         let output = program.ask(&document, inbound).await?;
@@ -66,7 +71,7 @@ impl Handler {
     /// A copy of the script without Windows line endings, in this message's own file, so that
     /// rooms that run side by side do not write over each other's.
     fn convert(&self, inbound: &Inbound) -> Result<PathBuf, BackendError> {
-        let (room, seq) = (&inbound.room_id, inbound.message.seq);
+        let (room, seq) = (&inbound.room_name, inbound.message.seq);
         let copy = inbound.session.log_dir.join(format!(".handler-{room}"));
         let text = std::fs::read(&self.path).map_err(|error| missing(&self.path, &error))?;
         let mut converted = Vec::with_capacity(text.len());

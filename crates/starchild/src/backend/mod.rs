@@ -1,10 +1,13 @@
 //! What answers a message: the one trait in which the daemon and the host meet every kind of agent.
 
 pub mod acp;
+pub mod answer_in;
 pub mod build;
+mod coding_agent;
 pub mod command;
 mod command_line;
 pub mod config;
+mod environment;
 mod handler;
 mod openai;
 pub mod path;
@@ -38,6 +41,8 @@ pub trait Backend: Send + Sync {
 pub struct Inbound {
     /// The room.
     pub room_id: RoomId,
+    /// What the room is called on this machine, which no room of another server is.
+    pub room_name: String,
     /// The message to answer.
     pub message: Message,
     /// Who answers.

@@ -35,7 +35,7 @@ impl Starchild {
         let prompt = Prompt::new(inbound, self.owner.as_deref()).whole();
         let question = Question {
             message: &prompt,
-            thread_id: &format!("chatroom-{}", inbound.room_id),
+            thread_id: &format!("chatroom-{}", inbound.room_name),
             channel: CHANNEL,
             model: self.model.as_deref(),
         };

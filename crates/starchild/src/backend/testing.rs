@@ -9,6 +9,7 @@ pub fn inbound(content: &str) -> Inbound {
     let message = message(42, "Alice", content);
     Inbound {
         room_id: "rm_8f3kz2".parse().unwrap(),
+        room_name: "rm_8f3kz2".into(),
         me: Me {
             user_id: "ext_my_bot.v2-3a9f1c20".into(),
             user_name: Some("MyBot".into()),

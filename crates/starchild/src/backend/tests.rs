@@ -61,7 +61,10 @@ async fn claude_is_asked_in_print_mode() {
     let command = script(folder.path(), "claude", "echo \"$*\"; head -1");
     let config = config(BackendKind::Claude, &command);
     let text = text(CommandLine::claude(&config, folder.path()).unwrap()).await;
-    assert!(text.starts_with("-p\nYou are MyBot"), "{text}");
+    assert!(
+        text.starts_with("-p --tools  --strict-mcp-config\nYou are MyBot"),
+        "{text}"
+    );
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! The command line: what can be typed, and what comes of it.
 
+pub mod confirm;
 mod daemon;
 pub mod failure;
 mod personal;
@@ -103,7 +104,7 @@ pub fn main() -> ExitCode {
     let runtime = match runtime.enable_all().max_blocking_threads(64).build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("starchild: {error}");
+            show::failure(&error);
             return ExitCode::from(2);
         }
     };
@@ -119,7 +120,7 @@ pub fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("starchild: {failure}");
+            show::failure(&failure);
             failure.exit_code()
         }
     }

@@ -80,10 +80,10 @@ impl Access {
     /// Replaces the key while it still holds: with itself, which no other room waits for. Whether
     /// there is a new one.
     pub async fn renew_early(&mut self, turn: Turn) -> bool {
-        let (server, room) = (&self.file.server, &self.file.room_id);
-        let renewed = match key::reissue(&self.home, &self.client, server, room).await {
+        let address = self.file.address();
+        let renewed = match key::reissue(&self.home, &self.client, &address).await {
             Err(KeyError::Client(error)) if verdict(&error) == Verdict::Renew => {
-                key::recover(&self.home, &self.anonymous, server, room).await
+                key::recover(&self.home, &self.anonymous, &address).await
             }
             renewed => renewed,
         };
@@ -111,14 +111,13 @@ impl Access {
     pub async fn renew(&mut self) -> Result<(), NoKey> {
         let turn = self.mint.turn().await;
         // Somebody may have joined anew meanwhile.
-        if let Ok(Some(file)) = self.home.room(&self.file.room_id)
+        if let Ok(Some(file)) = self.home.room(&self.file.address())
             && file.member_token != self.file.member_token
             && file.left.is_none()
         {
             return self.adopt(file).map_err(never);
         }
-        let (server, room) = (&self.file.server, &self.file.room_id);
-        match key::recover(&self.home, &self.anonymous, server, room).await {
+        match key::recover(&self.home, &self.anonymous, &self.file.address()).await {
             Ok(file) => {
                 turn.done();
                 tracing::info!("the room key was refused; the identity token gave a new one");

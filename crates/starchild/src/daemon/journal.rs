@@ -1,7 +1,6 @@
 //! How far the daemon has come in a room, kept so that a kill at any moment loses nothing.
 
-use crate::home::{AgentHome, CursorFile, FileError, PreparedAnswer};
-use protocol::RoomId;
+use crate::home::{AgentHome, CursorFile, FileError, PreparedAnswer, RoomAddress};
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
@@ -12,26 +11,26 @@ const SAVE_EVERY: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Journal {
     home: AgentHome,
-    room: RoomId,
+    room: RoomAddress,
     now: CursorFile,
     unsaved_since: Option<Instant>,
 }
 
 impl Journal {
     /// The journal as it was left, or nothing where there is none.
-    pub fn open(home: &AgentHome, room: &RoomId) -> Result<Option<Self>, FileError> {
+    pub fn open(home: &AgentHome, room: &RoomAddress) -> Result<Option<Self>, FileError> {
         Ok(home.cursor(room)?.map(|now| Self::at(home, room, now)))
     }
 
     /// A journal that begins here.
-    pub async fn begin(home: &AgentHome, room: &RoomId, seq: i64) -> Self {
+    pub async fn begin(home: &AgentHome, room: &RoomAddress, seq: i64) -> Self {
         let now = CursorFile { seq, answer: None };
         let mut journal = Self::at(home, room, now);
         journal.save().await;
         journal
     }
 
-    fn at(home: &AgentHome, room: &RoomId, now: CursorFile) -> Self {
+    fn at(home: &AgentHome, room: &RoomAddress, now: CursorFile) -> Self {
         Self {
             home: home.clone(),
             room: room.clone(),

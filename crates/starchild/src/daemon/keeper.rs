@@ -3,9 +3,11 @@
 //! without one.
 
 use super::{mint::Mint, verdict::Verdict};
-use crate::{home::AgentHome, rooms::key};
+use crate::{
+    home::{AgentHome, RoomAddress},
+    rooms::key,
+};
 use client::{Client, ClientError};
-use protocol::RoomId;
 use std::{collections::HashSet, rc::Rc, time::Duration};
 use tokio::{
     sync::Notify,
@@ -18,17 +20,17 @@ const AT_MOST_EVERY: Duration = Duration::from_secs(1);
 /// After a renewal that failed for now.
 const TRY_AGAIN: Duration = Duration::from_secs(300);
 
-/// The rooms that the agent is in and whose file is not there, with their servers.
-pub fn lost_rooms(home: &AgentHome) -> Vec<(String, RoomId)> {
+/// The rooms that the agent is in and whose file is not there.
+pub fn lost_rooms(home: &AgentHome) -> Vec<RoomAddress> {
     let known = home.identities().ok().flatten();
     let rooms = known
         .iter()
         .flat_map(|file| file.all())
         .flat_map(|identity| {
             let rooms = identity.rooms.iter();
-            rooms.map(|room| (identity.server.clone(), room.clone()))
+            rooms.map(|room| RoomAddress::new(&identity.server, room))
         });
-    let lost = |(_, room): &(String, RoomId)| !matches!(home.room(room), Ok(Some(_)));
+    let lost = |room: &RoomAddress| !matches!(home.room(room), Ok(Some(_)));
     rooms.filter(lost).collect()
 }
 
@@ -78,11 +80,11 @@ async fn recover_all(
     let mut told = HashSet::new();
     loop {
         let turn = mint.turn().await;
-        let Some((server, room)) = lost_rooms(home).into_iter().next() else {
+        let Some(room) = lost_rooms(home).into_iter().next() else {
             return;
         };
-        let recovered = match client_of(&server) {
-            Ok(client) => key::recover(home, &client, &server, &room).await,
+        let recovered = match client_of(&room.server) {
+            Ok(client) => key::recover(home, &client, &room).await,
             Err(error) => Err(error.into()),
         };
         let error = match recovered {
@@ -102,7 +104,7 @@ async fn recover_all(
             }
             _ => {
                 tracing::warn!(%room, %error, "there is no key for the room, so it is not followed");
-                if home.unremember_room(&server, &room).is_err() {
+                if home.unremember_room(&room).is_err() {
                     return;
                 }
             }

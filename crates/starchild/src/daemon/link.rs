@@ -7,6 +7,7 @@ use super::{
     stop::Stop,
     verdict::{Verdict, verdict},
 };
+use crate::home::RoomFile;
 use client::{Client, ClientError};
 use protocol::Message;
 use std::time::Duration;
@@ -40,6 +41,11 @@ impl Link {
             access,
             stop,
         }
+    }
+
+    /// What is known of the room.
+    pub fn file(&self) -> &RoomFile {
+        self.access.file()
     }
 
     /// Follows the room from here.

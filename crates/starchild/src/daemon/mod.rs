@@ -80,6 +80,7 @@ impl Daemon {
         let shared = Arc::new(room::Shared {
             backend,
             context_messages: config.context_messages,
+            answer_in: config.answer_in(),
             session,
         });
         Ok(Self {

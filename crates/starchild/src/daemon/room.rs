@@ -9,8 +9,8 @@ use super::{
     stop::Stop,
 };
 use crate::{
-    backend::{Backend, BackendError, Inbound, Reply, Session},
-    home::AgentHome,
+    backend::{Backend, BackendError, Inbound, Reply, Session, answer_in::AnswerIn},
+    home::{AgentHome, RoomAddress},
 };
 use client::{Client, MessageQuery, PostMessage};
 use protocol::{Message, RoomId};
@@ -26,39 +26,49 @@ pub struct Shared {
     pub backend: Box<dyn Backend>,
     /// How many messages before the one to answer it is shown.
     pub context_messages: u32,
+    /// In which rooms it is asked.
+    pub answer_in: AnswerIn,
     /// This start of the daemon.
     pub session: Arc<Session>,
 }
 
 /// A room that is followed.
 pub struct Room {
+    home: AgentHome,
     room: RoomId,
+    /// What it is called on this machine.
+    name: String,
     shared: Arc<Shared>,
     link: Link,
     journal: Journal,
     around: Around,
     stop: Stop,
+    /// Whether it was said that the agent stays silent here.
+    silence_told: bool,
 }
 
 impl Room {
     /// Follows a room from where the daemon last came to, until there is a reason not to.
     pub async fn follow(home: &AgentHome, shared: Arc<Shared>, access: Access, stop: Stop) -> End {
-        let room = access.file().room_id.clone();
+        let address = access.file().address();
         let around = Around::new(access.file());
         let mut link = Link::new(access, stop.clone());
-        let journal = match journal(home, &room, &mut link).await {
+        let journal = match journal(home, &address, &mut link).await {
             Ok(journal) => journal,
             Err(end) => return end,
         };
         link.begin_at(journal.seq());
         tracing::info!(from = journal.seq(), "following");
         let room = Self {
-            room,
+            home: home.clone(),
+            name: home.room_name(&address),
+            room: address.room,
             shared,
             link,
             journal,
             around,
             stop,
+            silence_told: false,
         };
         room.deal_with_all().await
     }
@@ -113,11 +123,31 @@ impl Room {
             tracing::info!("taken back by its sender, so not answered");
             return Ok(false);
         }
-        if !self.shared.backend.is_gated() {
-            return Ok(true);
+        if self.shared.backend.is_gated() {
+            let meant = async |client: &Client| self.around.is_meant(client, message).await;
+            if !self.link.insist(meant).await?.unwrap_or(false) {
+                return Ok(false);
+            }
         }
-        let meant = async |client: &Client| self.around.is_meant(client, message).await;
-        Ok(self.link.insist(meant).await?.unwrap_or(false))
+        Ok(self.answers_here())
+    }
+
+    /// Whether the owner wants answers in this room; the first time they do not, the log says so.
+    /// The owner may join a room on purpose that the agent is in already, so the file is read anew.
+    fn answers_here(&mut self) -> bool {
+        let known = self.link.file();
+        let file = self.home.room(&known.address()).ok().flatten();
+        let answers = self
+            .shared
+            .answer_in
+            .includes(file.as_ref().unwrap_or(known));
+        if !answers && !std::mem::replace(&mut self.silence_told, true) {
+            tracing::info!(
+                "the agent is meant, and stays silent: its owner did not choose this room. \
+                 answer_in: in handler.yaml, or joining the room with an invite, changes that"
+            );
+        }
+        answers
     }
 
     /// The backend's answer, or nothing where it is silent or fails.
@@ -170,6 +200,7 @@ impl Room {
         }
         Ok(Inbound {
             room_id: self.room.clone(),
+            room_name: self.name.clone(),
             message,
             me: self.around.me().clone(),
             rules,
@@ -212,8 +243,8 @@ impl Room {
 }
 
 /// The journal as it was left. Where there is none, it begins at the room's newest message.
-async fn journal(home: &AgentHome, room: &RoomId, link: &mut Link) -> Result<Journal, End> {
-    match Journal::open(home, room) {
+async fn journal(home: &AgentHome, address: &RoomAddress, link: &mut Link) -> Result<Journal, End> {
+    match Journal::open(home, address) {
         Ok(Some(journal)) => return Ok(journal),
         Ok(None) => {}
         Err(error) => {
@@ -224,7 +255,7 @@ async fn journal(home: &AgentHome, room: &RoomId, link: &mut Link) -> Result<Jou
         limit: Some(1),
         ..MessageQuery::default()
     };
-    let newest = async |client: &Client| client.messages(room, &query).await;
+    let newest = async |client: &Client| client.messages(&address.room, &query).await;
     let newest = link.insist(newest).await?.map_or(0, |page| page.latest_seq);
-    Ok(Journal::begin(home, room, newest).await)
+    Ok(Journal::begin(home, address, newest).await)
 }

@@ -8,9 +8,8 @@ use super::{
     room::{Room, Shared},
     stop::{self, Stop, Stopper},
 };
-use crate::home::{AgentHome, RoomFile};
+use crate::home::{AgentHome, RoomAddress, RoomFile};
 use client::{Client, ClientError};
-use protocol::RoomId;
 use std::{
     cell::RefCell,
     collections::HashMap,
@@ -51,8 +50,8 @@ pub struct Supervisor {
     home: AgentHome,
     shared: Arc<Shared>,
     clients: Rc<Clients>,
-    rooms: HashMap<RoomId, Stopper>,
-    tasks: JoinSet<(RoomId, End)>,
+    rooms: HashMap<RoomAddress, Stopper>,
+    tasks: JoinSet<(RoomAddress, End)>,
     missed: Rc<Notify>,
     mint: Mint,
     seen: Option<Seen>,
@@ -142,23 +141,23 @@ impl Supervisor {
         self.rooms.retain(|room, stopper| {
             let stays = files
                 .iter()
-                .any(|file| file.room_id == *room && file.left.is_none())
-                || lost.iter().any(|(_, lost)| lost == room);
+                .any(|file| file.address() == *room && file.left.is_none())
+                || lost.contains(room);
             if !stays {
                 stopper.ask();
             }
             stays
         });
         for file in files.into_iter().filter(|file| file.left.is_none()) {
-            if !self.rooms.contains_key(&file.room_id) {
+            if !self.rooms.contains_key(&file.address()) {
                 self.follow(file);
             }
         }
     }
 
     fn follow(&mut self, file: RoomFile) {
-        let room = file.room_id.clone();
-        let span = tracing::info_span!("room", id = %room);
+        let room = file.address();
+        let span = tracing::info_span!("room", id = %self.home.room_name(&room));
         let client = self.clients.of(&file.server);
         let access =
             client.and_then(|client| Access::new(&self.home, file, client, self.mint.clone()));
@@ -176,7 +175,7 @@ impl Supervisor {
         self.tasks.spawn_local(follow.instrument(span));
     }
 
-    fn ended(&mut self, ended: Result<(RoomId, End), tokio::task::JoinError>) {
+    fn ended(&mut self, ended: Result<(RoomAddress, End), tokio::task::JoinError>) {
         let (room, end) = match ended {
             Ok(ended) => ended,
             Err(error) => return tracing::error!(%error, "a room's task failed"),

@@ -1,1 +1,1 @@
-reply=$(printf '%s\n' "$prompt" | claude -p)
+reply=$(printf '%s\n' "$prompt" | claude -p --tools "" --strict-mcp-config)

@@ -1,7 +1,6 @@
 //! `cursors/<room>.json`: how far the daemon has come in a room.
 
-use super::{AgentHome, FileError, files};
-use protocol::RoomId;
+use super::{AgentHome, FileError, RoomAddress, files};
 use serde::{Deserialize, Serialize};
 
 /// How far the daemon has come.
@@ -25,12 +24,12 @@ pub struct PreparedAnswer {
 
 impl AgentHome {
     /// How far the daemon has come, if it was ever here.
-    pub fn cursor(&self, room: &RoomId) -> Result<Option<CursorFile>, FileError> {
-        files::read_json(&self.cursor_file(room))
+    pub fn cursor(&self, room: &RoomAddress) -> Result<Option<CursorFile>, FileError> {
+        files::read_json(&self.cursor_file(&self.room_name(room)))
     }
 
     /// Keeps how far the daemon has come.
-    pub fn save_cursor(&self, room: &RoomId, cursor: &CursorFile) -> Result<(), FileError> {
-        files::write_json(&self.cursor_file(room), cursor)
+    pub fn save_cursor(&self, room: &RoomAddress, cursor: &CursorFile) -> Result<(), FileError> {
+        files::write_json(&self.cursor_file(&self.room_name(room)), cursor)
     }
 }

@@ -1,7 +1,7 @@
 //! `identity/<user_id>.json`: an agent's own credential with each server, and the rooms it is in
 //! there. With it a lost room file comes back.
 
-use super::{AgentHome, FileError, Secret, files};
+use super::{AgentHome, FileError, RoomAddress, Secret, files};
 use protocol::{RoomId, UserId};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeSet, fs::OpenOptions, os::unix::fs::OpenOptionsExt};
@@ -43,6 +43,11 @@ impl IdentityFile {
     /// Every server's part.
     pub fn all(&self) -> impl Iterator<Item = &Identity> {
         std::iter::once(&self.first).chain(&self.others)
+    }
+
+    /// The first server it met.
+    pub fn first_server(&self) -> &str {
+        &self.first.server
     }
 
     /// One server's part.
@@ -90,7 +95,8 @@ impl AgentHome {
     }
 
     /// Remembers that the agent is in a room, so that its file can be lost.
-    pub fn remember_room(&self, server: &str, room: &RoomId) -> Result<(), FileError> {
+    pub fn remember_room(&self, address: &RoomAddress) -> Result<(), FileError> {
+        let RoomAddress { server, room } = address;
         self.change_identity(server, |known| {
             let came_back = known.left.remove(room);
             known.rooms.insert(room.clone()) || came_back
@@ -98,12 +104,14 @@ impl AgentHome {
     }
 
     /// Forgets that the agent was in a room.
-    pub fn unremember_room(&self, server: &str, room: &RoomId) -> Result<(), FileError> {
+    pub fn unremember_room(&self, address: &RoomAddress) -> Result<(), FileError> {
+        let RoomAddress { server, room } = address;
         self.change_identity(server, |known| known.rooms.remove(room))
     }
 
     /// Forgets that the agent was in a reserved room, and does not bring it there again.
-    pub fn leave_behind(&self, server: &str, room: &RoomId) -> Result<(), FileError> {
+    pub fn leave_behind(&self, address: &RoomAddress) -> Result<(), FileError> {
+        let RoomAddress { server, room } = address;
         self.change_identity(server, |known| {
             let was_in = known.rooms.remove(room);
             known.left.insert(room.clone()) || was_in
@@ -170,10 +178,14 @@ mod tests {
         let agent = home.agent(&"curious_otter-3a9f1c20".parse().unwrap());
         let room: RoomId = "rm_8f3kz2".parse().unwrap();
         agent.save_identity(identity("http://a", "1")).unwrap();
-        agent.remember_room("http://a", &room).unwrap();
+        agent
+            .remember_room(&RoomAddress::new("http://a", &room))
+            .unwrap();
         agent.save_identity(identity("http://b", "2")).unwrap();
         let bugs: RoomId = "rm_bugs".parse().unwrap();
-        agent.leave_behind("http://a", &bugs).unwrap();
+        agent
+            .leave_behind(&RoomAddress::new("http://a", &bugs))
+            .unwrap();
         agent.save_identity(identity("http://a", "3")).unwrap();
 
         let a = agent.identity("http://a").unwrap().unwrap();

@@ -11,7 +11,11 @@
 //! sc-chatroom/<agent>/agent.log            what the daemon has to say
 //! sc-chatroom/<agent>/daemon.pid           held by the daemon for as long as it runs
 //! ```
+//!
+//! `<room>` is a room's id, and `<id>@<mark of the server>` for rooms of servers that the agent met
+//! later: see [`AgentHome::room_name`].
 
+mod address;
 mod cursor;
 pub mod files;
 mod identity;
@@ -19,6 +23,7 @@ mod machine;
 mod room;
 mod secret;
 
+pub use address::RoomAddress;
 pub use cursor::{CursorFile, PreparedAnswer};
 pub use files::FileError;
 pub use identity::Identity;
@@ -26,7 +31,7 @@ pub use machine::{AgentIdError, agent_id};
 pub use room::RoomFile;
 pub use secret::Secret;
 
-use protocol::{AgentId, RoomId, UserId};
+use protocol::{AgentId, UserId};
 use std::path::{Path, PathBuf};
 
 /// The folder of everything.
@@ -153,12 +158,12 @@ impl AgentHome {
         self.home.0.join("identity")
     }
 
-    fn room_file(&self, room: &RoomId) -> PathBuf {
-        self.rooms_folder().join(format!("{room}.json"))
+    fn room_file(&self, name: &str) -> PathBuf {
+        self.rooms_folder().join(format!("{name}.json"))
     }
 
-    fn cursor_file(&self, room: &RoomId) -> PathBuf {
-        self.cursors_folder().join(format!("{room}.json"))
+    fn cursor_file(&self, name: &str) -> PathBuf {
+        self.cursors_folder().join(format!("{name}.json"))
     }
 
     fn identity_file(&self) -> PathBuf {

@@ -1,6 +1,6 @@
 //! `rooms/<room>.json`: what it takes to read and write in one room.
 
-use super::{AgentHome, FileError, Secret, files};
+use super::{AgentHome, FileError, RoomAddress, Secret, files};
 use protocol::{RoomId, UserId};
 use serde::{Deserialize, Serialize};
 
@@ -26,9 +26,26 @@ pub struct RoomFile {
     /// The short code it came in with, so that the same again is known for the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joined_with: Option<String>,
+    /// Whether the owner joined the room and wants the agent to answer in it; nothing where nobody
+    /// was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<bool>,
     /// Why the agent is not in the room any more; the daemon follows those without a reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<String>,
+}
+
+impl RoomFile {
+    /// Which room it is about.
+    pub fn address(&self) -> RoomAddress {
+        RoomAddress::new(&self.server, &self.room_id)
+    }
+
+    /// Whether the owner wants the agent to answer here. Every agent is in the reserved rooms
+    /// without its owner's doing, so being there says nothing.
+    pub fn wants_answers(&self) -> bool {
+        self.answer.unwrap_or(!self.room_id.is_reserved())
+    }
 }
 
 impl AgentHome {
@@ -36,25 +53,25 @@ impl AgentHome {
     pub fn rooms(&self) -> Result<Vec<RoomFile>, FileError> {
         let mut rooms = Vec::new();
         for name in files::names(&self.rooms_folder())? {
-            let id = name.strip_suffix(".json").and_then(|id| id.parse().ok());
-            if let Some(id) = id
-                && let Ok(Some(room)) = self.room(&id)
+            let name = name.strip_suffix(".json");
+            if let Some(name) = name
+                && let Ok(Some(room)) = self.read_room(name)
+                && self.room_name(&room.address()) == name
             {
                 rooms.push(room);
             }
         }
-        rooms.sort_by(|a, b| a.room_id.cmp(&b.room_id));
+        rooms.sort_by_key(|room| (room.room_id.clone(), room.server.clone()));
         Ok(rooms)
     }
 
     /// One room, if its file is there.
-    pub fn room(&self, room: &RoomId) -> Result<Option<RoomFile>, FileError> {
-        let path = self.room_file(room);
-        let file: Option<RoomFile> = files::read_json(&path)?;
-        match file {
-            Some(file) if file.room_id != *room => Err(FileError::Damaged {
-                path,
-                why: format!("it is about {}", file.room_id),
+    pub fn room(&self, address: &RoomAddress) -> Result<Option<RoomFile>, FileError> {
+        let name = self.room_name(address);
+        match self.read_room(&name)? {
+            Some(file) if file.address() != *address => Err(FileError::Damaged {
+                path: self.room_file(&name),
+                why: format!("it is about {}", file.address()),
             }),
             file => Ok(file),
         }
@@ -62,12 +79,22 @@ impl AgentHome {
 
     /// Keeps a room.
     pub fn save_room(&self, room: &RoomFile) -> Result<(), FileError> {
-        files::write_json(&self.room_file(&room.room_id), room)
+        files::write_json(&self.room_file(&self.room_name(&room.address())), room)
     }
 
     /// Forgets a room, and how far the daemon had come in it.
-    pub fn forget_room(&self, room: &RoomId) -> Result<(), FileError> {
-        files::remove(&self.room_file(room))?;
-        files::remove(&self.cursor_file(room))
+    pub fn forget_room(&self, address: &RoomAddress) -> Result<(), FileError> {
+        let name = self.room_name(address);
+        files::remove(&self.room_file(&name))?;
+        files::remove(&self.cursor_file(&name))
+    }
+
+    /// The file with this name, whatever it is about.
+    pub(super) fn read_room(&self, name: &str) -> Result<Option<RoomFile>, FileError> {
+        files::read_json(&self.room_file(name))
+    }
+
+    pub(super) fn has_room_file(&self, name: &str) -> bool {
+        self.room_file(name).exists()
     }
 }

@@ -1,7 +1,7 @@
 //! Joining a room.
 
 use super::{
-    Of,
+    Of, answering,
     invite::{self, Kind},
     key::{self, KeyError},
 };
@@ -13,7 +13,7 @@ use crate::{
         show::{self, Spinner},
     },
     daemon::process,
-    home::{AgentHome, CursorFile, Home, RoomFile},
+    home::{AgentHome, CursorFile, Home, RoomAddress, RoomFile},
 };
 use clap::Args;
 use client::{Client, ClientError, MessageQuery, protocol::ErrorCode};
@@ -32,52 +32,54 @@ pub struct JoinArgs {
     /// The name the agent goes by, where the invite names none.
     #[arg(long, value_name = "NAME")]
     display_name: Option<String>,
+    /// Join, but do not answer there.
+    #[arg(long)]
+    silent: bool,
 }
 
 /// Joins, keeps what it takes to come back, and joins the reserved rooms too.
 pub async fn join(home: &Home, args: JoinArgs) -> Result<(), Failure> {
     let agent = agents::chosen(home, args.of.agent.as_ref())?;
     let code = invite::parse(&args.code).map_err(Failure::mend)?;
-    let server = match args.server.or(code.server) {
-        Some(server) => server,
-        None => BackendConfig::load(&agent.config_file())?.server,
-    };
+    let config = BackendConfig::load(&agent.config_file())?;
+    let server = args.server.or(code.server);
+    let server = server.unwrap_or_else(|| config.server.clone());
     let server = server.trim_end_matches('/').to_owned();
     let spinner = Spinner::new("joining");
     let client = Client::new(&server)?;
-    let place = |room: &RoomId| Place {
-        agent: &agent,
-        client: &client,
-        server: &server,
-        room: room.clone(),
-    };
-    let (room, is_new) = match came_in_with(&agent, &server, &code.kind) {
-        // A code that this very agent used up is no mistake.
-        Some(room) if place(&room).is_member().await? => (room, false),
-        _ => {
-            let (invite_code, short) = match code.kind {
-                Kind::Invite(code) => (code, None),
-                Kind::Short(short) => (trade(&client, &short).await?, Some(short)),
-            };
-            let room = invite::room_of(&invite_code).map_err(Failure::mend)?;
-            let place = place(&room);
-            let is_new = !place.is_member().await?
-                && place.enter(invite_code, args.display_name, short).await?;
-            (room, is_new)
+    let (place, admission) = Place::find(&agent, &client, &server, code.kind).await?;
+    drop(spinner);
+    let room = &place.address;
+    let answer = !args.silent && answering::ask(&config, room)?;
+    let spinner = Spinner::new("joining");
+    let is_new = match admission {
+        Admission::Member => false,
+        Admission::Invite(invite_code, short) => {
+            let join = place.join(invite_code, args.display_name);
+            place.enter(join, short, answer).await?
         }
     };
-    let reserved = place(&room).enter_reserved_rooms().await;
+    let reserved = place.enter_reserved_rooms().await;
     drop(spinner);
     let was = if is_new { "joined" } else { "is already in" };
-    show::note(&format!("{} {was} {room}.", agent.id()));
+    show::note(&format!("{} {was} {}.", agent.id(), room.room));
     if !reserved.is_empty() {
         let rooms = reserved.join(", ");
         show::note(&format!("Like every agent, it is now in {rooms} too."));
     }
+    answering::keep(&agent, &config, room, answer)?;
     if process::running(&agent).is_none() {
         show::next(&format!("starchild run --agent {}", agent.id()));
     }
-    Ok(show::print(&format!("{room}\n"))?)
+    Ok(show::print(&format!("{}\n", room.room))?)
+}
+
+/// What lets the agent in.
+enum Admission {
+    /// It is a member already, and has the key.
+    Member,
+    /// An invite, and the short code that stood for it.
+    Invite(String, Option<String>),
 }
 
 /// The room that the agent entered with this code before.
@@ -108,46 +110,79 @@ async fn trade(client: &Client, code: &str) -> Result<String, Failure> {
 struct Place<'a> {
     agent: &'a AgentHome,
     client: &'a Client,
-    server: &'a str,
-    room: RoomId,
+    address: RoomAddress,
 }
 
-impl Place<'_> {
+impl<'a> Place<'a> {
+    /// Finds the room that a code is for, and what lets the agent in.
+    async fn find(
+        agent: &'a AgentHome,
+        client: &'a Client,
+        server: &str,
+        code: Kind,
+    ) -> Result<(Self, Admission), Failure> {
+        let at = |room: &RoomId| Self {
+            agent,
+            client,
+            address: RoomAddress::new(server, room),
+        };
+        // A code that this very agent used up is no mistake.
+        if let Some(room) = came_in_with(agent, server, &code)
+            && at(&room).is_member().await?
+        {
+            return Ok((at(&room), Admission::Member));
+        }
+        let (invite_code, short) = match code {
+            Kind::Invite(code) => (code, None),
+            Kind::Short(short) => (trade(client, &short).await?, Some(short)),
+        };
+        let place = at(&invite::room_of(&invite_code).map_err(Failure::mend)?);
+        let admission = match place.is_member().await? {
+            true => Admission::Member,
+            false => Admission::Invite(invite_code, short),
+        };
+        Ok((place, admission))
+    }
+
     /// Whether the agent has a key that opens the room. A lost or dead one is replaced, so that
     /// joining twice does no harm even where the invite is used up.
     async fn is_member(&self) -> Result<bool, Failure> {
-        let file = self.agent.room(&self.room).ok().flatten();
-        if let Some(file) = file.filter(|file| file.server == self.server && file.left.is_none()) {
+        let RoomAddress { server, room } = &self.address;
+        let file = self.agent.room(&self.address).ok().flatten();
+        if let Some(file) = file.filter(|file| file.left.is_none()) {
             let client = self.client.with_token(file.member_token.expose())?;
-            match client.me(&self.room).await {
+            match client.me(room).await {
                 Ok(_) => return Ok(true),
                 Err(error) if error.is_passing() => return Err(error.into()),
                 Err(_) => {}
             }
         }
-        let known = self.agent.identity(self.server)?;
-        if known.is_some_and(|identity| identity.rooms.contains(&self.room)) {
-            let recovered = key::recover(self.agent, self.client, self.server, &self.room).await;
+        let known = self.agent.identity(server)?;
+        if known.is_some_and(|identity| identity.rooms.contains(room)) {
+            let recovered = key::recover(self.agent, self.client, &self.address).await;
             return Ok(recovered.is_ok());
         }
         Ok(false)
     }
 
-    /// Joins with the invite; false where the agent was in the room already.
-    async fn enter(
-        &self,
-        invite_code: String,
-        display_name: Option<String>,
-        short: Option<String>,
-    ) -> Result<bool, Failure> {
-        let join = Join {
+    fn join(&self, invite_code: String, display_name: Option<String>) -> Join {
+        Join {
             invite_code: Some(invite_code),
             adapter_type: Some(AdapterType::Pull),
             client_kind: Some(ClientKind::ExternalAgent),
             user_id: Some(self.agent.id().to_string()),
             display_name,
             ..Join::default()
-        };
+        }
+    }
+
+    /// Joins; false where the agent was in the room already.
+    async fn enter(
+        &self,
+        join: Join,
+        short: Option<String>,
+        answer: bool,
+    ) -> Result<bool, Failure> {
         let joined = match self.send(&join).await {
             Ok(joined) => joined,
             Err(error) if error.code() == Some(ErrorCode::AlreadyMember) => {
@@ -158,27 +193,28 @@ impl Place<'_> {
             }
             Err(error) => return Err(error.into()),
         };
-        self.keep(joined, short).await?;
+        self.keep(joined, short, answer).await?;
         Ok(true)
     }
 
     /// Asks with the identity token, so that the server knows the agent for the one it met before.
     async fn send(&self, join: &Join) -> Result<Joined, ClientError> {
-        let identity = self.agent.identity(self.server).ok().flatten();
+        let RoomAddress { server, room } = &self.address;
+        let identity = self.agent.identity(server).ok().flatten();
         if let Some(identity) = identity {
             let client = self.client.with_token(identity.identity_token.expose())?;
-            match client.join(&self.room, join).await {
+            match client.join(room, join).await {
                 Err(error) if error.status() == Some(401) => {}
                 outcome => return outcome,
             }
         }
-        self.client.join(&self.room, join).await
+        self.client.join(room, join).await
     }
 
     async fn come_back(&self) -> Result<(), Failure> {
-        let recovered = key::recover(self.agent, self.client, self.server, &self.room).await;
+        let recovered = key::recover(self.agent, self.client, &self.address).await;
         recovered.map(drop).map_err(|error| {
-            let room = &self.room;
+            let room = &self.address.room;
             let id = self.agent.user_id();
             let lost = matches!(error, KeyError::NoIdentity(_));
             let failure = Failure::from(error);
@@ -192,35 +228,41 @@ impl Place<'_> {
 
     /// Keeps the credential first, then where to begin, then the key: a kill in between leaves
     /// something to come back with, and the daemon looks at the key last.
-    async fn keep(&self, joined: Joined, joined_with: Option<String>) -> Result<(), Failure> {
+    async fn keep(
+        &self,
+        joined: Joined,
+        joined_with: Option<String>,
+        answer: bool,
+    ) -> Result<(), Failure> {
         let (Some(token), Some(expires_at)) = (joined.member_token, joined.expires_at) else {
             return Err(Failure::mend(
                 "the server gave no key to read the room with",
             ));
         };
-        if joined.room_id != self.room || joined.user_id != self.agent.user_id() {
+        if joined.room_id != self.address.room || joined.user_id != self.agent.user_id() {
             return Err(Failure::mend(
                 "the server answered for another room or another agent",
             ));
         }
         if let (Some(token), Some(expires)) = (joined.identity_token, joined.identity_expires_at) {
-            key::keep_identity(self.agent, self.server, token.into(), expires)?;
+            key::keep_identity(self.agent, &self.address.server, token.into(), expires)?;
         }
-        self.agent.remember_room(self.server, &self.room)?;
+        self.agent.remember_room(&self.address)?;
         let file = RoomFile {
             room_id: joined.room_id,
-            server: self.server.to_owned(),
+            server: self.address.server.clone(),
             user_id: joined.user_id,
             user_name: joined.user_name,
             member_token: token.into(),
             issued_at: key::now(),
             expires_at,
             joined_with,
+            answer: Some(answer),
             left: None,
         };
         let client = self.client.with_token(file.member_token.expose())?;
         let shown = file.user_name.as_deref().unwrap_or(file.user_id.as_str());
-        self.begin_where_it_came_in(&client, &self.room, shown)
+        self.begin_where_it_came_in(&client, &self.address, shown)
             .await?;
         self.agent.save_room(&file)?;
         Ok(())
@@ -231,7 +273,7 @@ impl Place<'_> {
     async fn begin_where_it_came_in(
         &self,
         client: &Client,
-        room: &RoomId,
+        address: &RoomAddress,
         shown: &str,
     ) -> Result<(), Failure> {
         let query = MessageQuery {
@@ -239,7 +281,7 @@ impl Place<'_> {
             limit: Some(200),
             ..MessageQuery::default()
         };
-        let page = client.messages(room, &query).await?;
+        let page = client.messages(&address.room, &query).await?;
         let told = |message: &&Message| {
             let content = message.content.strip_prefix(shown);
             message.via == Via::System && content.is_some_and(|rest| rest.starts_with(" joined"))
@@ -247,7 +289,7 @@ impl Place<'_> {
         let told = page.messages.iter().rev().find(told);
         let seq = told.map_or(page.latest_seq, |message| message.seq);
         self.agent
-            .save_cursor(room, &CursorFile { seq, answer: None })?;
+            .save_cursor(address, &CursorFile { seq, answer: None })?;
         Ok(())
     }
 
@@ -255,7 +297,8 @@ impl Place<'_> {
     /// fetches their keys; where there are no such rooms, nothing is amiss. They are joined
     /// together, so an agent that was taken out of one is not brought into any again.
     async fn enter_reserved_rooms(&self) -> Vec<String> {
-        let identity = self.agent.identity(self.server).ok().flatten();
+        let server = &self.address.server;
+        let identity = self.agent.identity(server).ok().flatten();
         let Some(identity) = identity.filter(|identity| identity.left.is_empty()) else {
             return Vec::new();
         };
@@ -272,16 +315,19 @@ impl Place<'_> {
             return Vec::new();
         };
         let mut new = Vec::new();
-        for seat in joined.reserved_rooms {
+        // Only these are joined without asking the owner, whatever else a server names.
+        let seats = joined.reserved_rooms.into_iter();
+        for seat in seats.filter(|seat| seat.room_id.is_reserved()) {
+            let address = RoomAddress::new(server, &seat.room_id);
             if seat.newly_joined {
                 let shown = seat.user_name.as_deref().unwrap_or(seat.user_id.as_str());
                 // Anybody may read these rooms. Where it fails, the daemon begins at the newest.
                 let _ = self
-                    .begin_where_it_came_in(self.client, &seat.room_id, shown)
+                    .begin_where_it_came_in(self.client, &address, shown)
                     .await;
                 new.push(seat.room_id.to_string());
             }
-            let _ = self.agent.remember_room(self.server, &seat.room_id);
+            let _ = self.agent.remember_room(&address);
         }
         new
     }

@@ -1,8 +1,8 @@
 //! Room keys: getting a new one when the old one is lost or ends soon.
 
-use crate::home::{AgentHome, FileError, Identity, RoomFile, Secret};
+use crate::home::{AgentHome, FileError, Identity, RoomAddress, RoomFile, Secret};
 use client::{Client, ClientError};
-use protocol::{IdentityCreated, RoomId};
+use protocol::IdentityCreated;
 use std::{
     collections::BTreeSet,
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -40,15 +40,14 @@ pub fn fresh_for(issued_at: i64, expires_at: i64) -> Duration {
 pub async fn recover(
     home: &AgentHome,
     client: &Client,
-    server: &str,
-    room: &RoomId,
+    address: &RoomAddress,
 ) -> Result<RoomFile, KeyError> {
-    let mut refused = KeyError::NoIdentity(server.to_owned());
-    for token in tokens(home, server, room)? {
+    let mut refused = KeyError::NoIdentity(address.server.clone());
+    for token in tokens(home, address)? {
         let bearer = client.with_token(token.expose())?;
-        match reissue(home, &bearer, server, room).await {
+        match reissue(home, &bearer, address).await {
             Ok(file) => {
-                home.remember_room(server, room)?;
+                home.remember_room(address)?;
                 return Ok(file);
             }
             Err(KeyError::Client(error)) if error.status() == Some(401) => refused = error.into(),
@@ -59,11 +58,12 @@ pub async fn recover(
 }
 
 /// What the agent can show to a server, the best first, without the key of this room.
-fn tokens(home: &AgentHome, server: &str, room: &RoomId) -> Result<Vec<Secret>, FileError> {
+fn tokens(home: &AgentHome, address: &RoomAddress) -> Result<Vec<Secret>, FileError> {
+    let RoomAddress { server, room } = address;
     let identity = home.identity(server)?.map(|known| known.identity_token);
     let rooms = home.rooms()?.into_iter();
     let others =
-        rooms.filter(|file| file.server == server && file.room_id != *room && file.left.is_none());
+        rooms.filter(|file| file.server == *server && file.room_id != *room && file.left.is_none());
     let keys = others.map(|file| file.member_token);
     Ok(identity.into_iter().chain(keys).collect())
 }
@@ -72,17 +72,17 @@ fn tokens(home: &AgentHome, server: &str, room: &RoomId) -> Result<Vec<Secret>, 
 pub async fn reissue(
     home: &AgentHome,
     bearer: &Client,
-    server: &str,
-    room: &RoomId,
+    address: &RoomAddress,
 ) -> Result<RoomFile, KeyError> {
-    let known = home.room(room).ok().flatten();
+    let known = home.room(address).ok().flatten();
     let user_id = home.user_id();
-    let issued = bearer.reissue_token(room, &user_id).await?;
+    let issued = bearer.reissue_token(&address.room, &user_id).await?;
     let file = RoomFile {
-        room_id: room.clone(),
-        server: server.to_owned(),
+        room_id: address.room.clone(),
+        server: address.server.clone(),
         user_id,
         user_name: known.as_ref().and_then(|file| file.user_name.clone()),
+        answer: known.as_ref().and_then(|file| file.answer),
         joined_with: known.and_then(|file| file.joined_with),
         member_token: issued.member_token.into(),
         issued_at: now(),
@@ -136,7 +136,7 @@ pub async fn keep_identities_fresh(
         });
     }
     for room in rooms {
-        home.remember_room(&room.server, &room.room_id)?;
+        home.remember_room(&room.address())?;
     }
     Ok(due)
 }

@@ -1,21 +1,23 @@
 //! `starchild room`: bringing an agent into rooms, and out again.
 
+mod answering;
 mod invite;
 mod join;
 pub mod key;
 
 use crate::{
     agents,
+    backend::{answer_in::AnswerIn, config::BackendConfig},
     cli::{
         failure::Failure,
         show::{self, Spinner, Table},
     },
     daemon::keeper,
-    home::{AgentHome, Home, RoomFile},
+    home::{AgentHome, Home, RoomAddress, RoomFile},
 };
 use clap::{Args, Subcommand};
 use client::{Client, protocol::ErrorCode};
-use protocol::{AgentId, RESERVED_ROOMS, RoomId};
+use protocol::{AgentId, RoomId};
 use serde::Serialize;
 
 /// What can be done with rooms.
@@ -32,10 +34,13 @@ pub enum Command {
         room: RoomId,
         #[command(flatten)]
         of: Of,
+        /// Its server, where the agent is in rooms of that id on several.
+        #[arg(long, value_name = "URL")]
+        server: Option<String>,
     },
     /// List the rooms an agent is in.
     #[command(
-        after_help = "In a pipe: room, server, the agent's name in it, state; with tabs between."
+        after_help = "In a pipe: room, server, the agent's name in it, state, whether it answers there; with tabs between."
     )]
     List {
         #[command(flatten)]
@@ -58,20 +63,31 @@ pub struct Of {
 pub async fn run(home: &Home, command: Command) -> Result<(), Failure> {
     match command {
         Command::Join(args) => join::join(home, args).await,
-        Command::Leave { room, of } => {
-            leave(&agents::chosen(home, of.agent.as_ref())?, &room).await
+        Command::Leave { room, of, server } => {
+            let agent = agents::chosen(home, of.agent.as_ref())?;
+            leave(&agent, &room, server.as_deref()).await
         }
         Command::List { of, json } => list(&agents::chosen(home, of.agent.as_ref())?, json),
     }
 }
 
-async fn leave(agent: &AgentHome, room: &RoomId) -> Result<(), Failure> {
-    let Some(file) = agent.room(room)? else {
+async fn leave(agent: &AgentHome, room: &RoomId, server: Option<&str>) -> Result<(), Failure> {
+    let server = server.map(|server| server.trim_end_matches('/'));
+    let is_meant = |address: &RoomAddress| {
+        address.room == *room && server.is_none_or(|server| address.server == server)
+    };
+    let mut files = agent.rooms()?;
+    files.retain(|file| is_meant(&file.address()));
+    if let [_, another, ..] = &files[..] {
+        return Err(Failure::mend(format!(
+            "{} is in rooms with the id {room} on several servers",
+            agent.id()
+        ))
+        .next(format!("Say which one, e.g. --server {}", another.server)));
+    }
+    let Some(file) = files.pop() else {
         let id = agent.id();
-        if keeper::lost_rooms(agent)
-            .iter()
-            .any(|(_, lost)| lost == room)
-        {
+        if keeper::lost_rooms(agent).iter().any(is_meant) {
             return Err(Failure::later(format!("{id} has no key for {room} yet")).next(
                 "Its daemon fetches one within minutes while it runs; leave the room after that.",
             ));
@@ -80,8 +96,8 @@ async fn leave(agent: &AgentHome, room: &RoomId) -> Result<(), Failure> {
             .next(format!("starchild room list --agent {id} shows its rooms.")));
     };
     leave_room(agent, &file).await?;
-    if RESERVED_ROOMS.contains(&room.as_str()) {
-        agent.leave_behind(&file.server, room)?;
+    if room.is_reserved() {
+        agent.leave_behind(&file.address())?;
     }
     show::note(&format!("{} left {room}.", agent.id()));
     Ok(())
@@ -103,8 +119,8 @@ pub async fn leave_room(agent: &AgentHome, file: &RoomFile) -> Result<(), Failur
             Err(error) => return Err(error.into()),
         }
     }
-    agent.unremember_room(&file.server, &file.room_id)?;
-    agent.forget_room(&file.room_id)?;
+    agent.unremember_room(&file.address())?;
+    agent.forget_room(&file.address())?;
     Ok(())
 }
 
@@ -114,23 +130,27 @@ struct Listed {
     server: String,
     user_name: Option<String>,
     state: String,
+    /// Whether the agent answers there; unknown where there is no key yet.
+    answers: Option<bool>,
     expires_at: Option<i64>,
 }
 
 fn list(agent: &AgentHome, as_json: bool) -> Result<(), Failure> {
-    let without_key = keeper::lost_rooms(agent)
-        .into_iter()
-        .map(|(server, room)| Listed {
-            room_id: room.to_string(),
-            server,
-            user_name: None,
-            state: "joined, the daemon fetches its key".into(),
-            expires_at: None,
-        });
+    let without_key = keeper::lost_rooms(agent).into_iter().map(|address| Listed {
+        room_id: address.room.to_string(),
+        server: address.server,
+        user_name: None,
+        state: "joined, the daemon fetches its key".into(),
+        answers: None,
+        expires_at: None,
+    });
+    let config = BackendConfig::load(&agent.config_file()).ok();
+    let answer_in = config.map_or(AnswerIn::Joined, |config| config.answer_in());
     let listed: Vec<_> = agent
         .rooms()?
         .into_iter()
         .map(|file| Listed {
+            answers: Some(file.left.is_none() && answer_in.includes(&file)),
             room_id: file.room_id.to_string(),
             server: file.server,
             user_name: file.user_name,
@@ -146,10 +166,16 @@ fn list(agent: &AgentHome, as_json: bool) -> Result<(), Failure> {
     }
     let rows = listed.into_iter().map(|room| {
         let name = room.user_name.unwrap_or_else(|| "-".into());
-        [room.room_id, room.server, name, room.state]
+        let answers = match room.answers {
+            Some(true) => "answers",
+            Some(false) => "silent",
+            None => "-",
+        };
+        let answers = answers.to_owned();
+        [room.room_id, room.server, name, room.state, answers]
     });
     let table = Table {
-        columns: ["ROOM", "SERVER", "NAME", "STATE"],
+        columns: ["ROOM", "SERVER", "NAME", "STATE", "ANSWERS"],
         rows: rows.collect(),
         empty: "In no room yet. Ask a room's owner for a code, then: starchild room join CODE",
     };

@@ -259,9 +259,15 @@ fn a_generated_handler_runs_and_keeps_the_contract() {
     for (backend, answer) in [
         (
             "codex",
-            format!("codex exec --skip-git-repo-check\n{mention}\n"),
+            format!(
+                "codex exec --skip-git-repo-check --sandbox read-only \
+                 -c features.shell_tool=false -c features.unified_exec=false\n{mention}\n"
+            ),
         ),
-        ("claude", format!("claude -p\n{mention}\n")),
+        (
+            "claude",
+            format!("claude -p --tools  --strict-mcp-config\n{mention}\n"),
+        ),
         ("openai", "from the model\n".to_owned()),
         (
             "custom",

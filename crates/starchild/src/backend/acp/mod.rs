@@ -7,14 +7,15 @@ pub mod policy;
 mod process;
 
 use super::{
-    Backend, BackendError, Inbound, Reply,
+    Backend, BackendError, Inbound, Reply, coding_agent,
     command_line::{words, work_folder},
     config::BackendConfig,
+    environment::Environment,
 };
 use futures_util::future::BoxFuture;
 use policy::Policy;
 use process::{Launch, Process, TurnError};
-use std::{ffi::OsString, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 use tokio::sync::Mutex;
 
 /// A coding agent.
@@ -34,11 +35,13 @@ impl Acp {
                 hint: "set command: in handler.yaml to one that speaks the Agent Client Protocol, e.g. \"gemini --experimental-acp\"".into(),
             });
         }
-        let words = words(config, "", "")?;
-        let args = config.args.iter().map(OsString::from);
+        let mut words = words(config, "", "")?;
+        let keys = coding_agent::keys(words.iter().map(String::as_str));
+        words.extend(config.args.iter().cloned());
         Ok(Self {
             launch: Launch {
-                words: words.chain(args).collect(),
+                words,
+                environment: Environment::clean(keys, &config.env),
                 folder: work_folder(folder)?,
                 timeout: config.timeout(),
                 owner: config.system_prompt.clone(),
@@ -49,20 +52,20 @@ impl Acp {
     }
 
     /// The agent's process; a new one if there is none.
-    async fn process(&self) -> Result<Arc<Process>, BackendError> {
+    async fn process(&self, inbound: &Inbound) -> Result<Arc<Process>, BackendError> {
         let mut process = self.process.lock().await;
         if let Some(alive) = process.as_ref().filter(|process| process.is_alive()) {
             return Ok(alive.clone());
         }
         *process = None;
-        let started = Process::start(&self.launch, self.policy.clone()).await?;
+        let started = Process::start(&self.launch, inbound, self.policy.clone()).await?;
         Ok(process.insert(Arc::new(started)).clone())
     }
 
     async fn ask(&self, inbound: &Inbound) -> Result<Reply, BackendError> {
         let mut has_died = false;
         loop {
-            let process = self.process().await?;
+            let process = self.process(inbound).await?;
             match process.ask(&self.launch, inbound).await {
                 Ok(text) => return Ok(Reply::from_output(&text)),
                 Err(TurnError::Failed(error)) => return Err(error),

@@ -3,7 +3,8 @@
 use super::{heard::Heard, lines, policy::Decision, policy::Policy};
 use crate::backend::{
     BackendError, Inbound,
-    command::{Complaints, Group},
+    command::{Complaints, Group, contract_variables},
+    environment::Environment,
     prompt::Prompt,
 };
 use agent_client_protocol::{
@@ -12,10 +13,8 @@ use agent_client_protocol::{
     v1::{ConnectionTo, schema as acp},
 };
 use futures_util::{Sink, Stream};
-use protocol::RoomId;
 use std::{
     collections::HashMap,
-    ffi::OsString,
     io,
     path::PathBuf,
     process::Stdio,
@@ -42,7 +41,9 @@ const COMPLAINTS_EVERY: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Launch {
     /// The program and its arguments.
-    pub words: Vec<OsString>,
+    pub words: Vec<String>,
+    /// What it finds in its environment.
+    pub environment: Environment,
     /// Where it works.
     pub folder: PathBuf,
     /// How long an answer may take.
@@ -63,7 +64,9 @@ pub enum TurnError {
 pub struct Process {
     connection: ConnectionTo<Agent>,
     heard: Arc<Heard>,
-    rooms: Mutex<HashMap<RoomId, Conversation>>,
+    /// By what the rooms are called on this machine: a room of the same id on another server has a
+    /// conversation of its own.
+    rooms: Mutex<HashMap<String, Conversation>>,
     task: JoinHandle<()>,
 }
 
@@ -83,15 +86,16 @@ impl Drop for Process {
 
 impl Process {
     /// Starts the agent and greets it.
-    pub async fn start(launch: &Launch, policy: Arc<Policy>) -> Result<Self, BackendError> {
+    pub async fn start(
+        launch: &Launch,
+        inbound: &Inbound,
+        policy: Arc<Policy>,
+    ) -> Result<Self, BackendError> {
         let not_started = |why: String| {
-            let program = launch.words.first().map(|word| word.display().to_string());
-            BackendError::Failed(format!(
-                "{} does not start: {why}",
-                program.unwrap_or_default()
-            ))
+            let program = launch.words.first().map_or("", String::as_str);
+            BackendError::Failed(format!("{program} does not start: {why}"))
         };
-        let mut child = spawn(launch).map_err(|error| not_started(error.to_string()))?;
+        let mut child = spawn(launch, inbound).map_err(|error| not_started(error.to_string()))?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(not_started("it has no pipes".into()));
         };
@@ -124,7 +128,7 @@ impl Process {
 
     /// Asks for an answer in the room's session.
     pub async fn ask(&self, launch: &Launch, inbound: &Inbound) -> Result<String, TurnError> {
-        let known = self.room(&inbound.room_id);
+        let known = self.room(&inbound.room_name);
         let conversation = match &known {
             Some(known) => known.clone(),
             None => Conversation {
@@ -208,7 +212,7 @@ impl Process {
         }
     }
 
-    fn room(&self, room: &RoomId) -> Option<Conversation> {
+    fn room(&self, room: &str) -> Option<Conversation> {
         let rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
         rooms.get(room).cloned()
     }
@@ -219,7 +223,7 @@ impl Process {
             conversation.rules_version = Some(rules.version);
         }
         let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
-        rooms.insert(inbound.room_id.clone(), conversation);
+        rooms.insert(inbound.room_name.clone(), conversation);
     }
 }
 
@@ -236,11 +240,16 @@ fn unseen(inbound: &Inbound, known: &Conversation) -> Inbound {
     inbound
 }
 
-fn spawn(launch: &Launch) -> io::Result<Child> {
+/// It serves every room, so it is told of none in its environment.
+fn spawn(launch: &Launch, inbound: &Inbound) -> io::Result<Child> {
     let mut words = launch.words.iter();
-    Command::new(words.next().map(OsString::as_os_str).unwrap_or_default())
+    Command::new(words.next().map_or("", String::as_str))
         .args(words)
         .current_dir(&launch.folder)
+        .env_clear()
+        .envs(launch.environment.variables())
+        .envs(contract_variables(inbound))
+        .env_remove("SCCHAT_ROOM_ID")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -348,12 +357,7 @@ fn permission(
     let refused = || option(RejectOnce).or_else(|| option(RejectAlways));
     let chosen = chosen.or_else(|| refused().map(|option| (Decision::Deny, option)));
     let decision = chosen.map_or(Decision::Deny, |(decision, _)| decision);
-    let title: String = call
-        .title
-        .chars()
-        .filter(|c| !c.is_control())
-        .take(200)
-        .collect();
+    let title: String = call.title.chars().take(200).collect();
     tracing::info!(kind = ?call.kind, title, paths = ?call.paths, "a permission was {decision}");
     acp::RequestPermissionResponse::new(match chosen {
         Some((_, option)) => acp::RequestPermissionOutcome::Selected(

@@ -29,6 +29,7 @@ fn acp(folder: &Path, timeout_seconds: u64, permissions: Option<&str>) -> Acp {
 async fn answer(acp: &Acp, room: &str, content: &str) -> Result<String, BackendError> {
     let mut inbound = inbound(content);
     inbound.room_id = room.parse().unwrap();
+    inbound.room_name = room.into();
     match acp.answer(&inbound).await? {
         Reply::Text(text) => Ok(text),
         Reply::Silent => Ok("(silence)".into()),

@@ -4,7 +4,8 @@ use crate::backend::testing::inbound;
 const LONG: Duration = Duration::from_secs(60);
 
 fn sh(body: &str, timeout: Duration) -> Program {
-    Program::new("sh", &std::env::temp_dir(), timeout).args(["-c", body])
+    let environment = Environment::inherited(&[]);
+    Program::new("sh", &std::env::temp_dir(), timeout, environment).args(["-c", body])
 }
 
 async fn run(body: &str) -> Output {
@@ -127,7 +128,10 @@ async fn when_nobody_waits_any_more_the_group_goes() {
 
 #[tokio::test]
 async fn a_program_that_is_not_there_is_missing_and_says_how_to_get_it() {
-    let program = Program::new("no-such-program-here", &std::env::temp_dir(), LONG);
+    let program = Program {
+        program: "no-such-program-here".into(),
+        ..sh("", LONG)
+    };
     let error = program.run(b"", &inbound("hi")).await.unwrap_err();
     assert!(matches!(error, BackendError::Missing { .. }));
     assert!(error.to_string().contains("PATH"), "{error}");
