@@ -19,6 +19,9 @@ use clap::Args;
 use client::{Client, ClientError, MessageQuery, protocol::ErrorCode};
 use protocol::{AdapterType, AutoJoin, ClientKind, Join, Joined, Message, RoomId, Via};
 
+/// The largest number that a server takes.
+const LARGEST: i64 = (1 << 53) - 1;
+
 /// What `join` takes.
 #[derive(Args)]
 pub struct JoinArgs {
@@ -277,7 +280,7 @@ impl<'a> Place<'a> {
         shown: &str,
     ) -> Result<(), Failure> {
         let query = MessageQuery {
-            before: Some(i64::MAX),
+            before: Some(LARGEST),
             limit: Some(200),
             ..MessageQuery::default()
         };
