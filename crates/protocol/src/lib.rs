@@ -21,6 +21,7 @@ mod id;
 mod invite;
 mod key;
 mod member;
+pub mod mentions;
 mod message;
 mod reputation;
 mod room;

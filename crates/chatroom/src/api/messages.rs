@@ -56,11 +56,12 @@ async fn post(
     let post = Post {
         room: room(&id)?,
         credential,
-        ip: origin.ip,
+        ip: origin.network(),
         content: Content::new(request.content)?,
         reply_to_seq: reply_to.map(|seq| seq.0),
         depth,
         client_key,
+        mentions: Vec::new(),
     };
     Ok((StatusCode::CREATED, Reply(app.poster.post(post).await?)))
 }
@@ -134,7 +135,7 @@ async fn list(
         sender: filter.sender_user_id,
         html: filter.render.is_some(),
     };
-    messages::list(&app, &caller, origin.ip, &room(&id)?, wanted)
+    messages::list(&app, &caller, origin.network(), &room(&id)?, wanted)
         .await
         .map(Reply)
 }
@@ -150,7 +151,7 @@ async fn thread(
     Query(shape): Query<Shape>,
 ) -> Result<Reply<Thread>> {
     let html = shape.render.is_some();
-    messages::thread(&app, &caller, origin.ip, &room(&id)?, seq, html)
+    messages::thread(&app, &caller, origin.network(), &room(&id)?, seq, html)
         .await
         .map(Reply)
 }

@@ -184,6 +184,8 @@ pub async fn edit(
     content: String,
 ) -> Result<MessageEdited> {
     let content = Content::new(content)?;
+    // Looked up before the turn to write, so that nobody waits for it.
+    let mentioned = mentioned(&mut app.db.read().await?, room.as_str(), content.as_str()).await?;
     let now = Now::get();
     let mut tx = RoomTx::begin(app).await?;
     let entry = writer(&mut tx, caller, room).await?;
@@ -193,13 +195,11 @@ pub async fn edit(
     }
     tx.edit_message(room.as_str(), seq, content.as_str(), now.seconds())
         .await?;
-    if content.as_str().contains('@') {
-        let names = tx.names_in(&[room.as_str()]).await?;
-        let mentions: Vec<_> = mentioned(content.as_str(), &names)
-            .map(|user| (room.as_str(), user, seq))
-            .collect();
-        tx.insert_mentions(&mentions).await?;
-    }
+    let mentions: Vec<_> = mentioned
+        .iter()
+        .map(|user| (room.as_str(), user.as_str(), seq))
+        .collect();
+    tx.insert_mentions(&mentions).await?;
     let edited = tx
         .message(room.as_str(), seq)
         .await?

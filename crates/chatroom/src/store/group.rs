@@ -10,6 +10,7 @@ use super::{
     limits::{SAVE_WINDOW, WindowRow, on_window_conflict},
     posting::json,
 };
+use protocol::mentions::fold;
 use rusqlite::{Connection, params};
 use std::{path::Path, time::Duration};
 
@@ -84,8 +85,7 @@ impl GroupWriter {
 
     fn write_rows(&self, group: &Group<'_>) -> rusqlite::Result<()> {
         const LAST_SEQ: &str = "UPDATE rooms SET last_seq = $2, last_sub = 0 WHERE room_id = $1";
-        const NAME: &str =
-            "UPDATE room_members SET user_name = $3 WHERE room_id = $1 AND user_id = $2";
+        const NAME: &str = "UPDATE room_members SET user_name = $3, name_folded = $4 WHERE room_id = $1 AND user_id = $2";
         self.run("BEGIN IMMEDIATE")?;
         let mut insert = self.0.prepare_cached(MESSAGE)?;
         for m in group.messages {
@@ -111,7 +111,8 @@ impl GroupWriter {
             self.0.prepare_cached(MENTION)?.execute(mention.clone())?;
         }
         for (room, user, name) in group.names {
-            self.0.prepare_cached(NAME)?.execute((name, room, user))?;
+            let values = (name, fold(name), room, user);
+            self.0.prepare_cached(NAME)?.execute(values)?;
         }
         for w in &group.windows {
             let mut save = self.0.prepare_cached(SAVE_WINDOW)?;
@@ -170,7 +171,7 @@ impl Conn {
         const MENTIONS: &str = "INSERT INTO mentions (room_id, user_id, seq) \
              SELECT v ->> 0, v ->> 1, (v ->> 2)::bigint \
              FROM jsonb_array_elements($1::jsonb) AS v ON CONFLICT DO NOTHING";
-        const NAMES: &str = "UPDATE room_members SET user_name = j.v ->> 2 \
+        const NAMES: &str = "UPDATE room_members SET user_name = j.v ->> 2, name_folded = j.v ->> 3 \
              FROM jsonb_array_elements($1::jsonb) AS j(v) \
              WHERE room_members.room_id = j.v ->> 0 AND room_members.user_id = j.v ->> 1";
         const WINDOWS: &str = concat!(
@@ -185,7 +186,12 @@ impl Conn {
             exec!(self, MENTIONS, json(group.mentions))?;
         }
         if !group.names.is_empty() {
-            exec!(self, NAMES, json(group.names))?;
+            let names: Vec<_> = group
+                .names
+                .iter()
+                .map(|(room, user, name)| (room, user, name, fold(name)))
+                .collect();
+            exec!(self, NAMES, json(&names))?;
         }
         if !group.windows.is_empty() {
             let rows: Vec<_> = group

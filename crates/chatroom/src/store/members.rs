@@ -4,6 +4,7 @@ use super::{
     Conn, DbResult,
     db::{Sql, exec, row, rows},
 };
+use protocol::mentions::fold;
 
 row_struct! {
     /// A member as it is stored, without the push bearer.
@@ -146,8 +147,8 @@ impl Conn {
         exec!(
             self,
             "INSERT INTO room_members (room_id, user_id, user_name, member_kind, role, adapter_type, joined_at, \
-             agent_endpoint, akm_key, akm_prefix, container_id, agent_card_url, lineage) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+             agent_endpoint, akm_key, akm_prefix, container_id, agent_card_url, lineage, name_folded) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
             member.room_id,
             member.user_id,
             member.user_name,
@@ -160,7 +161,8 @@ impl Conn {
             akm_prefix,
             member.container_id,
             member.agent_card_url,
-            member.lineage
+            member.lineage,
+            member.user_name.map(fold)
         )?;
         Ok(())
     }
@@ -185,12 +187,28 @@ impl Conn {
     pub async fn set_member_name(&mut self, room: &str, user: &str, name: &str) -> DbResult<()> {
         exec!(
             self,
-            "UPDATE room_members SET user_name = $3 WHERE room_id = $1 AND user_id = $2",
+            "UPDATE room_members SET user_name = $3, name_folded = $4 WHERE room_id = $1 AND user_id = $2",
             room,
             user,
-            name
+            name,
+            fold(name)
         )?;
         Ok(())
+    }
+
+    /// Folds names that an older server wrote, at most so many; tells how many there were.
+    pub async fn fold_names(&mut self, most: i64) -> DbResult<usize> {
+        let found = rows!(
+            self,
+            (String, String, String),
+            "SELECT room_id, user_id, user_name FROM room_members \
+             WHERE name_folded IS NULL AND user_name IS NOT NULL LIMIT $1",
+            most
+        )?;
+        for (room, user, name) in &found {
+            self.set_member_name(room, user, name).await?;
+        }
+        Ok(found.len())
     }
 
     pub async fn set_agent_card(

@@ -25,6 +25,7 @@ const MIGRATIONS: &[(i64, &str, Sql)] = &migrations![
     2 "fanout" "0002_fanout.sql",
     3 "reputation" "0003_reputation.sql",
     4 "boards" "0004_boards.sql",
+    7 "mentions" "0007_mentions.sql",
 ];
 
 /// The migrations in one engine's words.
@@ -42,7 +43,7 @@ fn migrator(text: impl Fn(Sql) -> &'static str) -> Migrator {
 /// Brings the schema up to this program's version.
 pub async fn migrate(db: &Db) -> Result<(), MigrateError> {
     match db {
-        Db::Sqlite { writer, .. } => migrator(|sql| sql.sqlite).run(writer).await,
+        Db::Sqlite { writer, .. } => migrator(|sql| sql.sqlite).run(writer).await?,
         Db::Postgres { pool, .. } => {
             // Nodes that start together wait here for the first one. An advisory lock would be
             // shorter, but not every engine that speaks PostgreSQL has them.
@@ -50,7 +51,21 @@ pub async fn migrate(db: &Db) -> Result<(), MigrateError> {
             let mut migrator = migrator(|sql| sql.postgres);
             migrator.set_locking(false);
             migrator.run(pool).await?;
-            gate.commit().await.map_err(MigrateError::Execute)
+            gate.commit().await.map_err(MigrateError::Execute)?;
+        }
+    }
+    fold_names(db).await.map_err(MigrateError::Execute)
+}
+
+/// SQL folds a name otherwise than this program does, so a migration cannot.
+async fn fold_names(db: &Db) -> Result<(), DbError> {
+    const AT_ONCE: usize = 500;
+    loop {
+        let mut tx = db.begin().await?;
+        let folded = tx.fold_names(AT_ONCE as i64).await?;
+        tx.commit().await?;
+        if folded < AT_ONCE {
+            return Ok(());
         }
     }
 }

@@ -178,7 +178,8 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
 
     tx.lock_rooms(&["rm_a"]).await?;
     tx.authors(&[("rm_a", "u_a")]).await?;
-    tx.names_in(&["rm_a"]).await?;
+    tx.members_called("rm_a", &["a".to_owned()], 1).await?;
+    tx.fold_names(1).await?;
     tx.posting_keys(&["k"]).await?;
     tx.depths(&[("rm_a", 1)]).await?;
     tx.prior_posts(&[("rm_a", "u_a", "k")]).await?;

@@ -75,15 +75,25 @@ impl Conn {
         rows!(self, AuthorRow, AUTHORS, json(pairs))
     }
 
-    /// All members of these rooms, for mentions.
-    pub async fn names_in(&mut self, rooms: &[&str]) -> DbResult<Vec<AuthorRow>> {
-        const NAMES: Sql = Sql {
-            sqlite: "SELECT room_id, user_id, user_name FROM room_members \
-                 WHERE room_id IN (SELECT value FROM json_each($1))",
-            postgres: "SELECT room_id, user_id, user_name FROM room_members \
-                 WHERE room_id IN (SELECT jsonb_array_elements_text($1::jsonb))",
+    /// The members of the room whose folded name or id is one of these, at most `limit`.
+    pub async fn members_called(
+        &mut self,
+        room: &str,
+        folded: &[String],
+        limit: usize,
+    ) -> DbResult<Vec<String>> {
+        const CALLED: Sql = Sql {
+            sqlite: "SELECT m.user_id FROM json_each($2) AS j \
+                 CROSS JOIN room_members m ON m.room_id = $1 AND m.name_folded = j.value \
+                 UNION SELECT m.user_id FROM json_each($2) AS j \
+                 CROSS JOIN room_members m ON m.room_id = $1 AND m.user_id = j.value COLLATE NOCASE LIMIT $3",
+            postgres: "SELECT m.user_id FROM room_members m WHERE m.room_id = $1 \
+                 AND m.name_folded IN (SELECT jsonb_array_elements_text($2::jsonb)) \
+                 UNION SELECT m.user_id FROM room_members m WHERE m.room_id = $1 \
+                 AND LOWER(m.user_id) IN (SELECT jsonb_array_elements_text($2::jsonb)) LIMIT $3",
         };
-        rows!(self, AuthorRow, NAMES, json(rooms))
+        let found = rows!(self, (String,), CALLED, room, json(folded), limit as i64)?;
+        Ok(found.into_iter().map(|(user,)| user).collect())
     }
 
     pub async fn posting_keys(&mut self, jtis: &[&str]) -> DbResult<Vec<PostingKeyRow>> {

@@ -1,7 +1,7 @@
 //! Who is meant by a message. A rule without I/O, for every backend but `handler`.
 
 use crate::backend::Me;
-use protocol::{Message, MessageType, Via};
+use protocol::{Message, MessageType, Via, mentions::is_mentioned};
 
 /// Whether a message is for the agent, as far as the message itself tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,21 +30,8 @@ pub fn meant(message: &Message, me: &Me) -> Meant {
 }
 
 fn mentions(content: &str, me: &Me) -> bool {
-    let text = content.to_lowercase();
     let names = [me.mention_key.trim_start_matches('@'), &me.user_id];
-    names.iter().any(|name| has_mention(&text, name))
-}
-
-/// Whether the lowercase text holds `@` and this name, as a word of its own.
-fn has_mention(text: &str, name: &str) -> bool {
-    let name = name.to_lowercase();
-    let part_of_a_word = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
-    !name.is_empty()
-        && text.match_indices('@').any(|(at, _)| {
-            let begins = !text[..at].ends_with(char::is_alphanumeric);
-            let rest = text[at + 1..].strip_prefix(name.as_str());
-            begins && rest.is_some_and(|rest| !rest.starts_with(part_of_a_word))
-        })
+    names.iter().any(|name| is_mentioned(content, name))
 }
 
 #[cfg(test)]

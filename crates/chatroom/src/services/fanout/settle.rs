@@ -279,13 +279,12 @@ async fn settle_one(
             let posted = log
                 .reply(tx, &member, content.clone(), *seq, depth + 1, now)
                 .await?;
-            if content.contains('@') {
-                let names = tx.names_in(&[room]).await?;
-                let mentions: Vec<(&str, &str, i64)> = mentioned(content, &names)
-                    .map(|user| (room, user, posted))
-                    .collect();
-                tx.insert_mentions(&mentions).await?;
-            }
+            let mentioned = mentioned(tx, room, content).await?;
+            let mentions: Vec<(&str, &str, i64)> = mentioned
+                .iter()
+                .map(|user| (room, user.as_str(), posted))
+                .collect();
+            tx.insert_mentions(&mentions).await?;
         }
         Outcome::Failed {
             seq,

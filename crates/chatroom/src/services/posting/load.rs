@@ -27,7 +27,6 @@ pub async fn load(
             let room = KnownRoom {
                 row,
                 authors: HashMap::new(),
-                names: None,
             };
             known.rooms.insert(room.row.room_id.clone(), room);
         }
@@ -79,44 +78,7 @@ pub async fn load(
             known.prior.insert(at, row);
         }
     }
-    load_names(known, turn, posts).await?;
     load_windows(known, turn, posts, limits, alone).await
-}
-
-async fn load_names(
-    known: &mut Known,
-    turn: &mut GroupTurn,
-    posts: &[Post],
-) -> Result<(), DbError> {
-    let rooms = &mut known.rooms;
-    let mentioning = unique(
-        posts
-            .iter()
-            .filter(|p| p.content.as_str().contains('@'))
-            .filter_map(|post| {
-                rooms
-                    .get(post.room.as_str())
-                    .filter(|room| room.names.is_none())
-                    .map(|_| post.room.as_str())
-            }),
-    );
-    if mentioning.is_empty() {
-        return Ok(());
-    }
-    for room in &mentioning {
-        if let Some(room) = rooms.get_mut(*room) {
-            room.names = Some(Vec::new());
-        }
-    }
-    for row in turn.conn().await?.names_in(&mentioning).await? {
-        if let Some(names) = rooms
-            .get_mut(&row.room_id)
-            .and_then(|room| room.names.as_mut())
-        {
-            names.push(row);
-        }
-    }
-    Ok(())
 }
 
 async fn load_windows(

@@ -41,11 +41,18 @@ type Answer = oneshot::Sender<Result<Posted>>;
 #[derive(Clone)]
 pub struct Poster {
     queue: mpsc::Sender<(Post, Answer)>,
+    db: Db,
 }
 
 impl Poster {
     /// Posts a message. When this returns, it is on the disk and on its way to the readers.
-    pub async fn post(&self, post: Post) -> Result<Posted> {
+    pub async fn post(&self, mut post: Post) -> Result<Posted> {
+        // Looked up before it is this post's turn, so that nobody waits for it.
+        if post.user().is_some() && post.content.as_str().contains('@') {
+            let mut conn = self.db.read().await?;
+            let (room, text) = (post.room.as_str(), post.content.as_str());
+            post.mentions = mentions::mentioned(&mut conn, room, text).await?;
+        }
         let (answer, answered) = oneshot::channel();
         self.queue
             .try_send((post, answer))
@@ -77,8 +84,9 @@ impl Writer {
     /// Starts it. It ends, its queue worked off, once every [`Poster`] is gone.
     pub fn start(self) -> (Poster, tokio::task::JoinHandle<()>) {
         let (queue, inbox) = mpsc::channel(QUEUE);
+        let db = self.db.clone();
         // On SQLite it waits for the disk itself, so it needs a thread to itself.
-        let blocks = self.db.is_sqlite();
+        let blocks = db.is_sqlite();
         let running = Running {
             writer: self,
             known: Known::default(),
@@ -90,7 +98,7 @@ impl Writer {
         } else {
             tokio::spawn(running)
         };
-        (Poster { queue }, writing)
+        (Poster { queue, db }, writing)
     }
 }
 

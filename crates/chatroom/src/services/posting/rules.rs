@@ -8,7 +8,6 @@ use super::super::{
     checks::Content,
     limits::{Limit, Windows},
 };
-use super::mentions::mentioned;
 use crate::{
     auth::{self, Credential},
     clock::Now,
@@ -35,6 +34,8 @@ pub struct Post {
     /// What the request says; it can only make the depth deeper.
     pub depth: i64,
     pub client_key: Option<String>,
+    /// The members that it mentions.
+    pub mentions: Vec<String>,
 }
 
 impl Post {
@@ -135,8 +136,6 @@ pub struct Known {
 pub struct KnownRoom {
     pub row: RoomRow,
     pub authors: HashMap<String, AuthorRow>,
-    /// All members, once somebody may be mentioned.
-    pub names: Option<Vec<AuthorRow>>,
 }
 
 /// More rooms and keys than this are forgotten.
@@ -237,16 +236,10 @@ fn decide_one(
         created_at: now.seconds(),
         client_key: post.client_key.clone(),
     };
-    if let Some(names) = room
-        .names
-        .as_ref()
-        .filter(|_| message.content.contains('@'))
-    {
-        let mentions = mentioned(&message.content, names);
-        decided
-            .mentions
-            .extend(mentions.map(|user| (message.room_id.clone(), user.to_owned(), seq)));
-    }
+    let mentions = post.mentions.iter();
+    decided
+        .mentions
+        .extend(mentions.map(|user| (message.room_id.clone(), user.clone(), seq)));
     note(&message, known);
     decided.messages.push(message);
     Ok(Posted {
@@ -274,10 +267,6 @@ fn keep_up_with_name(
         ));
         author.user_name = Some(name.clone());
         room.authors.insert(author.user_id.clone(), author.clone());
-        let mut names = room.names.iter_mut().flatten();
-        if let Some(member) = names.find(|member| member.user_id == author.user_id) {
-            member.user_name = Some(name.clone());
-        }
     }
     author
 }
