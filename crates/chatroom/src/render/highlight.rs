@@ -1,17 +1,11 @@
 //! Highlighted code. The grammars are loaded when the first code is shown, not before.
 
-use std::{
-    collections::HashSet,
-    sync::LazyLock,
-    time::{Duration, Instant},
-};
+use super::budget::Budget;
+use std::{collections::HashSet, sync::LazyLock};
 use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet};
 
-/// What highlighting may take for one message, the loading of a grammar included. The rest of its
-/// code stays plain.
-const MOST_TIME: Duration = Duration::from_secs(2);
-/// A longer line stays plain: some grammars take very long for one.
-const LONGEST_LINE: usize = 500;
+/// A longer line stays plain: some grammars take very long for one, and it cannot be interrupted.
+const LONGEST_LINE: usize = 200;
 
 /// Which parts of code are coloured, and the class they get. The first that fits is taken.
 const PARTS: [(&str, &str); 13] = [
@@ -47,22 +41,22 @@ static SCOPES: LazyLock<Vec<(Scope, &str)>> = LazyLock::new(|| {
     PARTS.into_iter().filter_map(scope).collect()
 });
 
+/// Loads the grammars, which takes a while the first time.
+pub fn load() {
+    LazyLock::force(&SYNTAXES);
+}
+
 /// Every class that code may have.
 pub fn classes() -> HashSet<&'static str> {
     let classes = PARTS.into_iter().map(|(_, class)| class);
     classes.filter(|class| !class.is_empty()).collect()
 }
 
-/// Until when the code of one message is highlighted.
-pub fn deadline() -> Instant {
-    Instant::now() + MOST_TIME
-}
-
-/// A block of code, highlighted until the deadline.
-pub fn block(language: &str, text: &str, deadline: Instant) -> String {
+/// A block of code, highlighted as far as the budget goes.
+pub fn block(language: &str, text: &str, budget: &mut Budget) -> String {
     let mut html = Spans::default();
     match syntax(language) {
-        Some(syntax) => highlight(syntax, text, deadline, &mut html),
+        Some(syntax) => highlight(syntax, text, budget, &mut html),
         None => html.push(text, ""),
     }
     format!("<pre><code>{}</code></pre>\n", html.finish())
@@ -78,12 +72,12 @@ fn syntax(language: &str) -> Option<&'static SyntaxReference> {
     SYNTAXES.find_syntax_by_token(alias.map_or(language, |(_, known)| known))
 }
 
-fn highlight(syntax: &SyntaxReference, text: &str, deadline: Instant, html: &mut Spans) {
+fn highlight(syntax: &SyntaxReference, text: &str, budget: &mut Budget, html: &mut Spans) {
     let mut state = ParseState::new(syntax);
     let mut stack = ScopeStack::new();
     let mut plain = false;
     for line in text.split_inclusive('\n') {
-        plain |= line.len() > LONGEST_LINE || Instant::now() > deadline;
+        plain |= line.len() > LONGEST_LINE || budget.is_spent();
         let parsed = match plain {
             true => None,
             false => state.parse_line(line, &SYNTAXES).ok(),

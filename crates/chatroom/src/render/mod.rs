@@ -1,36 +1,45 @@
 //! Messages as HTML: markdown with highlighted code, safe to put into a page.
 //!
 //! Raw HTML is shown as the text it is, pictures become links, and what comes out passes a
-//! sanitiser all the same. A message is at most 4 KB; nesting, output and time are bounded.
+//! sanitiser all the same. A message is at most 4 KB; nesting and output are bounded, and so is the
+//! time for its code: what is over the budget stays plain.
 
+mod budget;
 mod frames;
 mod highlight;
 mod markdown;
 
+use budget::{Abandoned, RequestBudget};
 use bytes::Bytes;
 use frames::Frame;
 use protocol::{Message, MessageType};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 use tokio::sync::Semaphore;
 
 /// What one generation of the cache holds, in bytes of text and HTML.
 const GENERATION_BYTES: usize = 1024 * 1024;
+/// How long a request waits for its turn; then its code stays plain.
+const TURN_PATIENCE: Duration = Duration::from_millis(300);
 
 /// Renders messages, each text once for all who read it at about the same time.
 pub struct Renderer {
     cache: Mutex<Cache>,
     /// Rendering takes turns, so that it never takes the machine from those who post.
-    turn: Semaphore,
+    turn: Arc<Semaphore>,
 }
+
+/// Texts with their HTML.
+type Rendered = HashMap<Arc<str>, Arc<str>>;
 
 /// Rendered texts in two generations: the older is dropped when the younger is full.
 #[derive(Default)]
 struct Cache {
-    young: HashMap<Arc<str>, Arc<str>>,
-    old: HashMap<Arc<str>, Arc<str>>,
+    young: Rendered,
+    old: Rendered,
     young_bytes: usize,
 }
 
@@ -38,7 +47,7 @@ impl Default for Renderer {
     fn default() -> Self {
         Self {
             cache: Mutex::default(),
-            turn: Semaphore::new(1),
+            turn: Arc::new(Semaphore::new(1)),
         }
     }
 }
@@ -47,10 +56,11 @@ impl Renderer {
     /// Gives the messages that somebody wrote their `content_html`.
     pub async fn messages(&self, messages: impl IntoIterator<Item = &mut Message>) {
         let mut written: Vec<_> = messages.into_iter().filter(|m| is_written(m)).collect();
-        self.prepare(written.iter().map(|message| message.content.as_str()))
-            .await;
+        let texts = written.iter().map(|message| message.content.as_str());
+        let rendered = self.rendered(texts).await;
         for message in &mut written {
-            message.content_html = self.cached(&message.content).map(|html| html.to_string());
+            let html = rendered.get(message.content.as_str());
+            message.content_html = html.map(|html| html.to_string());
         }
     }
 
@@ -68,34 +78,48 @@ impl Renderer {
         frames::join(&split)
     }
 
-    /// Renders what the cache lacks, away from the threads that serve.
-    async fn prepare(&self, texts: impl Iterator<Item = &str>) {
-        let missing: Vec<Arc<str>> = texts
-            .filter(|text| self.cached(text).is_none())
-            .map(Arc::from)
-            .collect();
-        if missing.is_empty() {
-            return;
+    /// The HTML of these texts: from the cache, or rendered away from the threads that serve.
+    async fn rendered(&self, texts: impl Iterator<Item = &str>) -> Rendered {
+        let mut rendered = Rendered::new();
+        let mut missing: Vec<Arc<str>> = Vec::new();
+        for text in texts.map(Arc::<str>::from) {
+            match self.cached(&text) {
+                Some(html) => drop(rendered.insert(text, html)),
+                None => missing.push(text),
+            }
         }
-        let Ok(_turn) = self.turn.acquire().await else {
-            return;
-        };
-        let missing: Vec<Arc<str>> = missing
-            .into_iter()
-            .filter(|text| self.cached(text).is_none())
-            .collect();
+        if missing.is_empty() {
+            return rendered;
+        }
+        let turn = tokio::time::timeout(TURN_PATIENCE, self.turn.clone().acquire_owned()).await;
+        let turn = turn.ok().and_then(Result::ok);
+        // Somebody else may have rendered them meanwhile.
+        missing.retain(|text| match self.cached(text) {
+            Some(html) => rendered.insert(text.clone(), html).is_some(),
+            None => true,
+        });
+        let abandoned = Abandoned::default();
+        let _waiting = abandoned.on_drop();
         let rendering = tokio::task::spawn_blocking(move || {
-            let render = |text: Arc<str>| {
-                let html: Arc<str> = markdown::html(&text).into();
-                (text, html)
+            highlight::load();
+            let budget = match turn {
+                Some(_) => RequestBudget::new(abandoned.clone()),
+                None => RequestBudget::none(abandoned.clone()),
             };
-            missing.into_iter().map(render).collect::<Vec<_>>()
+            let fresh = render(missing, &budget, &abandoned);
+            // The turn ends with the work, not with whoever waits for it.
+            drop(turn);
+            fresh
         });
         match rendering.await {
-            Ok(rendered) => self.lock().extend(rendered),
+            Ok(fresh) => {
+                self.lock().extend(&fresh);
+                rendered.extend(fresh.into_iter().map(|one| (one.text, one.html)));
+            }
             // The page shows the text as it is where there is no HTML.
             Err(error) => tracing::error!(%error, "a message could not be rendered"),
         }
+        rendered
     }
 
     fn cached(&self, text: &str) -> Option<Arc<str>> {
@@ -111,17 +135,39 @@ impl Renderer {
 }
 
 impl Cache {
-    /// A page of messages is added whole, so that whoever asked for it finds it.
-    fn extend(&mut self, rendered: Vec<(Arc<str>, Arc<str>)>) {
+    /// Adds what another request would render the same.
+    fn extend(&mut self, fresh: &[Fresh]) {
         if self.young_bytes > GENERATION_BYTES {
             self.old = std::mem::take(&mut self.young);
             self.young_bytes = 0;
         }
-        for (text, html) in rendered {
-            self.young_bytes += text.len() + html.len();
-            self.young.insert(text, html);
+        for one in fresh.iter().filter(|one| one.is_repeatable) {
+            self.young_bytes += one.text.len() + one.html.len();
+            self.young.insert(one.text.clone(), one.html.clone());
         }
     }
+}
+
+/// A text that was just rendered.
+struct Fresh {
+    text: Arc<str>,
+    html: Arc<str>,
+    is_repeatable: bool,
+}
+
+/// Renders the texts in order, until nobody waits for them any more.
+fn render(texts: Vec<Arc<str>>, budget: &RequestBudget, abandoned: &Abandoned) -> Vec<Fresh> {
+    let render = |text: Arc<str>| {
+        let mut budget = budget.next();
+        let html = markdown::html(&text, &mut budget).into();
+        Fresh {
+            text,
+            html,
+            is_repeatable: budget.is_repeatable(),
+        }
+    };
+    let wanted = texts.into_iter().take_while(|_| !abandoned.is_set());
+    wanted.map(render).collect()
 }
 
 /// Whether somebody wrote it and did not take it back.

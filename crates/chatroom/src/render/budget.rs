@@ -1,0 +1,95 @@
+//! What highlighting may cost. All else that is done to a message is cheap and bounded by its size.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+/// What the code of one message may take. The rest of it stays plain, for everybody who reads it.
+const MESSAGE_TIME: Duration = Duration::from_millis(300);
+/// What the code of all messages of a request may take. The rest stays plain this time.
+const REQUEST_TIME: Duration = Duration::from_millis(600);
+
+/// Tells the work for a request that nobody waits for it any more.
+#[derive(Clone, Default)]
+pub struct Abandoned(Arc<AtomicBool>);
+
+/// Abandons the work when it is dropped.
+pub struct AbandonOnDrop(Abandoned);
+
+impl Abandoned {
+    /// Whoever waits for the work holds this.
+    pub fn on_drop(&self) -> AbandonOnDrop {
+        AbandonOnDrop(self.clone())
+    }
+
+    /// Whether nobody waits any more.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for AbandonOnDrop {
+    fn drop(&mut self) {
+        self.0.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The time for all messages of a request.
+pub struct RequestBudget {
+    until: Instant,
+    abandoned: Abandoned,
+}
+
+impl RequestBudget {
+    pub fn new(abandoned: Abandoned) -> Self {
+        Self {
+            until: Instant::now() + REQUEST_TIME,
+            abandoned,
+        }
+    }
+
+    /// For a request whose turn did not come: all code stays plain.
+    pub fn none(abandoned: Abandoned) -> Self {
+        Self {
+            until: Instant::now(),
+            abandoned,
+        }
+    }
+
+    /// The time for the next message.
+    pub fn next(&self) -> Budget {
+        let own = Instant::now() + MESSAGE_TIME;
+        Budget {
+            until: own.min(self.until),
+            is_own: own <= self.until,
+            abandoned: self.abandoned.clone(),
+            was_cut: false,
+        }
+    }
+}
+
+/// The time for one message.
+pub struct Budget {
+    until: Instant,
+    /// Whether it ends with the message's own time, and not with the request's.
+    is_own: bool,
+    abandoned: Abandoned,
+    was_cut: bool,
+}
+
+impl Budget {
+    /// Whether the rest has to stay plain.
+    pub fn is_spent(&mut self) -> bool {
+        self.was_cut |= self.abandoned.is_set() || Instant::now() >= self.until;
+        self.was_cut
+    }
+
+    /// Whether another request would render the same.
+    pub fn is_repeatable(&self) -> bool {
+        !self.was_cut || (self.is_own && !self.abandoned.is_set())
+    }
+}
