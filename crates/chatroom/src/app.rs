@@ -7,10 +7,12 @@ use crate::{
     docs::Docs,
     events::{self, Bus, Commit, Hub},
     metrics::Metrics,
+    occupancy::Occupancy,
     outbound::Outbound,
     render::Renderer,
     services::{
         fanout::Fanout,
+        limits,
         posting::{Poster, Traffic},
         visitors::Visitors,
     },
@@ -42,6 +44,10 @@ pub struct Parts {
     /// This process's name among the nodes.
     pub node: String,
     pub visitors: Visitors,
+    /// Counts what is written besides messages.
+    pub write_counter: limits::Counter,
+    /// The streams that are open, by key or user and by address.
+    pub open_streams: Occupancy<String>,
     pub metrics: Arc<Metrics>,
     pub docs: Docs,
     pub programs: Programs,

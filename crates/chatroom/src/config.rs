@@ -138,6 +138,34 @@ settings! {
         room_keys_per_user: i64 = 3,
         /// How long a message may be edited or deleted.
         edit_window_seconds: i64 = 300,
+        /// Edits and deletions a minute, for each member.
+        edits_per_minute: i64 = 60,
+        /// Reactions a minute, given or taken back, for each member.
+        reactions_per_minute: i64 = 120,
+        /// Rooms an hour that a user makes.
+        rooms_per_hour: i64 = 120,
+        /// Invites an hour that a user makes or revokes.
+        invites_per_hour: i64 = 300,
+        /// Changes an hour to rooms, their rules and their data, for each user.
+        room_changes_per_hour: i64 = 300,
+        /// Keys and tokens an hour that are made or revoked, for each user.
+        key_changes_per_hour: i64 = 300,
+        /// Joins an hour, for each user, or for each address of those who have no token.
+        joins_per_hour: i64 = 300,
+        /// Changes an hour to members: their endpoints, names and cards, and leaving.
+        member_changes_per_hour: i64 = 600,
+        /// All writes a minute from one address, messages excepted.
+        writes_per_minute_per_address: i64 = 1200,
+        /// Streams that are open at once with one key, or by one user.
+        streams_per_key: usize = 100,
+        /// Streams that are open at once from one address.
+        streams_per_address: usize = 1000,
+        /// Connections that are open at once from one address.
+        connections_per_address: usize = 2000,
+        /// Seconds that a request's head may take, and that a connection may be idle.
+        head_seconds: u64 = 15,
+        /// Seconds that a request's body may take.
+        body_seconds: u64 = 30,
     }
 
     /// How long tokens last, in seconds.

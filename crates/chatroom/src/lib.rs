@@ -19,6 +19,7 @@ pub mod docs;
 pub mod error;
 pub mod events;
 pub mod metrics;
+pub mod occupancy;
 pub mod operate;
 pub mod outbound;
 pub mod render;

@@ -4,7 +4,7 @@ use crate::{
     api,
     app::{App, Parts},
     auth::{
-        network::Peer,
+        network::{Peer, one_customer},
         secrets::{Secrets, SecretsError, make_private_folder},
         tokens::Tokens,
         user::{UserKeys, UserKeysError},
@@ -15,6 +15,7 @@ use crate::{
     docs::Docs,
     events::{self, Bus, BusError, ConnectionCut, Hub},
     metrics::Metrics,
+    occupancy::Occupancy,
     outbound::Outbound,
     render::Renderer,
     services::{
@@ -35,11 +36,12 @@ use hyper_util::{
 use std::{
     fs::{File, TryLockError},
     io,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     sync::Arc,
     time::Duration,
 };
 use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpSocket, TcpStream},
     signal::unix::{SignalKind, signal},
     sync::watch,
@@ -48,8 +50,6 @@ use tokio::{
 };
 use tower::ServiceExt;
 
-/// How long a client may take to send a request's head.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
 const BACKLOG: u32 = 4096;
 /// Not with the start itself, which has enough to do.
 const FIRST_SWEEP: Duration = Duration::from_secs(1);
@@ -145,6 +145,8 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
         fanout: Fanout::new(&config.fanout),
         outbound: Outbound::new(config.fanout.private_endpoints, &config.network),
         visitors: Visitors::default(),
+        write_counter: Default::default(),
+        open_streams: Default::default(),
         metrics,
         docs: Docs::default(),
         programs: Programs::new(config.assets.folder.as_deref()),
@@ -159,13 +161,21 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
     let sweeping = tokio::spawn(sweep(app.clone()));
     let calling = fanout::Calling::start(app.clone());
     let mut stop = Stop::new().map_err(ServeError::Signals)?;
-    let service = api::service(app);
+    let service = api::service(app.clone());
     tracing::info!(%address, engine = if db.is_sqlite() { "sqlite" } else { "postgres" }, "serving");
     opened(address);
 
     let graceful = GracefulShutdown::new();
     let cut_off = watch::Sender::new(false);
-    accept(&listener, &service, &graceful, &cut_off, &mut stop).await;
+    let door = Door {
+        service,
+        graceful: &graceful,
+        cut_off: &cut_off,
+        open: Occupancy::default(),
+        app,
+    };
+    door.accept(&listener, &mut stop).await;
+    drop(door);
     tracing::info!("stopping: streams are closed, work in hand is finished");
     let deadline = Instant::now() + grace;
     drop(listener);
@@ -182,7 +192,6 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
         tracing::warn!("some requests took too long and are cut off");
         cut_off.send_replace(true);
     }
-    drop(service);
     let closing = close(writing, &traffic, &db, &node);
     if tokio::time::timeout_at(deadline, closing).await.is_err() {
         tracing::warn!(
@@ -253,50 +262,94 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Takes connections until it is time to stop.
-async fn accept(
-    listener: &TcpListener,
-    service: &api::Service,
-    graceful: &GracefulShutdown,
-    cut_off: &watch::Sender<bool>,
-    stop: &mut Stop,
-) {
-    loop {
-        tokio::select! {
-            () = stop.requested() => return,
-            accepted = listener.accept() => match accepted {
-                Ok((socket, peer)) => {
-                    let serving = connection(socket, peer, service.clone(), graceful.watcher());
-                    let mut cut_off = cut_off.subscribe();
-                    tokio::spawn(async move {
-                        tokio::select! {
-                            () = serving => {}
-                            _ = cut_off.wait_for(|cut| *cut) => {}
-                        }
-                    });
-                }
-                Err(error) => {
-                    // Out of files, most likely: others may close soon.
-                    tracing::warn!(%error, "cannot take a connection");
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                }
-            },
+/// Where connections come in.
+struct Door<'a> {
+    service: api::Service,
+    graceful: &'a GracefulShutdown,
+    cut_off: &'a watch::Sender<bool>,
+    /// The connections that are open, for each address.
+    open: Occupancy<IpAddr>,
+    app: App,
+}
+
+impl Door<'_> {
+    /// Takes connections until it is time to stop.
+    async fn accept(&self, listener: &TcpListener, stop: &mut Stop) {
+        loop {
+            tokio::select! {
+                () = stop.requested() => return,
+                accepted = listener.accept() => match accepted {
+                    Ok((socket, peer)) => self.admit(socket, peer.ip().to_canonical()),
+                    Err(error) => {
+                        // Out of files, most likely: others may close soon.
+                        tracing::warn!(%error, "cannot take a connection");
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                    }
+                },
+            }
         }
+    }
+
+    fn admit(&self, socket: TcpStream, peer: IpAddr) {
+        // All that a proxy passes on comes from its one address.
+        let most = match self.app.config.network.is_trusted_proxy(&peer) {
+            true => 0,
+            false => self.app.config.limits.connections_per_address,
+        };
+        let Some(seat) = self.open.enter(one_customer(peer), most) else {
+            tracing::debug!(%peer, "an address has too many connections");
+            tokio::spawn(refuse_connection(socket));
+            return;
+        };
+        let head_time = Duration::from_secs(self.app.config.limits.head_seconds.max(1));
+        let service = self.service.clone();
+        let serving = connection(socket, peer, service, head_time, self.graceful.watcher());
+        let mut cut_off = self.cut_off.subscribe();
+        tokio::spawn(async move {
+            let _seat = seat;
+            tokio::select! {
+                () = serving => {}
+                _ = cut_off.wait_for(|cut| *cut) => {}
+            }
+        });
     }
 }
 
-async fn connection(socket: TcpStream, peer: SocketAddr, service: api::Service, watcher: Watcher) {
+/// Tells a client that it has too many connections, if it listens.
+async fn refuse_connection(mut socket: TcpStream) {
+    const BODY: &str = r#"{"error":"rate_limited","message":"Too many connections are open from your address; close some, and try again in 10 s"}"#;
+    let answer = format!(
+        "HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/json\r\nretry-after: 10\r\n\
+         content-length: {}\r\nconnection: close\r\n\r\n{BODY}",
+        BODY.len()
+    );
+    let telling = async {
+        socket.write_all(answer.as_bytes()).await?;
+        socket.shutdown().await?;
+        // What it has sent is read, or it would not see the answer.
+        tokio::io::copy(&mut socket.take(64 * 1024), &mut tokio::io::sink()).await
+    };
+    let _ = tokio::time::timeout(Duration::from_secs(1), telling).await;
+}
+
+async fn connection(
+    socket: TcpStream,
+    peer: IpAddr,
+    service: api::Service,
+    head_time: Duration,
+    watcher: Watcher,
+) {
     let _ = socket.set_nodelay(true);
     let cut = ConnectionCut::default();
     let marked = cut.clone();
     let service = service.map_request(move |mut request: hyper::Request<hyper::body::Incoming>| {
-        request.extensions_mut().insert(Peer(peer.ip()));
+        request.extensions_mut().insert(Peer(peer));
         request.extensions_mut().insert(marked.clone());
         request.map(axum::body::Body::new)
     });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
+        .header_read_timeout(head_time)
         .max_buf_size(32 * 1024)
         .serve_connection(TokioIo::new(socket), TowerToHyperService::new(service));
     tokio::select! {

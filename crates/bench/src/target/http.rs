@@ -22,7 +22,20 @@ const USES_OF_AN_INVITE: usize = 20;
 
 /// The settings that lift the room server's limits out of reach. They are still counted; only the
 /// pause between two messages has to be off.
-const NO_LIMITS: [(&str, &str); 6] = [
+const NO_LIMITS: [(&str, &str); 19] = [
+    ("SC_CHATROOM__LIMITS__EDITS_PER_MINUTE", "0"),
+    ("SC_CHATROOM__LIMITS__REACTIONS_PER_MINUTE", "0"),
+    ("SC_CHATROOM__LIMITS__ROOMS_PER_HOUR", "0"),
+    ("SC_CHATROOM__LIMITS__INVITES_PER_HOUR", "0"),
+    ("SC_CHATROOM__LIMITS__ROOM_CHANGES_PER_HOUR", "0"),
+    ("SC_CHATROOM__LIMITS__KEY_CHANGES_PER_HOUR", "0"),
+    ("SC_CHATROOM__LIMITS__JOINS_PER_HOUR", "0"),
+    ("SC_CHATROOM__LIMITS__MEMBER_CHANGES_PER_HOUR", "0"),
+    ("SC_CHATROOM__LIMITS__WRITES_PER_MINUTE_PER_ADDRESS", "0"),
+    ("SC_CHATROOM__LIMITS__STREAMS_PER_KEY", "0"),
+    ("SC_CHATROOM__LIMITS__STREAMS_PER_ADDRESS", "0"),
+    ("SC_CHATROOM__LIMITS__CONNECTIONS_PER_ADDRESS", "0"),
+    ("SC_CHATROOM__LIMITS__HEAD_SECONDS", "3600"),
     (
         "SC_CHATROOM__LIMITS__AGENT_MESSAGES_PER_MINUTE",
         "1000000000",

@@ -32,9 +32,9 @@ section!(pass_on, create, list, revoke);
 async fn pass_on(State(app): State<App>, origin: Origin, request: Request) -> Result<Response> {
     let headers = request.headers().clone();
     let bearer = auth::bearer(&headers)?.ok_or_else(Error::missing_bearer)?;
-    let body = read_body(request, MAX_BODY).await?;
+    let body = read_body(&app, request, MAX_BODY).await?;
     let container = container(&headers)?;
-    let answer = bridge::pass_on(&app, bearer, container, origin.ip, body).await?;
+    let answer = bridge::pass_on(&app, bearer, container, origin.network(), body).await?;
     let idle = Duration::from_secs(app.config.bridge.idle_seconds);
     let mut response = Response::new(Body::empty());
     *response.status_mut() = answer.status();

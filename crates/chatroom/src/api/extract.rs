@@ -12,6 +12,7 @@ use axum::{
 use protocol::{ErrorCode, RoomId, UserId};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
+use std::time::Duration;
 use utoipa::ToSchema;
 
 /// The largest body that is read.
@@ -23,8 +24,8 @@ pub struct Json<T>(pub T);
 impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
     type Rejection = Error;
 
-    async fn from_request(request: Request, _: &App) -> Result<Self> {
-        let body = Body::read(request).await?;
+    async fn from_request(request: Request, app: &App) -> Result<Self> {
+        let body = Body::read(app, request).await?;
         if body.bytes.is_empty() {
             return Err(Error::bad_request("The body is empty; send a JSON object"));
         }
@@ -38,8 +39,8 @@ pub struct JsonOrEmpty<T>(pub T);
 impl<T: DeserializeOwned + Default> FromRequest<App> for JsonOrEmpty<T> {
     type Rejection = Error;
 
-    async fn from_request(request: Request, _: &App) -> Result<Self> {
-        let body = Body::read(request).await?;
+    async fn from_request(request: Request, app: &App) -> Result<Self> {
+        let body = Body::read(app, request).await?;
         match body.bytes.is_empty() {
             true => Ok(Self(T::default())),
             false => body.parse().map(Self),
@@ -47,9 +48,19 @@ impl<T: DeserializeOwned + Default> FromRequest<App> for JsonOrEmpty<T> {
     }
 }
 
-/// A body of at most so many bytes.
-pub async fn read_body(request: Request, most: usize) -> Result<bytes::Bytes> {
-    to_bytes(request.into_body(), most).await.map_err(|error| {
+/// A body of at most so many bytes, which arrives in time.
+pub async fn read_body(app: &App, request: Request, most: usize) -> Result<bytes::Bytes> {
+    let seconds = app.config.limits.body_seconds;
+    let reading = to_bytes(request.into_body(), most);
+    let read = match seconds {
+        0 => reading.await,
+        _ => tokio::time::timeout(Duration::from_secs(seconds), reading)
+            .await
+            .map_err(|_| {
+                Error::bad_request(format!("The body did not arrive within {seconds} s"))
+            })?,
+    };
+    read.map_err(|error| {
         // The limit's own error is the only one that tells of a length.
         match std::error::Error::source(&error) {
             Some(source) if source.is::<http_body_util::LengthLimitError>() => Error::new(
@@ -67,7 +78,7 @@ struct Body {
 }
 
 impl Body {
-    async fn read(request: Request) -> Result<Self> {
+    async fn read(app: &App, request: Request) -> Result<Self> {
         let content_type = request.headers().get(header::CONTENT_TYPE);
         let is_json = content_type
             .and_then(|value| value.to_str().ok())
@@ -80,7 +91,7 @@ impl Body {
                     .to_ascii_lowercase();
                 essence == "application/json" || essence.ends_with("+json")
             });
-        let bytes = read_body(request, MAX_BODY).await?;
+        let bytes = read_body(app, request, MAX_BODY).await?;
         Ok(Self { bytes, is_json })
     }
 

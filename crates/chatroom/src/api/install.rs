@@ -50,7 +50,8 @@ async fn room_script(
     query: Result<FromQuery<Query>>,
 ) -> Result<Response> {
     let most = app.config.limits.visitor_reads_per_minute;
-    app.visitors.take(origin.ip, "/install", most, Now::get())?;
+    app.visitors
+        .take(origin.network(), "/install", most, Now::get())?;
     let (code, wishes) = (code?.0, query?.0.check()?);
     let refused = match invites::by_short_code(app, &code).await {
         Ok(_) => None,

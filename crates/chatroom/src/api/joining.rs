@@ -70,7 +70,7 @@ async fn auto_invite(
     origin: Origin,
     Path(id): Path<String>,
 ) -> Result<(StatusCode, Reply<AutoInvite>)> {
-    let created = invites::create_for_visitor(&app, &room(&id)?, origin.ip).await?;
+    let created = invites::create_for_visitor(&app, &room(&id)?, origin.network()).await?;
     Ok((StatusCode::CREATED, Reply(created)))
 }
 
@@ -90,7 +90,7 @@ async fn short_code(
 /// Short codes are short: nobody may try many of them.
 fn limit_guessing(app: &App, origin: Origin) -> Result<()> {
     let most = app.config.limits.visitor_reads_per_minute;
-    app.visitors.take(origin.ip, "/i", most, Now::get())
+    app.visitors.take(origin.network(), "/i", most, Now::get())
 }
 
 /// A QR code of the link with which a person joins by this invite. Anonymous.

@@ -76,7 +76,7 @@ async fn follow(
     Path(code): Path<String>,
 ) -> Result<impl IntoResponse> {
     app.visitors.take(
-        origin.ip,
+        origin.network(),
         "/k",
         app.config.limits.visitor_reads_per_minute,
         Now::get(),

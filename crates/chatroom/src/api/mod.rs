@@ -22,6 +22,7 @@ mod rooms;
 mod stream;
 mod system;
 mod welcome;
+mod write_limits;
 
 use crate::{app::App, error::Error};
 use axum::{
@@ -64,7 +65,9 @@ pub fn service(app: App) -> Service {
     let cors = cors(&app.config.cors.allowed_origins);
     let router = SECTIONS
         .iter()
-        .fold(Router::new(), |router, section| (section.serve)(router))
+        .fold(Router::new(), |router, section| {
+            (section.serve)(router, &app)
+        })
         .merge(reference::routes())
         .merge(pages::routes())
         .fallback(unknown_route)

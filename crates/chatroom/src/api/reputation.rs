@@ -48,7 +48,7 @@ async fn everywhere(
     let query = leaderboard::Query::new(asked.window, asked.limit)?;
     let most = app.config.limits.visitor_reads_per_minute;
     app.visitors
-        .take(origin.ip, "/leaderboard", most, Now::get())?;
+        .take(origin.network(), "/leaderboard", most, Now::get())?;
     leaderboard::everywhere(&app, &query).await.map(Reply)
 }
 
@@ -63,7 +63,7 @@ async fn of_room(
     Query(asked): Query<Asked>,
 ) -> Result<Reply<Leaderboard>> {
     let query = leaderboard::Query::new(asked.window, asked.limit)?;
-    leaderboard::of_room(&app, &caller, origin.ip, &room(&id)?, &query)
+    leaderboard::of_room(&app, &caller, origin.network(), &room(&id)?, &query)
         .await
         .map(Reply)
 }

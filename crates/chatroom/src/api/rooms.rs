@@ -85,7 +85,7 @@ async fn public(
 ) -> Result<Reply<PublicRooms>> {
     let (limit, offset) = page.bounds()?;
     app.visitors.take(
-        origin.ip,
+        origin.network(),
         "/rooms/public",
         app.config.limits.visitor_reads_per_minute,
         Now::get(),
@@ -103,7 +103,7 @@ async fn public_summary(
 ) -> Result<Reply<PublicSummary>> {
     let id = room(&id)?;
     app.visitors.take(
-        origin.ip,
+        origin.network(),
         id.as_str(),
         app.config.limits.visitor_reads_per_minute,
         Now::get(),

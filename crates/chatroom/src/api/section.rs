@@ -1,6 +1,7 @@
 //! A section of the API: its handlers are served at start, and described only when somebody reads
 //! the description. Most servers are never asked for it, and it is large.
 
+use super::write_limits;
 use crate::app::App;
 use axum::{
     Router,
@@ -11,7 +12,7 @@ use utoipa::openapi::{HttpMethod, OpenApi};
 
 /// The handlers of one file.
 pub struct Section {
-    pub serve: fn(Router<App>) -> Router<App>,
+    pub serve: fn(Router<App>, &App) -> Router<App>,
     pub describe: fn() -> OpenApi,
 }
 
@@ -24,9 +25,9 @@ macro_rules! section {
             #[openapi(paths($($handler),+))]
             struct Described;
             $crate::api::section::Section {
-                serve: |router| {
+                serve: |router, app| {
                     $(let router = pastey::paste! {
-                        $crate::api::section::serve::<[<__path_ $handler>], _, _>(router, $handler)
+                        $crate::api::section::serve::<[<__path_ $handler>], _, _>(router, app, $handler)
                     };)+
                     router
                 },
@@ -35,24 +36,32 @@ macro_rules! section {
         };
     };
 }
-/// Serves a handler where its description says.
-pub fn serve<P, H, T>(router: Router<App>, handler: H) -> Router<App>
+
+/// Serves a handler where its description says, behind the limits of its route.
+pub fn serve<P, H, T>(router: Router<App>, app: &App, handler: H) -> Router<App>
 where
     P: utoipa::Path,
     H: Handler<T, App>,
     T: 'static,
 {
     P::methods().into_iter().fold(router, |router, method| {
-        add(router, &P::path(), on(filter(method), handler.clone()))
+        let handlers = on(filter(&method), handler.clone());
+        add(router, app, &P::path(), &method, handlers)
     })
 }
 
 // Apart from `serve`, which is compiled for each handler.
-fn add(router: Router<App>, path: &str, methods: MethodRouter<App>) -> Router<App> {
-    router.route(path, methods)
+fn add(
+    router: Router<App>,
+    app: &App,
+    path: &str,
+    method: &HttpMethod,
+    handlers: MethodRouter<App>,
+) -> Router<App> {
+    router.route(path, write_limits::limited(app, method, path, handlers))
 }
 
-fn filter(method: HttpMethod) -> MethodFilter {
+fn filter(method: &HttpMethod) -> MethodFilter {
     match method {
         HttpMethod::Get => MethodFilter::GET,
         HttpMethod::Post => MethodFilter::POST,

@@ -3,9 +3,10 @@
 use super::extract::{Path, Query, Render, room};
 use crate::{
     app::App,
-    auth::{Caller, StreamCaller},
+    auth::{Caller, StreamCaller, network::Origin},
     error::{Error, Result},
     events::{self, ConnectionCut, Reader, StreamSettings},
+    occupancy::Seat,
     services::access::{self, Hold},
 };
 use axum::{
@@ -16,12 +17,15 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures_util::StreamExt;
-use protocol::{Cursor, ErrorBody};
+use protocol::{Cursor, ErrorBody, ErrorCode};
 use serde::Deserialize;
 use std::{convert::Infallible, time::Duration};
 use utoipa::IntoParams;
 
 section!(stream);
+
+/// When to look again whether a stream has closed.
+const FULL_WAIT_MS: i64 = 10_000;
 
 #[derive(Deserialize, IntoParams)]
 struct Position {
@@ -43,6 +47,7 @@ struct Position {
 async fn stream(
     State(app): State<App>,
     StreamCaller(caller): StreamCaller,
+    origin: Origin,
     cut: Option<Extension<ConnectionCut>>,
     Path(id): Path<String>,
     Query(position): Query<Position>,
@@ -51,6 +56,7 @@ async fn stream(
     let id = room(&id)?;
     let entry = access::member(&mut app.db.read().await?, &caller, &id, Hold::No).await?;
     let cursor = cursor(&headers, position.since.as_deref())?;
+    let seats = seats(&app, &caller, &entry.member.user_id, origin)?;
     let (jti, expires_at) = match caller {
         Caller::RoomKey(key) => (Some(key.jti), Some(key.expires_at)),
         _ => (None, None),
@@ -74,6 +80,10 @@ async fn stream(
         // Proxies that buffer would hold events back.
         (header::HeaderName::from_static("x-accel-buffering"), "no"),
     ];
+    let frames = frames.inspect(move |_| {
+        // Held for as long as the stream is open.
+        let _ = &seats;
+    });
     let body = match position.render {
         None => Body::from_stream(frames),
         Some(Render::Html) => Body::from_stream(frames.then(move |Ok(frames)| {
@@ -82,6 +92,32 @@ async fn stream(
         })),
     };
     Ok((headers, body).into_response())
+}
+
+/// The stream's place among those that the key and the address may have open.
+fn seats(app: &App, caller: &Caller, user: &str, origin: Origin) -> Result<[Seat<String>; 2]> {
+    let limits = &app.config.limits;
+    let key = match caller {
+        Caller::RoomKey(key) => format!("key {}", key.jti),
+        _ => format!("user {user}"),
+    };
+    let address = format!("address {}", origin.network());
+    let enter = |whose, most, words| {
+        let seat = app.open_streams.enter(whose, most);
+        seat.ok_or_else(|| Error::limited(ErrorCode::RateLimited, words, FULL_WAIT_MS))
+    };
+    Ok([
+        enter(
+            key,
+            limits.streams_per_key,
+            "Too many streams are open with this key; close one",
+        )?,
+        enter(
+            address,
+            limits.streams_per_address,
+            "Too many streams are open from your address; close one",
+        )?,
+    ])
 }
 
 /// Where to resume from. A client that reconnects sends the newest place it knows in the header,

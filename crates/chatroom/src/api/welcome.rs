@@ -21,7 +21,7 @@ async fn join_all(
     origin: Origin,
     JsonOrEmpty(request): JsonOrEmpty<AutoJoin>,
 ) -> Result<Reply<AutoJoined>> {
-    auto_join::join(&app, &caller, origin.ip, request)
+    auto_join::join(&app, &caller, origin.network(), request)
         .await
         .map(Reply)
 }

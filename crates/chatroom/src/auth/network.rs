@@ -16,6 +16,21 @@ pub struct Origin {
     pub internal: bool,
 }
 
+/// The part of an address that all of one customer's have in common.
+pub fn one_customer(ip: IpAddr) -> IpAddr {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => ip.into(),
+        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX)).into(),
+    }
+}
+
+impl Network {
+    /// Whether the address is a proxy's whose word counts.
+    pub fn is_trusted_proxy(&self, ip: &IpAddr) -> bool {
+        self.trusted_proxies.iter().any(|net| net.contains(ip))
+    }
+}
+
 impl Origin {
     /// Where this request comes from.
     pub fn of_request<B>(request: &Request<B>, network: &Network) -> Self {
@@ -27,10 +42,7 @@ impl Origin {
     /// What counts as one address: all that one customer of a provider gets, which is an IPv4
     /// address or an IPv6 /64.
     pub fn network(&self) -> IpAddr {
-        match self.ip {
-            IpAddr::V4(ip) => ip.into(),
-            IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX)).into(),
-        }
+        one_customer(self.ip)
     }
 
     /// The nearest address that is no proxy of ours. What a proxy did not add itself could be

@@ -6,10 +6,13 @@
 use crate::{
     clock::Now,
     error::{Error, Result},
-    store::{Tx, limits::WindowRow},
+    store::{Db, Tx, limits::WindowRow},
 };
 use protocol::ErrorCode;
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
 
 /// A window may begin so much later than now and still count: whoever opened it looked at another
 /// clock, or looked at this one later and was served first.
@@ -138,6 +141,39 @@ pub async fn take(tx: &mut Tx, limits: &[Limit], now: Now) -> Result<()> {
     windows.take(limits, now)?;
     tx.save_windows(&windows.changed()).await?;
     Ok(())
+}
+
+/// Counts in the store where other processes count too, and in memory where this one is alone.
+#[derive(Debug, Default)]
+pub struct Counter {
+    /// How often it was asked, and the windows.
+    memory: Mutex<(usize, Windows)>,
+}
+
+impl Counter {
+    /// After so many the windows that have ended are forgotten: a flood fills no memory.
+    const SWEEP_EVERY: usize = 10_000;
+
+    /// Counts one more under every limit, or under none if one of them is reached.
+    pub async fn take(&self, db: &Db, limits: &[Limit], now: Now) -> Result<()> {
+        if limits.iter().all(|limit| limit.most <= 0) {
+            return Ok(());
+        }
+        if !db.is_sqlite() {
+            let mut tx = db.begin_aside().await?;
+            take(&mut tx, limits, now).await?;
+            return Ok(tx.commit().await?);
+        }
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let (asked, windows) = &mut *memory;
+        *asked += 1;
+        if asked.is_multiple_of(Self::SWEEP_EVERY) {
+            windows.forget_ended(now);
+        }
+        windows.take(limits, now)?;
+        windows.saved();
+        Ok(())
+    }
 }
 
 #[cfg(test)]

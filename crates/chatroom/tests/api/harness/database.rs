@@ -53,15 +53,20 @@ impl Database {
         run(&self.url(), sql.to_owned()).await;
     }
 
+    /// The number that a query gives.
+    pub async fn count(&self, sql: &str) -> i64 {
+        let mut connection = PgConnection::connect(&self.url()).await.unwrap();
+        let count = sqlx::query_scalar(sqlx::AssertSqlSafe(sql.to_owned()));
+        count.fetch_one(&mut connection).await.unwrap()
+    }
+
     /// How many queries others run in it at this moment.
     pub async fn running_queries(&self) -> usize {
-        let mut connection = PgConnection::connect(&self.url()).await.unwrap();
-        let running = sqlx::query_scalar::<_, i64>(
+        let running = self.count(
             "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() \
              AND state = 'active' AND pid <> pg_backend_pid()",
         );
-        let running = running.fetch_one(&mut connection).await.unwrap();
-        usize::try_from(running).unwrap()
+        usize::try_from(running.await).unwrap()
     }
 
     /// Everything in it, as text.

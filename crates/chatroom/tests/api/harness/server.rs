@@ -25,7 +25,7 @@ pub enum Engine {
 }
 
 /// The limits that count requests. Tests about something else switch them off.
-const RATE_LIMITS: [&str; 8] = [
+const RATE_LIMITS: [&str; 17] = [
     "agent_messages_per_minute",
     "agent_cooldown_seconds",
     "web_messages_per_hour_per_key",
@@ -34,6 +34,15 @@ const RATE_LIMITS: [&str; 8] = [
     "auto_invites_per_hour",
     "token_mints_per_minute",
     "bridge_per_minute",
+    "edits_per_minute",
+    "reactions_per_minute",
+    "rooms_per_hour",
+    "invites_per_hour",
+    "room_changes_per_hour",
+    "key_changes_per_hour",
+    "joins_per_hour",
+    "member_changes_per_hour",
+    "writes_per_minute_per_address",
 ];
 
 /// How a test wants its server.
@@ -313,6 +322,18 @@ impl TestServer {
                 let connection = rusqlite::Connection::open(file).unwrap();
                 connection.busy_timeout(DEADLINE).unwrap();
                 connection.execute_batch(sqlite).unwrap();
+            }
+        }
+    }
+
+    /// The number that a query gives, asked behind the server's back.
+    pub async fn count(&self, sql: &str) -> i64 {
+        match &self._database {
+            Some(database) => database.count(sql).await,
+            None => {
+                let file = self.data.join("chatroom.db");
+                let connection = rusqlite::Connection::open(file).unwrap();
+                connection.query_row(sql, [], |row| row.get(0)).unwrap()
             }
         }
     }

@@ -1,0 +1,212 @@
+//! How much anyone may write: one table of routes and limits, applied where routes are served.
+//!
+//! Posting is not in it: that has limits of its own, which it counts in its own transaction. A route
+//! that is in no row is under the limit for each address alone.
+
+use crate::{
+    app::App,
+    auth::{self, Credential, network::Origin},
+    clock::Now,
+    config::Limits,
+    error::Result,
+    services::limits::Limit,
+};
+use axum::{
+    extract::{Request, State},
+    middleware::{self, Next},
+    response::Response,
+    routing::MethodRouter,
+};
+use protocol::ErrorCode;
+use utoipa::openapi::HttpMethod;
+
+const MINUTE_MS: i64 = 60_000;
+const HOUR_MS: i64 = 60 * MINUTE_MS;
+
+/// What may be done so often by one member or user.
+struct Row {
+    name: &'static str,
+    most: fn(&Limits) -> i64,
+    window_ms: i64,
+    words: &'static str,
+    /// The end of the routes' paths.
+    routes: &'static [&'static str],
+}
+
+static TABLE: [Row; 8] = [
+    Row {
+        name: "edits",
+        most: |limits| limits.edits_per_minute,
+        window_ms: MINUTE_MS,
+        words: "You edited or deleted too many messages in a minute",
+        routes: &["/messages/{seq}"],
+    },
+    Row {
+        name: "reactions",
+        most: |limits| limits.reactions_per_minute,
+        window_ms: MINUTE_MS,
+        words: "You reacted too often in a minute",
+        routes: &["/reactions", "/reactions/{emoji}"],
+    },
+    Row {
+        name: "rooms",
+        most: |limits| limits.rooms_per_hour,
+        window_ms: HOUR_MS,
+        words: "You made too many rooms in an hour",
+        routes: &["/rooms"],
+    },
+    Row {
+        name: "invites",
+        most: |limits| limits.invites_per_hour,
+        window_ms: HOUR_MS,
+        words: "You made or revoked too many invites in an hour",
+        routes: &["/invites", "/invites/{code_jti}", "/auto-invite"],
+    },
+    Row {
+        name: "room-changes",
+        most: |limits| limits.room_changes_per_hour,
+        window_ms: HOUR_MS,
+        words: "You changed rooms, rules or data too often in an hour",
+        routes: &["/rooms/{id}", "/rules", "/data", "/checklist/refresh"],
+    },
+    Row {
+        name: "key-changes",
+        most: |limits| limits.key_changes_per_hour,
+        window_ms: HOUR_MS,
+        words: "You made or revoked too many keys in an hour",
+        routes: &[
+            "/room-keys",
+            "/room-keys/{jti}",
+            "/share-keys/{code}",
+            "/cli-keys",
+            "/cli-keys/{code}",
+            "/agent-identity",
+            "/agent-identity/refresh",
+            "/agent-identity/{jti}",
+            "/auth/exchange",
+            "/reissue-token",
+        ],
+    },
+    Row {
+        name: "joins",
+        most: |limits| limits.joins_per_hour,
+        window_ms: HOUR_MS,
+        words: "Too many joins in an hour",
+        routes: &["/join", "/auto-join"],
+    },
+    Row {
+        name: "member-changes",
+        most: |limits| limits.member_changes_per_hour,
+        window_ms: HOUR_MS,
+        words: "You changed members too often in an hour",
+        routes: &["/endpoint", "/name", "/agent-card", "/members/{user_id}"],
+    },
+];
+
+/// Routes that count what they do themselves.
+const COUNTED_ELSEWHERE: [&str; 2] = ["/rooms/{id}/messages", "/agent/chat/stream"];
+
+/// The handlers of a route, behind its limits.
+pub fn limited(
+    app: &App,
+    method: &HttpMethod,
+    path: &str,
+    handlers: MethodRouter<App>,
+) -> MethodRouter<App> {
+    if matches!(method, HttpMethod::Get | HttpMethod::Head) || COUNTED_ELSEWHERE.contains(&path) {
+        return handlers;
+    }
+    handlers.layer(middleware::from_fn_with_state(
+        (app.clone(), row(path)),
+        count,
+    ))
+}
+
+fn row(path: &str) -> Option<&'static Row> {
+    TABLE.iter().find(|row| {
+        let mut routes = row.routes.iter();
+        routes.any(|route| match *route {
+            "/rooms" | "/rooms/{id}" => path == *route,
+            route => path.ends_with(route),
+        })
+    })
+}
+
+async fn count(
+    State((app, row)): State<(App, Option<&'static Row>)>,
+    request: Request,
+    next: Next,
+) -> Result<Response> {
+    let origin = Origin::of_request(&request, &app.config.network);
+    let now = Now::get();
+    let limits = limits_of(&app, row, &request, origin, now);
+    app.write_counter.take(&app.db, &limits, now).await?;
+    Ok(next.run(request).await)
+}
+
+fn limits_of(
+    app: &App,
+    row: Option<&Row>,
+    request: &Request,
+    origin: Origin,
+    now: Now,
+) -> Vec<Limit> {
+    let address = origin.network();
+    let mut limits = vec![Limit {
+        bucket: format!("writes {address}"),
+        most: app.config.limits.writes_per_minute_per_address,
+        window_ms: MINUTE_MS,
+        code: ErrorCode::RateLimited,
+        words: "Too many writes a minute from your address",
+        stored: true,
+    }];
+    if let Some(row) = row {
+        let bearer = auth::bearer(request.headers()).ok().flatten();
+        let who = match Credential::check(app, bearer, origin, now) {
+            Ok(Credential::User(user)) => user.id.to_string(),
+            Ok(Credential::RoomKey(claims)) => claims.user_id.clone(),
+            Ok(Credential::Identity(claims)) => claims.user_id,
+            // A bearer that is no good is refused by the handler.
+            Ok(Credential::None) | Err(_) => address.to_string(),
+        };
+        limits.push(Limit {
+            bucket: format!("{} {who}", row.name),
+            most: (row.most)(&app.config.limits),
+            window_ms: row.window_ms,
+            code: ErrorCode::RateLimited,
+            words: row.words,
+            stored: true,
+        });
+    }
+    limits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_route_that_writes_is_in_the_table() {
+        let sections = super::super::SECTIONS.iter();
+        let documents = sections.map(|section| (section.describe)());
+        for (path, item) in documents.flat_map(|document| document.paths.paths) {
+            let writes = [&item.post, &item.put, &item.patch, &item.delete];
+            let writes = writes.iter().any(|operation| operation.is_some());
+            let known = row(&path).is_some() || COUNTED_ELSEWHERE.contains(&path.as_str());
+            assert!(!writes || known, "{path} is in no row of the table");
+        }
+    }
+
+    #[test]
+    fn routes_of_one_ending_are_told_apart() {
+        let name = |path| row(path).map(|row| row.name);
+        assert_eq!(name("/rooms"), Some("rooms"));
+        assert_eq!(name("/rooms/{id}"), Some("room-changes"));
+        assert_eq!(name("/rooms/public/auto-join"), Some("joins"));
+        assert_eq!(
+            name("/rooms/{id}/members/{user_id}/reissue-token"),
+            Some("key-changes")
+        );
+        assert_eq!(name("/rooms/{id}/unheard-of"), None);
+    }
+}
