@@ -20,6 +20,7 @@ use crate::{
     render::Renderer,
     services::{
         fanout::{self, Fanout},
+        idempotency::KEPT_SECONDS,
         posting::{Traffic, Writer},
         reputation::scorer,
         reserved,
@@ -381,6 +382,7 @@ async fn sweep_once(app: &App) -> Result<(), DbError> {
     let rooms = app.db.read().await?.rooms_to_prune(keep).await?;
     let mut tx = app.db.begin().await?;
     tx.forget_windows(now.millis()).await?;
+    tx.forget_replies(now.seconds() - KEPT_SECONDS).await?;
     tx.forget_traffic(now.minutes() - 120).await?;
     tx.commit().await?;
     for (room,) in rooms {

@@ -140,7 +140,7 @@ wire! {
         pub next_offset: Option<i64>,
     }
 
-    /// `PUT …/endpoint`: what is absent stays.
+    /// `PUT …/endpoint`: what is absent stays. An empty `agent_endpoint` detaches the agent.
     #[derive(Default)]
     pub struct UpdateEndpoint {
         /// Where the server calls the agent.
@@ -155,7 +155,10 @@ wire! {
     pub struct EndpointUpdated {
         /// Always true.
         pub ok: bool,
-        /// How the key that was replaced began.
+        /// True where the stored key was cleared: it is not sent to another origin or container.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub akm_key_cleared: Option<bool>,
+        /// How the key that was replaced or cleared began.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub prior_akm_prefix: Option<String>,
         /// How many messages the agent is not told of, because it was not called for too long.

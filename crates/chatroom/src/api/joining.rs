@@ -1,12 +1,15 @@
 //! Invites and joining.
 
-use super::extract::{Json, JsonOrEmpty, Path, room, user};
+use super::{
+    extract::{Json, JsonOrEmpty, Path, room, user},
+    idempotency::IdempotencyKey,
+};
 use crate::{
     app::App,
     auth::{Caller, MaybeCaller, network::Origin},
     clock::Now,
     error::Result,
-    services::{identity, invites, joining, members},
+    services::{identity, invites, joining, members, recovery},
 };
 use axum::{Json as Reply, extract::State, http::StatusCode, http::header, response::IntoResponse};
 use protocol::{
@@ -23,19 +26,22 @@ section!(
     qr_code,
     join,
     leave,
-    reissue
+    reissue,
+    recover
 );
 
-/// Issue an invite. Owner only.
-#[utoipa::path(post, path = "/rooms/{id}/invites", tag = "Joining", params(("id" = String, Path)), request_body = CreateInvite,
+/// Issue an invite. Owner only. The same `Idempotency-Key` again gives the same invite.
+#[utoipa::path(post, path = "/rooms/{id}/invites", tag = "Joining", params(("id" = String, Path), ("Idempotency-Key" = Option<String>, Header)), request_body = CreateInvite,
     responses((status = 201, body = InviteCreated), (status = "4XX", body = ErrorBody)))]
 async fn create_invite(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
+    key: IdempotencyKey,
     JsonOrEmpty(request): JsonOrEmpty<CreateInvite>,
 ) -> Result<(StatusCode, Reply<InviteCreated>)> {
-    let created = invites::create(&app, &caller, &room(&id)?, request).await?;
+    let repeatable = key.request(&app, &caller, &request)?;
+    let created = invites::create(&app, &caller, &room(&id)?, request, &repeatable).await?;
     Ok((StatusCode::CREATED, Reply(created)))
 }
 
@@ -109,16 +115,20 @@ async fn qr_code(
     Ok((headers, invites::qr_code(&app, &code).await?))
 }
 
-/// Join a room, with an invite or as a Starchild user in a public room.
-#[utoipa::path(post, path = "/rooms/{id}/join", tag = "Joining", params(("id" = String, Path)), request_body = Join,
+/// Join a room, with an invite or as a Starchild user in a public room. The same `Idempotency-Key`
+/// again gives the same answer.
+#[utoipa::path(post, path = "/rooms/{id}/join", tag = "Joining", params(("id" = String, Path), ("Idempotency-Key" = Option<String>, Header)), request_body = Join,
     responses((status = 201, body = Joined), (status = "4XX", body = ErrorBody)))]
 async fn join(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
+    key: IdempotencyKey,
     Json(request): Json<Join>,
 ) -> Result<(StatusCode, Reply<Joined>)> {
-    let joined = joining::join(&app, &caller, &room(&id)?, request).await?;
+    let invite = request.invite_code.as_deref();
+    let repeatable = key.request_with(&app, &caller, invite, &request)?;
+    let joined = joining::join(&app, &caller, &room(&id)?, request, &repeatable).await?;
     Ok((StatusCode::CREATED, Reply(joined)))
 }
 
@@ -145,4 +155,16 @@ async fn reissue(
     identity::reissue(&app, caller.0, &room(&id)?, &user(&user_id)?)
         .await
         .map(Reply)
+}
+
+/// Allow a member who lost every token to get new ones: an invite for that member alone. Owner only.
+#[utoipa::path(post, path = "/rooms/{id}/members/{user_id}/recovery", tag = "Joining", params(("id" = String, Path), ("user_id" = String, Path)),
+    responses((status = 201, body = InviteCreated), (status = "4XX", body = ErrorBody)))]
+async fn recover(
+    State(app): State<App>,
+    caller: Caller,
+    Path((id, user_id)): Path<(String, String)>,
+) -> Result<(StatusCode, Reply<InviteCreated>)> {
+    let allowed = recovery::allow(&app, &caller, &room(&id)?, &user(&user_id)?).await?;
+    Ok((StatusCode::CREATED, Reply(allowed)))
 }

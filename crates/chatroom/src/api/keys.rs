@@ -1,6 +1,9 @@
 //! Room keys for people's browsers, and short links.
 
-use super::extract::{Json, Path, room};
+use super::{
+    extract::{Json, Path, room},
+    idempotency::IdempotencyKey,
+};
 use crate::{
     app::App,
     auth::{Caller, network::Origin},
@@ -18,16 +21,19 @@ use protocol::{CreateRoomKey, ErrorBody, KeysRevoked, Ok as Yes, RoomKeyCreated,
 
 section!(create, list, revoke_all, revoke, follow, revoke_link);
 
-/// Issue a room key for oneself, with a short link.
-#[utoipa::path(post, path = "/rooms/{id}/room-keys", tag = "Room keys", params(("id" = String, Path)), request_body = CreateRoomKey,
+/// Issue a room key for oneself, with a short link. The same `Idempotency-Key` again gives the same
+/// key.
+#[utoipa::path(post, path = "/rooms/{id}/room-keys", tag = "Room keys", params(("id" = String, Path), ("Idempotency-Key" = Option<String>, Header)), request_body = CreateRoomKey,
     responses((status = 201, body = RoomKeyCreated), (status = "4XX", body = ErrorBody)))]
 async fn create(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
+    key: IdempotencyKey,
     Json(request): Json<CreateRoomKey>,
 ) -> Result<(StatusCode, Reply<RoomKeyCreated>)> {
-    let created = keys::create(&app, &caller, &room(&id)?, request).await?;
+    let repeatable = key.request(&app, &caller, &request)?;
+    let created = keys::create(&app, &caller, &room(&id)?, request, &repeatable).await?;
     Ok((StatusCode::CREATED, Reply(created)))
 }
 

@@ -5,7 +5,7 @@ use crate::{
     app::App,
     auth::Caller,
     error::Result,
-    services::{members, state},
+    services::{endpoint, members, state},
 };
 use axum::{Json as Reply, extract::State};
 use protocol::{
@@ -40,7 +40,7 @@ async fn list(
         .map(Reply)
 }
 
-/// Change where and with what a member's agent is called: one's own, or anyone's as owner.
+/// Change where and with what one's own agent is called, or detach anyone's as owner.
 #[utoipa::path(put, path = "/rooms/{id}/members/{user_id}/endpoint", tag = "Members", params(("id" = String, Path), ("user_id" = String, Path)), request_body = UpdateEndpoint,
     responses((status = 200, body = EndpointUpdated), (status = "4XX", body = ErrorBody)))]
 async fn set_endpoint(
@@ -49,7 +49,7 @@ async fn set_endpoint(
     Path((id, user_id)): Path<(String, String)>,
     Json(request): Json<UpdateEndpoint>,
 ) -> Result<Reply<EndpointUpdated>> {
-    members::set_endpoint(&app, &caller, &room(&id)?, &user(&user_id)?, request)
+    endpoint::set(&app, &caller, &room(&id)?, &user(&user_id)?, request)
         .await
         .map(Reply)
 }

@@ -1,6 +1,9 @@
 //! Messages and reactions.
 
-use super::extract::{Json, Path, Query, Render, Seq, room};
+use super::{
+    extract::{Json, Path, Query, Render, Seq, room},
+    idempotency::{self, IdempotencyKey},
+};
 use crate::{
     app::App,
     auth::{Caller, Credential, network::Origin},
@@ -11,11 +14,7 @@ use crate::{
         posting::rules::Post,
     },
 };
-use axum::{
-    Json as Reply,
-    extract::{FromRequestParts, State},
-    http::{StatusCode, request::Parts},
-};
+use axum::{Json as Reply, extract::State, http::StatusCode};
 use protocol::{
     EditMessage, ErrorBody, MessageDeleted, MessageEdited, Messages, PostMessage, Posted, React,
     ReactionAdded, ReactionRemoved, Thread,
@@ -45,12 +44,12 @@ async fn post(
     let reply_to = request.reply_to_seq.map(Seq::try_from).transpose();
     let reply_to =
         reply_to.map_err(|why| Error::bad_request(format!("reply_to_seq does not fit: {why}")))?;
-    let client_key = match key.0 {
+    let client_key = match key.key {
         Some(key) => Some(key),
         None => request
             .client_msg_id
             .as_deref()
-            .map(idempotency_key)
+            .map(idempotency::parse)
             .transpose()?,
     };
     let post = Post {
@@ -64,28 +63,6 @@ async fn post(
         mentions: Vec::new(),
     };
     Ok((StatusCode::CREATED, Reply(app.poster.post(post).await?)))
-}
-
-/// The `Idempotency-Key` header.
-struct IdempotencyKey(Option<String>);
-
-impl FromRequestParts<App> for IdempotencyKey {
-    type Rejection = Error;
-
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self> {
-        let header = parts.headers.get("idempotency-key");
-        let key = header.map(|value| idempotency_key(value.to_str().unwrap_or_default()));
-        key.transpose().map(Self)
-    }
-}
-
-fn idempotency_key(text: &str) -> Result<String> {
-    if text.len() > 200 {
-        return Err(Error::bad_request(
-            "An idempotency key has at most 200 characters",
-        ));
-    }
-    checks::opaque("The idempotency key", text)
 }
 
 #[derive(Deserialize, IntoParams)]

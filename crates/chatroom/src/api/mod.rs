@@ -8,6 +8,7 @@ mod bridge;
 mod conditional;
 mod discovery;
 mod extract;
+mod idempotency;
 mod identity;
 mod install;
 mod joining;

@@ -1,6 +1,9 @@
 //! Rooms.
 
-use super::extract::{Json, Path, Query, Seq, room};
+use super::{
+    extract::{Json, Path, Query, Seq, room},
+    idempotency::IdempotencyKey,
+};
 use crate::{
     app::App,
     auth::{Caller, network::Origin},
@@ -56,15 +59,17 @@ impl Page {
     }
 }
 
-/// Make a room. The caller becomes its owner.
-#[utoipa::path(post, path = "/rooms", tag = "Rooms", request_body = CreateRoom,
+/// Make a room. The caller becomes its owner. The same `Idempotency-Key` again gives the same room.
+#[utoipa::path(post, path = "/rooms", tag = "Rooms", params(("Idempotency-Key" = Option<String>, Header)), request_body = CreateRoom,
     responses((status = 201, body = RoomCreated), (status = "4XX", body = ErrorBody)))]
 async fn create(
     State(app): State<App>,
     caller: Caller,
+    key: IdempotencyKey,
     Json(request): Json<CreateRoom>,
 ) -> Result<(StatusCode, Reply<RoomCreated>)> {
-    let created = rooms::create(&app, &caller, request).await?;
+    let repeatable = key.request(&app, &caller, &request)?;
+    let created = rooms::create(&app, &caller, request, &repeatable).await?;
     Ok((StatusCode::CREATED, Reply(created)))
 }
 

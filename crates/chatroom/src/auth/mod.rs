@@ -75,6 +75,7 @@ impl Caller {
                 id,
                 name: person.name,
                 token_type: TokenType::Access,
+                identity: Some(row.jti),
             }),
             (person, _) => Self::Identity(Identity { row, person }),
         }

@@ -309,6 +309,7 @@ mod tests {
             jti: "j1".into(),
             user_id: "ext_a".into(),
             lineage: None,
+            derived_from: None,
             issued_at: 100,
             expires_at: 200,
             revoked: false,

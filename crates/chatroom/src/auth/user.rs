@@ -44,6 +44,8 @@ pub struct User {
     pub id: UserId,
     pub name: Option<String>,
     pub token_type: TokenType,
+    /// The identity token that stands for this person's user token, where it is one.
+    pub identity: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -183,6 +185,7 @@ impl UserKeys {
             id,
             name: name.and_then(|name| clean_name(&name)),
             token_type: claims.token_type.unwrap_or(TokenType::Container),
+            identity: None,
         })
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     error::{Error, Result},
     store::{Conn, keys::KeyRow, members::MemberRow, rooms::RoomRow},
 };
-use protocol::{ErrorCode, RoomId, Scope};
+use protocol::{ErrorCode, RoomId};
 
 /// A caller who is a member of the room, or holds a member's key.
 pub struct Entry {
@@ -29,7 +29,8 @@ pub enum Reading {
 pub enum Hold {
     /// It may change meanwhile.
     No,
-    /// Nobody else changes it meanwhile.
+    /// Nobody else changes it meanwhile: the caller is about to. A key that may only read is
+    /// refused.
     Yes,
 }
 
@@ -51,7 +52,11 @@ pub async fn member(conn: &mut Conn, caller: &Caller, room: &RoomId, hold: Hold)
         return Err(Error::missing_bearer());
     }
     let found = find(conn, room, hold).await?;
-    enter(conn, caller, found).await
+    let entry = enter(conn, caller, found).await?;
+    match (hold, &entry.key) {
+        (Hold::Yes, Some(key)) if !key.may_post() => Err(scope_insufficient()),
+        _ => Ok(entry),
+    }
 }
 
 /// The caller as somebody who may read the room.
@@ -149,12 +154,11 @@ impl Entry {
         Ok(self)
     }
 
-    /// Somebody who may write.
-    pub fn as_writer(self) -> Result<Self> {
-        match &self.key {
-            Some(key) if key.scope != Scope::ViewPost.as_str() => Err(scope_insufficient()),
-            _ => Ok(self),
-        }
+    /// The member itself: whoever was given a key of theirs reads and posts, and changes nothing
+    /// about the member.
+    pub fn as_oneself(self) -> Result<Self> {
+        self.key.as_ref().map_or(Ok(()), refuse_shared)?;
+        Ok(self)
     }
 
     /// The room while it can be changed.
@@ -164,11 +168,23 @@ impl Entry {
     }
 }
 
+/// A key that was made to be given away opens its room and does nothing else.
+pub fn refuse_shared(key: &KeyRow) -> Result<()> {
+    match key.is_own() {
+        true => Ok(()),
+        false => Err(Error::new(
+            ErrorCode::KeyScopeInsufficient,
+            "This room key was made to be shared: it opens its room and nothing else. Use the \
+             member_token or the identity_token that you got for yourself",
+        )),
+    }
+}
+
 /// The error for a key that may only read.
 pub fn scope_insufficient() -> Error {
     Error::new(
         ErrorCode::KeyScopeInsufficient,
-        "This room key may read but not post",
+        "This room key may read and change nothing",
     )
 }
 

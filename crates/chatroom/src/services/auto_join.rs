@@ -1,7 +1,7 @@
 //! Joining every reserved room at once.
 //!
 //! Nobody gets a token here. So an agent may be named without proof: its place in the reserved
-//! rooms waits for whoever proves to have had the id first, and does nothing until then.
+//! rooms is for whoever claimed the id first, and does nothing until they prove it.
 
 use super::{
     checks,
@@ -112,7 +112,7 @@ fn external(caller: &Caller, request: AutoJoin) -> Result<Newcomer> {
         ));
     }
     let user = match caller {
-        Caller::RoomKey(key) if key.shared => {
+        Caller::RoomKey(key) if !key.is_own() => {
             return Err(Error::forbidden(
                 "A shared room key joins nothing; use a member_token or an identity_token",
             ));

@@ -2,11 +2,17 @@
 //!
 //! An external id is whatever a joiner says. So that nobody takes over an agent by joining some
 //! other room under its id, each claim to an id that is not proven starts a *lineage* of its own:
-//! its tokens reach the rooms it joined, and the rooms of owners who invited it, and no others.
+//! its tokens reach the rooms it joined, and no others.
+//!
+//! What a credential mints remembers it as its source and ends with it (`revocation`). A room key
+//! that was made to be shared mints nothing and proves nothing.
 
 use super::{
+    access::refuse_shared,
     keys,
     limits::{self, Limit},
+    revocation,
+    room_tx::RoomTx,
     wire::stored,
 };
 use crate::{
@@ -14,7 +20,7 @@ use crate::{
     auth::{self, Caller, Identity, NoCaller, TokenType, User, tokens::Person},
     clock::Now,
     error::{Error, Result},
-    store::{Tx, identities::IdentityRow},
+    store::{Tx, identities::IdentityRow, members::MemberRow},
 };
 use protocol::{
     AuthUsed, ErrorCode, IdentityCreated, IdentityRevoked, RoomId, Scope, TokenReissued, UserId,
@@ -37,6 +43,36 @@ impl Lineage {
     }
 }
 
+/// What a new credential rests on.
+#[derive(Debug, Clone)]
+pub struct Basis {
+    /// Whose claim to the id it is.
+    pub lineage: Lineage,
+    /// The key or identity token that it is made with, and ends with.
+    pub source: Option<String>,
+}
+
+/// The credential that another is about to be made with, where it can be revoked. It is not
+/// revoked before the transaction ends. Nothing is made with a shared key.
+pub async fn hold_source(tx: &mut Tx, caller: &Caller) -> Result<Option<String>> {
+    let identity = match caller {
+        Caller::Anonymous => None,
+        Caller::RoomKey(key) => {
+            refuse_shared(key)?;
+            return match tx.hold_key(&key.jti).await? {
+                true => Ok(Some(key.jti.clone())),
+                false => Err(auth::key_ended()),
+            };
+        }
+        Caller::Identity(identity) => Some(&identity.row.jti),
+        Caller::User(user) => user.identity.as_ref(),
+    };
+    match identity {
+        Some(jti) if !tx.hold_identity(jti).await? => Err(auth::identity_ended()),
+        held => Ok(held.cloned()),
+    }
+}
+
 /// The lineage of this id that the bearer proves, if it proves one.
 pub fn proven(caller: &Caller, user: &UserId) -> Result<Option<Lineage>> {
     let lineage = match caller {
@@ -52,27 +88,28 @@ pub fn proven(caller: &Caller, user: &UserId) -> Result<Option<Lineage>> {
     Ok(lineage.map(Lineage))
 }
 
-/// The lineage a joiner belongs to: the one its bearer proves, or a new one.
-pub async fn claim(app: &App, tx: &mut Tx, caller: &Caller, user: &UserId) -> Result<Lineage> {
-    match proven(caller, user)? {
-        Some(lineage) => Ok(lineage),
+/// What a joiner's tokens rest on: the lineage that its bearer proves, or a new one.
+pub async fn claim(app: &App, tx: &mut Tx, caller: &Caller, user: &UserId) -> Result<Basis> {
+    let proven = proven(caller, user)?;
+    let source = hold_source(tx, caller).await?;
+    let lineage = match proven {
+        Some(lineage) => lineage,
         None => {
             if tx.user_is_known(user.as_str()).await? {
                 tracing::info!(user = %user, "an id is claimed once more without proof; it gets a lineage of its own");
             }
-            Ok(Lineage(
-                app.secrets
-                    .random_code("lin:", 16)
-                    .map_err(Error::internal)?,
-            ))
+            let code = app.secrets.random_code("lin:", 16);
+            Lineage(code.map_err(Error::internal)?)
         }
-    }
+    };
+    tx.claim_id(user.as_str(), lineage.as_str()).await?;
+    Ok(Basis { lineage, source })
 }
 
-/// Mints an identity token with a room key.
+/// Mints an identity token with a member's own room key.
 pub async fn mint(app: &App, caller: Result<Caller, NoCaller>) -> Result<IdentityCreated> {
-    let key = match caller {
-        Ok(Caller::RoomKey(key)) => key,
+    let caller = match caller {
+        Ok(caller @ Caller::RoomKey(_)) => caller,
         Ok(Caller::Anonymous) => return Err(Error::missing_bearer()),
         Ok(Caller::User(_) | Caller::Identity(_)) | Err(_) => {
             return Err(Error::new(
@@ -81,24 +118,72 @@ pub async fn mint(app: &App, caller: Result<Caller, NoCaller>) -> Result<Identit
             ));
         }
     };
-    let now = Now::get();
-    let mut tx = app.db.begin().await?;
-    limits::take(&mut tx, &[mint_limit(app, "identity", &key.jti)], now).await?;
-    let lineage = Lineage(key.lineage.clone().unwrap_or_default());
-    let row = new_identity(app, &stored(&key.user_id)?, &lineage, now)?;
-    // A key is shared to let somebody read or post: what it mints never counts as a person's.
-    save(app, tx, row, None).await
+    // A person's identity token comes of a sign-in alone, so what a key mints is none.
+    derive(app, "identity", &caller, None).await
 }
 
 /// Mints a fresh identity token with one that still holds.
 pub async fn refresh(app: &App, caller: Result<Caller, NoCaller>) -> Result<IdentityCreated> {
-    let Identity { row: old, person } = identity_of(caller)?;
+    let identity = identity_of(caller)?;
+    let person = identity.person.clone();
+    derive(app, "refresh", &Caller::Identity(identity), person).await
+}
+
+/// Mints an identity token of the same lineage as the bearer, which is its source.
+async fn derive(
+    app: &App,
+    action: &str,
+    caller: &Caller,
+    person: Option<Person>,
+) -> Result<IdentityCreated> {
+    let proof = Proof::of(caller)?;
     let now = Now::get();
     let mut tx = app.db.begin().await?;
-    limits::take(&mut tx, &[mint_limit(app, "refresh", &old.jti)], now).await?;
-    let lineage = Lineage(old.lineage.clone().unwrap_or_default());
-    let row = new_identity(app, &stored(&old.user_id)?, &lineage, now)?;
+    let source = hold_source(&mut tx, caller).await?;
+    limits::take(&mut tx, &[mint_limit(app, action, proof.jti)], now).await?;
+    let basis = Basis {
+        lineage: proof.lineage,
+        source,
+    };
+    let row = new_identity(app, &stored(proof.user)?, &basis, now)?;
     save(app, tx, row, person).await
+}
+
+/// Who a bearer shows its holder to be, beyond any one room.
+struct Proof<'a> {
+    user: &'a str,
+    lineage: Lineage,
+    jti: &'a str,
+    auth_used: AuthUsed,
+}
+
+impl<'a> Proof<'a> {
+    fn of(caller: &'a Caller) -> Result<Self> {
+        let (user, lineage, jti, auth_used) = match caller {
+            Caller::RoomKey(key) => (&key.user_id, &key.lineage, &key.jti, AuthUsed::RoomKey),
+            Caller::Identity(Identity { row, .. }) => (
+                &row.user_id,
+                &row.lineage,
+                &row.jti,
+                AuthUsed::AgentIdentity,
+            ),
+            Caller::Anonymous => return Err(Error::missing_bearer()),
+            Caller::User(_) => return Err(no_proof()),
+        };
+        Ok(Self {
+            user,
+            lineage: Lineage(lineage.clone().unwrap_or_default()),
+            jti,
+            auth_used,
+        })
+    }
+}
+
+fn no_proof() -> Error {
+    Error::new(
+        ErrorCode::KeyInvalid,
+        "Present a room key or an identity token that holds",
+    )
 }
 
 /// Mints an identity token for a person who has signed in.
@@ -117,20 +202,26 @@ pub async fn exchange(app: &App, user: &User, internal: bool) -> Result<Identity
         now,
     )
     .await?;
-    let row = new_identity(app, &user.id, &Lineage::of_user(&user.id), now)?;
+    let basis = Basis {
+        lineage: Lineage::of_user(&user.id),
+        source: None,
+    };
+    let row = new_identity(app, &user.id, &basis, now)?;
     let person = Person {
         name: user.name.clone(),
     };
     save(app, tx, row, Some(person)).await
 }
 
+/// Ends an identity token and everything derived from it. The bearer goes on, with what was
+/// derived from it, unless it ends itself.
 pub async fn revoke(
     app: &App,
     caller: Result<Caller, NoCaller>,
     jti: &str,
 ) -> Result<IdentityRevoked> {
     let identity = identity_of(caller)?.row;
-    let mut tx = app.db.begin().await?;
+    let mut tx = RoomTx::begin(app).await?;
     let target = tx.identity(jti).await?.filter(|target| !target.revoked);
     let target = target
         .ok_or_else(|| Error::not_found("No such identity token, or it was revoked already"))?;
@@ -139,7 +230,8 @@ pub async fn revoke(
             "That identity token belongs to another user_id",
         ));
     }
-    tx.revoke_identity(jti).await?;
+    let bearer = Some(identity.jti.as_str()).filter(|bearer| *bearer != jti);
+    revocation::revoke(&mut tx, &[jti], bearer).await?;
     tx.commit().await?;
     Ok(IdentityRevoked {
         revoked: jti.to_owned(),
@@ -153,69 +245,62 @@ pub async fn reissue(
     room: &RoomId,
     user: &UserId,
 ) -> Result<TokenReissued> {
-    let (holder, lineage, jti, auth_used) = match caller {
-        Ok(Caller::RoomKey(key)) => (key.user_id, key.lineage, key.jti, AuthUsed::RoomKey),
-        Ok(Caller::Identity(Identity { row, .. })) => {
-            (row.user_id, row.lineage, row.jti, AuthUsed::AgentIdentity)
-        }
-        Ok(Caller::Anonymous) => return Err(Error::missing_bearer()),
+    let caller = match caller {
+        Ok(caller) => caller,
         Err(NoCaller::Identity(error)) => return Err(error),
-        Ok(Caller::User(_)) | Err(_) => {
-            return Err(Error::new(
-                ErrorCode::KeyInvalid,
-                "Present a room key or an identity token that holds",
-            ));
-        }
+        Err(_) => return Err(no_proof()),
     };
-    if holder != user.as_str() {
+    let proof = Proof::of(&caller)?;
+    if proof.user != user.as_str() {
         return Err(Error::forbidden("The bearer belongs to another user_id"));
     }
     let now = Now::get();
     let mut tx = app.db.begin().await?;
-    let row = tx
-        .lock_room(room.as_str())
+    tx.lock_room(room.as_str())
         .await?
         .ok_or_else(Error::room_not_found)?;
     let member = tx.member(room.as_str(), user.as_str()).await?;
     let member = member.ok_or_else(Error::room_not_found)?;
-    let lineage = lineage.unwrap_or_default();
-    let same = match &member.lineage {
-        Some(of_member) => {
-            *of_member == lineage || tx.was_invited_by(&lineage, &row.owner_user_id).await?
-        }
-        // A place that nobody has proven yet is for whoever had the id first.
-        None => match tx.first_lineage(user.as_str()).await? {
-            Some(first) if first != lineage => false,
-            _ => {
-                tx.bind_lineage(room.as_str(), user.as_str(), &lineage)
-                    .await?;
-                true
-            }
-        },
-    };
-    if !same {
+    let source = hold_source(&mut tx, &caller).await?;
+    let owner = lineage_of(&mut tx, &member, user).await?;
+    if owner.as_deref() != Some(proof.lineage.as_str()) {
         return Err(Error::forbidden(
-            "This id joined the room separately. Present the identity_token that it got when it joined this room",
+            "This id joined the room separately. Present the identity_token that it got when it joined this \
+             room, or ask the room's owner for a recovery invite",
         ));
     }
-    limits::take(&mut tx, &[mint_limit(app, "reissue", &jti)], now).await?;
+    limits::take(&mut tx, &[mint_limit(app, "reissue", proof.jti)], now).await?;
     let kind = stored(&member.member_kind)?;
-    let key = keys::new_member_key(app, room, user.as_str(), kind, &Lineage(lineage), now)?;
+    let basis = Basis {
+        lineage: proof.lineage,
+        source,
+    };
+    let key = keys::new_member_key(app, room, user.as_str(), kind, &basis, now)?;
     tx.insert_key(&key).await?;
     tx.commit().await?;
     Ok(TokenReissued {
         member_token: app.tokens.room_key(&key),
         expires_at: key.expires_at,
         scope: Scope::ViewPost,
-        auth_used,
+        auth_used: proof.auth_used,
     })
 }
 
-pub fn new_identity(app: &App, user: &UserId, lineage: &Lineage, now: Now) -> Result<IdentityRow> {
+/// Whose place in a room it is. One that nobody has proven is for whoever claimed the id first.
+async fn lineage_of(tx: &mut Tx, member: &MemberRow, user: &UserId) -> Result<Option<String>> {
+    match &member.lineage {
+        Some(lineage) => Ok(Some(lineage.clone())),
+        None if user.is_external() => Ok(tx.first_lineage(user.as_str()).await?),
+        None => Ok(Some(Lineage::of_user(user).0)),
+    }
+}
+
+pub fn new_identity(app: &App, user: &UserId, basis: &Basis, now: Now) -> Result<IdentityRow> {
     Ok(IdentityRow {
         jti: app.secrets.random_code("", 20).map_err(Error::internal)?,
         user_id: user.to_string(),
-        lineage: Some(lineage.0.clone()),
+        lineage: Some(basis.lineage.as_str().to_owned()),
+        derived_from: basis.source.clone(),
         issued_at: now.seconds(),
         expires_at: now.seconds() + app.config.tokens.identity_ttl_seconds,
         revoked: false,

@@ -3,6 +3,7 @@
 use super::{
     access::{self, Hold, refuse_archived},
     audit, checks,
+    idempotency::Repeatable,
     limits::{self, Limit},
     wire::stored,
 };
@@ -28,6 +29,7 @@ pub async fn create(
     caller: &Caller,
     room: &RoomId,
     request: CreateInvite,
+    repeatable: &Repeatable,
 ) -> Result<InviteCreated> {
     let max_uses = checks::in_range("max_uses", request.max_uses.unwrap_or(1), 1..=MAX_USES)?;
     let ttl = checks::in_range(
@@ -42,13 +44,21 @@ pub async fn create(
         .transpose()?;
     let now = Now::get();
     let mut tx = app.db.begin().await?;
+    if let Some(answer) = repeatable.answered(app, &mut tx).await? {
+        return Ok(answer);
+    }
     let entry = access::member(&mut tx, caller, room, Hold::Yes)
         .await?
         .as_owner()?
         .not_archived()?;
     let owner = entry.member.user_id;
-    let invite = new_invite(app, room, &owner, display_name, max_uses, ttl, now)?;
-    let short_code = save(app, &mut tx, &invite).await?;
+    let invite = InviteRow {
+        display_name,
+        max_uses,
+        expires_at: now.seconds() + ttl,
+        ..new_invite(app, room, &owner, now)?
+    };
+    let created = save(app, &mut tx, &invite).await?;
     let detail = json!({"max_uses": max_uses, "expires_at": invite.expires_at});
     audit::record(
         &mut tx,
@@ -60,15 +70,9 @@ pub async fn create(
         now,
     )
     .await?;
+    repeatable.keep(app, &mut tx, &created).await?;
     tx.commit().await?;
-    Ok(InviteCreated {
-        invite_code: app.tokens.invite(&invite),
-        expires_at: invite.expires_at,
-        max_uses,
-        uses: 0,
-        install_url: install_url(app, &short_code),
-        short_code,
-    })
+    Ok(created)
 }
 
 /// A visitor's invite into a public room.
@@ -91,8 +95,8 @@ pub async fn create_for_visitor(app: &App, room: &RoomId, ip: IpAddr) -> Result<
         stored: true,
     };
     limits::take(&mut tx, &[limit], now).await?;
-    let invite = new_invite(app, room, audit::VISITOR, None, 1, DEFAULT_TTL, now)?;
-    let short_code = save(app, &mut tx, &invite).await?;
+    let invite = new_invite(app, room, audit::VISITOR, now)?;
+    let created = save(app, &mut tx, &invite).await?;
     let detail = json!({"expires_at": invite.expires_at});
     let target = Some(invite.jti.as_str());
     audit::record(
@@ -107,12 +111,12 @@ pub async fn create_for_visitor(app: &App, room: &RoomId, ip: IpAddr) -> Result<
     .await?;
     tx.commit().await?;
     Ok(AutoInvite {
-        invite_code: app.tokens.invite(&invite),
-        expires_at: invite.expires_at,
-        max_uses: 1,
+        invite_code: created.invite_code,
+        expires_at: created.expires_at,
+        max_uses: created.max_uses,
         ttl_seconds: DEFAULT_TTL,
-        install_url: install_url(app, &short_code),
-        short_code,
+        install_url: created.install_url,
+        short_code: created.short_code,
     })
 }
 
@@ -204,35 +208,33 @@ pub async fn refuse_full(app: &App, tx: &mut Tx, room: &RoomId) -> Result<()> {
     Ok(())
 }
 
-fn new_invite(
-    app: &App,
-    room: &RoomId,
-    by: &str,
-    display_name: Option<String>,
-    max_uses: i64,
-    ttl: i64,
-    now: Now,
-) -> Result<InviteRow> {
+/// An invite for one use within the hour.
+pub fn new_invite(app: &App, room: &RoomId, by: &str, now: Now) -> Result<InviteRow> {
     Ok(InviteRow {
         jti: app.secrets.random_code("", 20).map_err(Error::internal)?,
         room_id: room.to_string(),
         created_by: by.to_owned(),
-        display_name,
-        max_uses,
+        display_name: None,
+        max_uses: 1,
         uses: 0,
         issued_at: now.seconds(),
-        expires_at: now.seconds() + ttl,
+        expires_at: now.seconds() + DEFAULT_TTL,
         revoked: false,
+        recovers: None,
     })
 }
 
-async fn save(app: &App, tx: &mut Tx, invite: &InviteRow) -> Result<String> {
+/// Stores an invite under a short code.
+pub async fn save(app: &App, tx: &mut Tx, invite: &InviteRow) -> Result<InviteCreated> {
     let short_code = app.secrets.random_code("i_", 8).map_err(Error::internal)?;
     tx.insert_invite(invite, &app.secrets.hash_code(&short_code))
         .await?;
-    Ok(short_code)
-}
-
-fn install_url(app: &App, short_code: &str) -> String {
-    format!("{}/install/{short_code}", app.public_url)
+    Ok(InviteCreated {
+        invite_code: app.tokens.invite(invite),
+        expires_at: invite.expires_at,
+        max_uses: invite.max_uses,
+        uses: 0,
+        install_url: format!("{}/install/{short_code}", app.public_url),
+        short_code,
+    })
 }

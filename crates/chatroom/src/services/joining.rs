@@ -2,12 +2,13 @@
 
 use super::{
     access::refuse_archived,
-    audit, checks, fanout,
-    identity::{self, Lineage},
+    audit, checks,
+    endpoint::seal_key,
+    fanout,
+    idempotency::Repeatable,
+    identity::{self, Basis, Lineage},
     invites::refuse_full,
-    keys,
-    members::seal_key,
-    petnames,
+    keys, petnames, recovery,
     room_tx::RoomTx,
 };
 use crate::{
@@ -27,7 +28,7 @@ struct Joiner {
     user: UserId,
     name: Option<String>,
     kind: MemberKind,
-    lineage: Lineage,
+    basis: Basis,
 }
 
 /// How messages will reach the joiner.
@@ -62,10 +63,19 @@ pub struct Seat<'a> {
     pub reach: &'a Reach,
 }
 
-pub async fn join(app: &App, caller: &Caller, room: &RoomId, request: Join) -> Result<Joined> {
+pub async fn join(
+    app: &App,
+    caller: &Caller,
+    room: &RoomId,
+    request: Join,
+    repeatable: &Repeatable,
+) -> Result<Joined> {
     let reach = reach(&request)?;
     let now = Now::get();
     let mut tx = RoomTx::begin(app).await?;
+    if let Some(answer) = repeatable.answered(app, &mut tx).await? {
+        return Ok(answer);
+    }
     let row = tx.lock_room(room.as_str()).await?;
     // A stranger learns nothing from a wrong code about whether there is such a room; users with
     // a token may know.
@@ -77,8 +87,14 @@ pub async fn join(app: &App, caller: &Caller, room: &RoomId, request: Join) -> R
         None => None,
     };
     let row = admit(row, caller, invite.as_ref())?;
+    if let Some(invite) = invite.as_ref().filter(|invite| invite.recovers.is_some()) {
+        return recovery::redeem(app, tx, caller, row, invite, &request, repeatable).await;
+    }
     let joiner = match (caller, &invite) {
-        (Caller::User(user), _) => starchild(user, reach.adapter),
+        (Caller::User(user), _) => {
+            let source = identity::hold_source(&mut tx, caller).await?;
+            starchild(user, reach.adapter, source)
+        }
         (_, Some(invite)) => {
             external(app, &mut tx, caller, &request, reach.adapter, invite, &row).await?
         }
@@ -103,7 +119,7 @@ pub async fn join(app: &App, caller: &Caller, room: &RoomId, request: Join) -> R
     {
         return Err(invite_invalid());
     }
-    add(app, tx, row, joiner, reach, now).await
+    add(app, tx, row, joiner, reach, repeatable, now).await
 }
 
 /// What an invite must be to let anybody in.
@@ -130,6 +146,10 @@ async fn check_invite(
 fn admit(row: Option<RoomRow>, caller: &Caller, invite: Option<&InviteRow>) -> Result<RoomRow> {
     let row = row.ok_or_else(Error::room_not_found)?;
     match (caller, invite) {
+        // A visitor's invite is for as long as anybody may read the room.
+        (_, Some(invite)) if invite.created_by == audit::VISITOR && !row.is_public() => {
+            Err(invite_invalid())
+        }
         (_, Some(_)) => Ok(row),
         (Caller::User(_), None) if row.is_public() => Ok(row),
         (Caller::User(_), None) => Err(Error::new(
@@ -144,7 +164,7 @@ fn admit(row: Option<RoomRow>, caller: &Caller, invite: Option<&InviteRow>) -> R
     }
 }
 
-fn starchild(user: &User, adapter: AdapterType) -> Joiner {
+fn starchild(user: &User, adapter: AdapterType, source: Option<String>) -> Joiner {
     let kind = match adapter {
         AdapterType::Clawd => MemberKind::StarchildAgent,
         AdapterType::Pull => MemberKind::StarchildUser,
@@ -153,7 +173,10 @@ fn starchild(user: &User, adapter: AdapterType) -> Joiner {
         user: user.id.clone(),
         name: user.name.clone(),
         kind,
-        lineage: Lineage::of_user(&user.id),
+        basis: Basis {
+            lineage: Lineage::of_user(&user.id),
+            source,
+        },
     }
 }
 
@@ -206,17 +229,12 @@ async fn external(
         }
         (None, None) => None,
     };
-    let lineage = identity::claim(app, tx, caller, &user).await?;
-    // Only the owner's own invite vouches for anybody; a visitor's vouches for nobody.
-    if invite.created_by == row.owner_user_id {
-        tx.remember_invited(lineage.as_str(), &row.owner_user_id)
-            .await?;
-    }
+    let basis = identity::claim(app, tx, caller, &user).await?;
     Ok(Joiner {
         user,
         name,
         kind,
-        lineage,
+        basis,
     })
 }
 
@@ -262,6 +280,7 @@ async fn add(
     row: RoomRow,
     joiner: Joiner,
     reach: Reach,
+    repeatable: &Repeatable,
     now: Now,
 ) -> Result<Joined> {
     let room: RoomId = super::wire::stored(&row.room_id)?;
@@ -269,7 +288,7 @@ async fn add(
         user: &joiner.user,
         name: joiner.name.as_deref(),
         kind: joiner.kind,
-        lineage: Some(&joiner.lineage),
+        lineage: Some(&joiner.basis.lineage),
         reach: &reach,
     };
     take_seat(app, &mut tx, row, seat, now).await?;
@@ -281,7 +300,7 @@ async fn add(
                 &room,
                 joiner.user.as_str(),
                 joiner.kind,
-                &joiner.lineage,
+                &joiner.basis,
                 now,
             )?;
             tx.insert_key(&key).await?;
@@ -290,14 +309,13 @@ async fn add(
     };
     let identity = match joiner.kind {
         MemberKind::ExternalAgent => {
-            let row = identity::new_identity(app, &joiner.user, &joiner.lineage, now)?;
+            let row = identity::new_identity(app, &joiner.user, &joiner.basis, now)?;
             tx.insert_identity(&row).await?;
             Some(row)
         }
         _ => None,
     };
-    tx.commit().await?;
-    Ok(Joined {
+    let joined = Joined {
         ok: true,
         room_id: room,
         user_id: joiner.user,
@@ -309,7 +327,10 @@ async fn add(
         expires_at: member_key.map(|key| key.expires_at),
         identity_token: identity.as_ref().map(|row| app.tokens.identity(row, None)),
         identity_expires_at: identity.map(|row| row.expires_at),
-    })
+    };
+    repeatable.keep(app, &mut tx, &joined).await?;
+    tx.commit().await?;
+    Ok(joined)
 }
 
 /// Makes somebody a member and tells the room, which must be locked in the transaction.
@@ -353,7 +374,8 @@ pub async fn take_seat(
     Ok(())
 }
 
-fn invite_invalid() -> Error {
+/// The error for an invite that lets nobody in.
+pub fn invite_invalid() -> Error {
     Error::new(
         ErrorCode::InviteInvalid,
         "This invite is not valid for this room, has expired or is used up; ask for a new one",

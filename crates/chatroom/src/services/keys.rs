@@ -2,7 +2,9 @@
 
 use super::{
     access::{self, Hold},
-    identity::Lineage,
+    idempotency::Repeatable,
+    identity::{self, Basis, Lineage},
+    revocation,
     room_tx::RoomTx,
     wire::stored,
 };
@@ -23,10 +25,14 @@ pub async fn create(
     caller: &Caller,
     room: &RoomId,
     request: CreateRoomKey,
+    repeatable: &Repeatable,
 ) -> Result<RoomKeyCreated> {
     let user = access::user(caller)?.id.clone();
     let now = Now::get();
     let mut tx = app.db.begin().await?;
+    if let Some(answer) = repeatable.answered(app, &mut tx).await? {
+        return Ok(answer);
+    }
     access::member(&mut tx, caller, room, Hold::Yes).await?;
     if request.for_user_id != user.as_str() {
         return Err(Error::forbidden("for_user_id must be your own user_id"));
@@ -43,11 +49,15 @@ pub async fn create(
         ));
     }
     let scope = request.scope.unwrap_or(Scope::ViewPost);
+    let basis = Basis {
+        lineage: Lineage::of_user(&user),
+        source: identity::hold_source(&mut tx, caller).await?,
+    };
     let key = KeyRow {
         scope: scope.as_str().to_owned(),
         posts_as: Via::Web.as_str().to_owned(),
         shared: true,
-        ..new_key(app, room, user.as_str(), &Lineage::of_user(&user), now)?
+        ..new_key(app, room, user.as_str(), &basis, now)?
     };
     let code = app.secrets.random_code("ck_", 8).map_err(Error::internal)?;
     tx.insert_key(&key).await?;
@@ -60,16 +70,18 @@ pub async fn create(
     };
     tx.insert_share_code(&app.secrets.hash_code(&code), &share)
         .await?;
-    tx.commit().await?;
     let token = app.tokens.room_key(&key);
-    Ok(RoomKeyCreated {
+    let created = RoomKeyCreated {
         scope,
         expires_at: key.expires_at,
         viewer_url: format!("{}/k/{code}", app.public_url),
         direct_url: format!("{}{}", app.public_url, view_path(room.as_str(), &token)),
         code,
         token,
-    })
+    };
+    repeatable.keep(app, &mut tx, &created).await?;
+    tx.commit().await?;
+    Ok(created)
 }
 
 pub async fn list(app: &App, caller: &Caller, room: &RoomId) -> Result<RoomKeys> {
@@ -96,25 +108,28 @@ pub async fn revoke_all(app: &App, caller: &Caller, room: &RoomId) -> Result<Key
     let user = &access::user(caller)?.id;
     let mut tx = RoomTx::begin(app).await?;
     access::member(&mut tx, caller, room, Hold::No).await?;
-    let revoked = tx
-        .revoke_shared_keys(room.as_str(), user.as_str(), Now::get().seconds())
+    let keys = tx
+        .shared_keys(room.as_str(), user.as_str(), Now::get().seconds())
         .await?;
-    tx.recheck_readers(room.as_str());
+    let roots: Vec<&str> = keys.iter().map(|key| key.jti.as_str()).collect();
+    revocation::revoke(&mut tx, &roots, None).await?;
     tx.commit().await?;
-    Ok(KeysRevoked { revoked })
+    Ok(KeysRevoked {
+        revoked: i64::try_from(keys.len()).unwrap_or(i64::MAX),
+    })
 }
 
 pub async fn revoke(app: &App, caller: &Caller, room: &RoomId, jti: &str) -> Result<()> {
     let user = &access::user(caller)?.id;
     let mut tx = RoomTx::begin(app).await?;
     access::member(&mut tx, caller, room, Hold::No).await?;
-    if !tx
-        .revoke_shared_key(room.as_str(), user.as_str(), jti)
-        .await?
-    {
+    let key = tx.key(jti).await?.filter(|key| {
+        key.room_id == room.as_str() && key.user_id == user.as_str() && key.shared && !key.revoked
+    });
+    if key.is_none() {
         return Err(Error::not_found("You have no such active room key"));
     }
-    tx.recheck_readers(room.as_str());
+    revocation::revoke(&mut tx, &[jti], None).await?;
     tx.commit().await?;
     Ok(())
 }
@@ -165,7 +180,7 @@ pub fn new_member_key(
     room: &RoomId,
     user: &str,
     kind: MemberKind,
-    lineage: &Lineage,
+    basis: &Basis,
     now: Now,
 ) -> Result<KeyRow> {
     let via = match RoleClass::from(kind) {
@@ -174,11 +189,11 @@ pub fn new_member_key(
     };
     Ok(KeyRow {
         posts_as: via.as_str().to_owned(),
-        ..new_key(app, room, user, lineage, now)?
+        ..new_key(app, room, user, basis, now)?
     })
 }
 
-fn new_key(app: &App, room: &RoomId, user: &str, lineage: &Lineage, now: Now) -> Result<KeyRow> {
+fn new_key(app: &App, room: &RoomId, user: &str, basis: &Basis, now: Now) -> Result<KeyRow> {
     Ok(KeyRow {
         jti: app.secrets.random_code("", 20).map_err(Error::internal)?,
         room_id: room.to_string(),
@@ -186,7 +201,8 @@ fn new_key(app: &App, room: &RoomId, user: &str, lineage: &Lineage, now: Now) ->
         scope: Scope::ViewPost.as_str().to_owned(),
         posts_as: Via::Agent.as_str().to_owned(),
         shared: false,
-        lineage: Some(lineage.as_str().to_owned()),
+        lineage: Some(basis.lineage.as_str().to_owned()),
+        derived_from: basis.source.clone(),
         issued_at: now.seconds(),
         expires_at: now.seconds() + app.config.tokens.room_key_ttl_seconds,
         revoked: false,

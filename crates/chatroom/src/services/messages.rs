@@ -312,7 +312,6 @@ pub async fn unreact(
 async fn writer(conn: &mut Conn, caller: &Caller, room: &RoomId) -> Result<Entry> {
     access::member(conn, caller, room, Hold::Yes)
         .await?
-        .as_writer()?
         .not_archived()
 }
 

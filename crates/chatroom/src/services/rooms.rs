@@ -3,6 +3,7 @@
 use super::{
     access::{self, Hold},
     audit, checks,
+    idempotency::Repeatable,
     members::PAGE,
     reserved::refuse_change,
     wire::{self, stored},
@@ -24,13 +25,21 @@ use serde_json::json;
 /// The characters of a room's id after `rm_`.
 const ID_LENGTH: usize = 6;
 
-pub async fn create(app: &App, caller: &Caller, request: CreateRoom) -> Result<RoomCreated> {
+pub async fn create(
+    app: &App,
+    caller: &Caller,
+    request: CreateRoom,
+    repeatable: &Repeatable,
+) -> Result<RoomCreated> {
     let user = access::user(caller)?;
     let name = checks::room_name(&request.name)?;
     let visibility = request.visibility.unwrap_or(Visibility::Private);
     let now = Now::get();
     let owner = user.id.as_str();
     let mut tx = app.db.begin().await?;
+    if let Some(answer) = repeatable.answered(app, &mut tx).await? {
+        return Ok(answer);
+    }
     let room = loop {
         let id = app
             .secrets
@@ -65,14 +74,16 @@ pub async fn create(app: &App, caller: &Caller, request: CreateRoom) -> Result<R
     .await?;
     let detail = json!({"name": name, "visibility": visibility});
     audit::record(&mut tx, &room, owner, "room_created", None, detail, now).await?;
-    tx.commit().await?;
-    Ok(RoomCreated {
+    let created = RoomCreated {
         room_id: stored(&room)?,
         owner_user_id: user.id.clone(),
         name,
         visibility,
         created_at: now.seconds(),
-    })
+    };
+    repeatable.keep(app, &mut tx, &created).await?;
+    tx.commit().await?;
+    Ok(created)
 }
 
 pub async fn mine(app: &App, caller: &Caller) -> Result<MyRooms> {
@@ -201,6 +212,9 @@ pub async fn update(app: &App, caller: &Caller, room: &RoomId, request: UpdateRo
             json!({"from": row.visibility, "to": visibility}),
         ));
         row.visibility = visibility.as_str().to_owned();
+        if visibility == Visibility::Private {
+            tx.revoke_invites_by(room.as_str(), audit::VISITOR).await?;
+        }
     }
     if let Some(depth) = depth.filter(|depth| *depth != row.max_reply_chain_depth) {
         changes.push((

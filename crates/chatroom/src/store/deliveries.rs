@@ -68,6 +68,17 @@ impl Conn {
         Ok(())
     }
 
+    /// Calls a member no more.
+    pub async fn disarm_delivery(&mut self, room: &str, user: &str) -> DbResult<()> {
+        exec!(
+            self,
+            "DELETE FROM deliveries WHERE room_id = $1 AND user_id = $2",
+            room,
+            user
+        )?;
+        Ok(())
+    }
+
     /// The first message that a member has not dealt with, if it is called at all.
     pub async fn delivery_place(&mut self, room: &str, user: &str) -> DbResult<Option<i64>> {
         const PLACE: &str = "SELECT next_seq FROM deliveries WHERE room_id = $1 AND user_id = $2";

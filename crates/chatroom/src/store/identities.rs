@@ -1,8 +1,8 @@
-//! Identity tokens, and who has invited which lineage of an external id.
+//! Identity tokens, and which lineage claimed an external id first.
 
 use super::{
     Conn, DbResult,
-    db::{exec, row},
+    db::{Sql, exec, row},
 };
 
 row_struct! {
@@ -12,6 +12,8 @@ row_struct! {
         pub jti: String,
         pub user_id: String,
         pub lineage: Option<String>,
+        /// The key or identity token that it was made with, and ends with.
+        pub derived_from: Option<String>,
         pub issued_at: i64,
         pub expires_at: i64,
         pub revoked: bool,
@@ -22,11 +24,12 @@ impl Conn {
     pub async fn insert_identity(&mut self, identity: &IdentityRow) -> DbResult<()> {
         exec!(
             self,
-            "INSERT INTO identities (jti, user_id, lineage, issued_at, expires_at, revoked) \
-             VALUES ($1, $2, $3, $4, $5, $6)",
+            "INSERT INTO identities (jti, user_id, lineage, derived_from, issued_at, expires_at, revoked) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7)",
             &identity.jti,
             &identity.user_id,
             &identity.lineage,
+            &identity.derived_from,
             identity.issued_at,
             identity.expires_at,
             identity.revoked
@@ -38,51 +41,40 @@ impl Conn {
         row!(
             self,
             IdentityRow,
-            "SELECT jti, user_id, lineage, issued_at, expires_at, revoked FROM identities WHERE jti = $1",
+            "SELECT jti, user_id, lineage, derived_from, issued_at, expires_at, revoked FROM identities \
+             WHERE jti = $1",
             jti
         )
     }
 
-    pub async fn revoke_identity(&mut self, jti: &str) -> DbResult<()> {
+    /// Whether the identity token holds. It is not revoked before the transaction ends.
+    pub async fn hold_identity(&mut self, jti: &str) -> DbResult<bool> {
+        const HOLD: Sql = Sql {
+            sqlite: "SELECT jti FROM identities WHERE jti = $1 AND revoked = FALSE",
+            postgres: "SELECT jti FROM identities WHERE jti = $1 AND revoked = FALSE FOR UPDATE",
+        };
+        Ok(row!(self, (String,), HOLD, jti)?.is_some())
+    }
+
+    /// Remembers that a lineage claims an id. The first claim stays.
+    pub async fn claim_id(&mut self, user: &str, lineage: &str) -> DbResult<()> {
         exec!(
             self,
-            "UPDATE identities SET revoked = TRUE WHERE jti = $1",
-            jti
+            "INSERT INTO id_claims (user_id, lineage) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+            user,
+            lineage
         )?;
         Ok(())
     }
 
-    /// The lineage that had this id first.
+    /// The lineage that claimed this id first.
     pub async fn first_lineage(&mut self, user: &str) -> DbResult<Option<String>> {
         let found = row!(
             self,
-            (Option<String>,),
-            "SELECT MIN(lineage) FROM identities WHERE user_id = $1 AND issued_at = \
-             (SELECT MIN(issued_at) FROM identities WHERE user_id = $1)",
+            (String,),
+            "SELECT lineage FROM id_claims WHERE user_id = $1",
             user
         )?;
-        Ok(found.and_then(|(lineage,)| lineage))
-    }
-
-    pub async fn remember_invited(&mut self, lineage: &str, owner: &str) -> DbResult<()> {
-        exec!(
-            self,
-            "INSERT INTO lineage_invites (lineage, owner) VALUES ($1, $2) ON CONFLICT DO NOTHING",
-            lineage,
-            owner
-        )?;
-        Ok(())
-    }
-
-    /// Whether this owner has invited this lineage into a room of theirs.
-    pub async fn was_invited_by(&mut self, lineage: &str, owner: &str) -> DbResult<bool> {
-        let found = row!(
-            self,
-            (String,),
-            "SELECT owner FROM lineage_invites WHERE lineage = $1 AND owner = $2",
-            lineage,
-            owner
-        )?;
-        Ok(found.is_some())
+        Ok(found.map(|(lineage,)| lineage))
     }
 }

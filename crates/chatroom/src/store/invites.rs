@@ -19,13 +19,15 @@ row_struct! {
         pub issued_at: i64,
         pub expires_at: i64,
         pub revoked: bool,
+        /// The member whose place it gives back; it lets nobody else in.
+        pub recovers: Option<String>,
     }
 }
 
 /// What a [`InviteRow`] is read from.
 macro_rules! select_invite {
     ($rest:literal) => {
-        concat!("SELECT jti, room_id, created_by, display_name, max_uses, uses, issued_at, expires_at, revoked \
+        concat!("SELECT jti, room_id, created_by, display_name, max_uses, uses, issued_at, expires_at, revoked, recovers \
              FROM invites ", $rest)
     };
 }
@@ -34,8 +36,8 @@ impl Conn {
     pub async fn insert_invite(&mut self, invite: &InviteRow, code_hash: &str) -> DbResult<()> {
         exec!(
             self,
-            "INSERT INTO invites (jti, room_id, created_by, display_name, max_uses, uses, issued_at, expires_at, revoked, code_hash) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+            "INSERT INTO invites (jti, room_id, created_by, display_name, max_uses, uses, issued_at, expires_at, revoked, recovers, code_hash) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
             &invite.jti,
             &invite.room_id,
             &invite.created_by,
@@ -45,6 +47,7 @@ impl Conn {
             invite.issued_at,
             invite.expires_at,
             invite.revoked,
+            &invite.recovers,
             code_hash
         )?;
         Ok(())
@@ -99,5 +102,16 @@ impl Conn {
             jti
         )?;
         Ok(revoked == 1)
+    }
+
+    /// Revokes all invites to a room that this user made.
+    pub async fn revoke_invites_by(&mut self, room: &str, user: &str) -> DbResult<()> {
+        exec!(
+            self,
+            "UPDATE invites SET revoked = TRUE WHERE room_id = $1 AND created_by = $2 AND revoked = FALSE",
+            room,
+            user
+        )?;
+        Ok(())
     }
 }

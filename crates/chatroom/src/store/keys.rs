@@ -3,7 +3,7 @@
 
 use super::{
     Conn, DbResult,
-    db::{exec, row, rows},
+    db::{Sql, exec, row, rows},
 };
 
 row_struct! {
@@ -17,6 +17,8 @@ row_struct! {
         pub posts_as: String,
         pub shared: bool,
         pub lineage: Option<String>,
+        /// The key or identity token that it was made with, and ends with.
+        pub derived_from: Option<String>,
         pub issued_at: i64,
         pub expires_at: i64,
         pub revoked: bool,
@@ -35,10 +37,22 @@ row_struct! {
     }
 }
 
+impl KeyRow {
+    /// Whether its member got it for itself. The others were made to be given away, or may only
+    /// read: they open their room and prove nothing.
+    pub fn is_own(&self) -> bool {
+        !self.shared && self.may_post()
+    }
+
+    pub fn may_post(&self) -> bool {
+        self.scope == protocol::Scope::ViewPost.as_str()
+    }
+}
+
 /// What a [`KeyRow`] is read from.
 macro_rules! select_key {
     ($rest:literal) => {
-        concat!("SELECT jti, room_id, user_id, scope, posts_as, shared, lineage, issued_at, expires_at, revoked \
+        concat!("SELECT jti, room_id, user_id, scope, posts_as, shared, lineage, derived_from, issued_at, expires_at, revoked \
              FROM room_keys ", $rest)
     };
 }
@@ -47,8 +61,8 @@ impl Conn {
     pub async fn insert_key(&mut self, key: &KeyRow) -> DbResult<()> {
         exec!(
             self,
-            "INSERT INTO room_keys (jti, room_id, user_id, scope, posts_as, shared, lineage, issued_at, expires_at, revoked) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+            "INSERT INTO room_keys (jti, room_id, user_id, scope, posts_as, shared, lineage, derived_from, issued_at, expires_at, revoked) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
             &key.jti,
             &key.room_id,
             &key.user_id,
@@ -56,6 +70,7 @@ impl Conn {
             &key.posts_as,
             key.shared,
             &key.lineage,
+            &key.derived_from,
             key.issued_at,
             key.expires_at,
             key.revoked
@@ -82,41 +97,24 @@ impl Conn {
         )
     }
 
-    /// Revokes one of the user's shared keys; whether there was one to revoke.
-    pub async fn revoke_shared_key(&mut self, room: &str, user: &str, jti: &str) -> DbResult<bool> {
-        let revoked = exec!(
+    /// Every key that a user holds for a room and that was not revoked, of whatever kind.
+    pub async fn keys_of_member(&mut self, room: &str, user: &str) -> DbResult<Vec<(String,)>> {
+        rows!(
             self,
-            "UPDATE room_keys SET revoked = TRUE WHERE jti = $3 AND room_id = $1 AND user_id = $2 \
-             AND shared = TRUE AND revoked = FALSE",
-            room,
-            user,
-            jti
-        )?;
-        Ok(revoked == 1)
-    }
-
-    /// Revokes all of the user's shared keys for the room; how many still opened it.
-    pub async fn revoke_shared_keys(&mut self, room: &str, user: &str, now: i64) -> DbResult<i64> {
-        let revoked = exec!(
-            self,
-            "UPDATE room_keys SET revoked = TRUE WHERE room_id = $1 AND user_id = $2 AND shared = TRUE \
-             AND revoked = FALSE AND expires_at > $3",
-            room,
-            user,
-            now
-        )?;
-        Ok(i64::try_from(revoked).unwrap_or(i64::MAX))
-    }
-
-    /// Revokes every key a user holds for a room, of whatever kind.
-    pub async fn revoke_all_keys(&mut self, room: &str, user: &str) -> DbResult<()> {
-        exec!(
-            self,
-            "UPDATE room_keys SET revoked = TRUE WHERE room_id = $1 AND user_id = $2 AND revoked = FALSE",
+            (String,),
+            "SELECT jti FROM room_keys WHERE room_id = $1 AND user_id = $2 AND revoked = FALSE",
             room,
             user
-        )?;
-        Ok(())
+        )
+    }
+
+    /// Whether the key holds. It is not revoked before the transaction ends.
+    pub async fn hold_key(&mut self, jti: &str) -> DbResult<bool> {
+        const HOLD: Sql = Sql {
+            sqlite: "SELECT jti FROM room_keys WHERE jti = $1 AND revoked = FALSE",
+            postgres: "SELECT jti FROM room_keys WHERE jti = $1 AND revoked = FALSE FOR UPDATE",
+        };
+        Ok(row!(self, (String,), HOLD, jti)?.is_some())
     }
 
     pub async fn insert_share_code(

@@ -17,6 +17,7 @@ row_struct! {
         pub adapter_type: String,
         pub joined_at: i64,
         pub agent_endpoint: Option<String>,
+        pub container_id: Option<String>,
         pub has_akm_key: bool,
         pub akm_prefix: Option<String>,
         pub key_stale: bool,
@@ -68,10 +69,24 @@ pub struct SealedKey {
     pub prefix: String,
 }
 
+/// Where and with what a member's agent is called.
+pub struct Endpoint<'a> {
+    pub agent_endpoint: Option<&'a str>,
+    pub container_id: Option<&'a str>,
+    pub akm: PushKey,
+}
+
+/// What becomes of a member's push bearer.
+pub enum PushKey {
+    Keep,
+    Forget,
+    New(SealedKey),
+}
+
 /// What a [`MemberRow`] is read from.
 macro_rules! select_member {
     ($rest:literal) => {
-        concat!("SELECT user_id, user_name, member_kind, role, adapter_type, joined_at, agent_endpoint, \
+        concat!("SELECT user_id, user_name, member_kind, role, adapter_type, joined_at, agent_endpoint, container_id, \
              (akm_key IS NOT NULL) AS has_akm_key, akm_prefix, key_stale, agent_card_url, lineage \
              FROM room_members ", $rest)
     };
@@ -169,12 +184,7 @@ impl Conn {
 
     /// Whether there was such a member. It is no longer called either.
     pub async fn delete_member(&mut self, room: &str, user: &str) -> DbResult<bool> {
-        exec!(
-            self,
-            "DELETE FROM deliveries WHERE room_id = $1 AND user_id = $2",
-            room,
-            user
-        )?;
+        self.disarm_delivery(room, user).await?;
         let deleted = exec!(
             self,
             "DELETE FROM room_members WHERE room_id = $1 AND user_id = $2",
@@ -227,29 +237,33 @@ impl Conn {
         Ok(())
     }
 
-    /// Changes what is given and leaves the rest. A new key is not stale.
+    /// Sets where and with what a member's agent is called. A new key is not stale, nor is none.
     pub async fn set_endpoint(
         &mut self,
         room: &str,
         user: &str,
-        endpoint: Option<&str>,
-        akm: Option<SealedKey>,
-        container: Option<&str>,
+        endpoint: Endpoint<'_>,
     ) -> DbResult<()> {
-        let (akm_key, akm_prefix) = akm.map(|key| (key.sealed, key.prefix)).unzip();
+        let (replaced, key) = match endpoint.akm {
+            PushKey::Keep => (false, None),
+            PushKey::Forget => (true, None),
+            PushKey::New(key) => (true, Some(key)),
+        };
+        let (akm_key, akm_prefix) = key.map(|key| (key.sealed, key.prefix)).unzip();
         exec!(
             self,
-            "UPDATE room_members SET agent_endpoint = COALESCE($3, agent_endpoint), \
-             akm_key = COALESCE($4, akm_key), akm_prefix = COALESCE($5, akm_prefix), \
-             container_id = COALESCE($6, container_id), \
-             key_stale = CASE WHEN $4 IS NULL THEN key_stale ELSE FALSE END \
+            "UPDATE room_members SET agent_endpoint = $3, container_id = $4, \
+             akm_key = CASE WHEN $5 THEN $6 ELSE akm_key END, \
+             akm_prefix = CASE WHEN $5 THEN $7 ELSE akm_prefix END, \
+             key_stale = CASE WHEN $5 THEN FALSE ELSE key_stale END \
              WHERE room_id = $1 AND user_id = $2",
             room,
             user,
-            endpoint,
+            endpoint.agent_endpoint,
+            endpoint.container_id,
+            replaced,
             akm_key,
-            akm_prefix,
-            container
+            akm_prefix
         )?;
         Ok(())
     }
@@ -266,7 +280,8 @@ impl Conn {
         Ok(taken.is_some_and(|(taken,)| taken))
     }
 
-    pub async fn bind_lineage(&mut self, room: &str, user: &str, lineage: &str) -> DbResult<()> {
+    /// Gives a member's place to a lineage.
+    pub async fn set_lineage(&mut self, room: &str, user: &str, lineage: &str) -> DbResult<()> {
         exec!(
             self,
             "UPDATE room_members SET lineage = $3 WHERE room_id = $1 AND user_id = $2",

@@ -25,6 +25,7 @@ const MIGRATIONS: &[(i64, &str, Sql)] = &migrations![
     2 "fanout" "0002_fanout.sql",
     3 "reputation" "0003_reputation.sql",
     4 "boards" "0004_boards.sql",
+    5 "derived_credentials" "0005_derived_credentials.sql",
     7 "mentions" "0007_mentions.sql",
 ];
 

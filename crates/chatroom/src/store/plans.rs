@@ -11,7 +11,7 @@ use super::{
     keys::{KeyRow, ShareCodeRow},
     leaderboard::Ranking,
     limits::WindowRow,
-    members::NewMember,
+    members::{Endpoint, NewMember, PushKey},
     messages::Page,
     migrate::migrate,
     rooms::Text,
@@ -130,11 +130,17 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.member_count("rm_a").await?;
     tx.set_member_name("rm_a", "u_a", "B").await?;
     tx.set_agent_card("rm_a", "u_a", None).await?;
-    tx.set_endpoint("rm_a", "u_a", None, None, None).await?;
-    tx.bind_lineage("rm_a", "u_a", "l").await?;
+    let endpoint = Endpoint {
+        agent_endpoint: None,
+        container_id: None,
+        akm: PushKey::Keep,
+    };
+    tx.set_endpoint("rm_a", "u_a", endpoint).await?;
+    tx.set_lineage("rm_a", "u_a", "l").await?;
     tx.user_is_known("u_a").await?;
     tx.name_is_taken(&["rm_a"], "A").await?;
 
+    tx.disarm_delivery("rm_a", "u_a").await?;
     tx.delivery_place("rm_a", "u_a").await?;
     tx.arm_delivery("rm_a", "u_a", 1, 1).await?;
     tx.lanes_after("rm_a", "", 5).await?;
@@ -244,6 +250,7 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
         posts_as: "web".into(),
         shared: true,
         lineage: None,
+        derived_from: None,
         issued_at: 1,
         expires_at: 9,
         revoked: false,
@@ -251,9 +258,9 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.insert_key(&key).await?;
     tx.key("k").await?;
     tx.shared_keys("rm_a", "u_a", 1).await?;
-    tx.revoke_shared_key("rm_a", "u_a", "k").await?;
-    tx.revoke_shared_keys("rm_a", "u_a", 1).await?;
-    tx.revoke_all_keys("rm_a", "u_a").await?;
+    tx.keys_of_member("rm_a", "u_a").await?;
+    tx.hold_key("k").await?;
+    tx.revoke_key_chain(&["k"], "").await?;
     let share = ShareCodeRow {
         room_id: "rm_a".into(),
         jti: "k".into(),
@@ -274,6 +281,7 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
         issued_at: 1,
         expires_at: 9,
         revoked: false,
+        recovers: None,
     };
     tx.insert_invite(&invite, "h").await?;
     tx.invite("i").await?;
@@ -281,19 +289,21 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.active_invites("rm_a", 1).await?;
     tx.use_invite("i", "rm_a", 1).await?;
     tx.revoke_invite("rm_a", "i").await?;
+    tx.revoke_invites_by("rm_a", "u_a").await?;
     let identity = IdentityRow {
         jti: "d".into(),
         user_id: "u_a".into(),
         lineage: None,
+        derived_from: None,
         issued_at: 1,
         expires_at: 9,
         revoked: false,
     };
     tx.insert_identity(&identity).await?;
     tx.identity("d").await?;
-    tx.revoke_identity("d").await?;
-    tx.remember_invited("l", "u_a").await?;
-    tx.was_invited_by("l", "u_a").await?;
+    tx.hold_identity("d").await?;
+    tx.revoke_identity_chain(&["d"], "").await?;
+    tx.claim_id("u_a", "l").await?;
     tx.first_lineage("u_a").await?;
     let window = WindowRow {
         bucket: "b".into(),
@@ -305,6 +315,11 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.open_windows(&["b"]).await?;
     tx.windows(&["b"]).await?;
     tx.forget_windows(9).await?;
+    tx.reserve_reply("r", "c", "q", 1).await?;
+    tx.keep_reply("r", "x").await?;
+    tx.kept_reply("r").await?;
+    tx.forget_replies_beyond("c", 5).await?;
+    tx.forget_replies(9).await?;
     tx.audit_head("rm_a").await?;
     let line = AuditRow {
         n: 1,

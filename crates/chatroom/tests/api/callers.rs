@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 one_engine![every_endpoint_knows_every_kind_of_caller];
 
 /// Who calls. The rooms are the owner's; `R` is private.
-const CALLERS: [&str; 14] = [
+const CALLERS: [&str; 17] = [
     "nobody",
     "rubbish",   // a bearer that is no token
     "expired",   // the owner's user token, expired
@@ -23,6 +23,9 @@ const CALLERS: [&str; 14] = [
     "identity",  // the agent's identity token
     "revoked",   // a room key that was revoked
     "person",    // the identity token of the owner, who signed in, from the public internet
+    "shared",    // a room key of the owner's that may post, as it is given away
+    "removed",   // the member token of an agent that was removed
+    "outsider",  // the identity token of a person who is not in R, from the public internet
 ];
 
 const IN: &str = "in";
@@ -38,23 +41,25 @@ const HIDDEN: &str = "not_found";
 
 /// What each kind of caller gets from each kind of endpoint, in the order of [`CALLERS`].
 #[rustfmt::skip]
-const RULES: [(&str, [&str; 14]); 15] = [
-    // kind       nobody  rubbish   expired   invite    outside   stranger member owner agent     viewer    elsewhere identity  revoked   person
-    ("anyone",   [IN,     IN,       IN,       IN,       IN,       IN,      IN,    IN,   IN,       IN,       IN,       IN,       IN, IN]),
-    ("reader",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       IN,       HIDDEN,   TOKEN,    KEY, IN]),
-    ("stream",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       IN,       HIDDEN,   TOKEN,    KEY, TOKEN]),
-    ("visitor",  [HIDDEN, TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       IN,       HIDDEN,   TOKEN,    KEY, IN]),
-    ("writer",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       SCOPE,    HIDDEN,   TOKEN,    KEY, IN]),
-    ("poster",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       SCOPE,    HIDDEN,   TOKEN,    KEY, TOKEN]),
-    ("owner",    [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  ROLE,  IN,   SCOPE,    SCOPE,    HIDDEN,   TOKEN,    KEY, IN]),
-    ("user",     [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, IN,      IN,    IN,   TOKEN,    TOKEN,    TOKEN,    TOKEN,    KEY, IN]),
-    ("member",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   TOKEN,    TOKEN,    TOKEN,    TOKEN,    KEY, IN]),
-    ("admin",    [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, ROLE,    ROLE,  ROLE, TOKEN,    TOKEN,    TOKEN,    TOKEN,    KEY, ROLE]),
-    ("joiner",   [HIDDEN, TOKEN,    TOKEN,    TOKEN,    INTERNAL, IN,      IN,    IN,   HIDDEN,   HIDDEN,   HIDDEN,   HIDDEN,   KEY, IN]),
-    ("mint",     [NONE,   KEY,      KEY,      KEY,      KEY,      KEY,     KEY,   KEY,  IN,       IN,       IN,       KEY,      KEY, KEY]),
-    ("identity", [NONE,   IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IN, IDENTITY, IN]),
-    ("reissue",  [NONE,   KEY,      KEY,      KEY,      KEY,      KEY,     KEY,   KEY,  IN,       ROLE,     ROLE,     IN,       KEY, ROLE]),
-    ("exchange", [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, ROLE,    ROLE,  ROLE, TOKEN,    TOKEN,    TOKEN,    TOKEN,    TOKEN, TOKEN]),
+const RULES: [(&str, [&str; 17]); 17] = [
+    // kind       nobody  rubbish   expired   invite    outside   stranger member owner agent     viewer    elsewhere identity  revoked   person shared removed outsider
+    ("anyone",   [IN,     IN,       IN,       IN,       IN,       IN,      IN,    IN,   IN,       IN,       IN,       IN,       IN, IN, IN, IN, IN]),
+    ("reader",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       IN,       HIDDEN,   TOKEN,    KEY, IN, IN, KEY, MEMBER]),
+    ("stream",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       IN,       HIDDEN,   TOKEN,    KEY, TOKEN, IN, KEY, TOKEN]),
+    ("visitor",  [HIDDEN, TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       IN,       HIDDEN,   TOKEN,    KEY, IN, IN, KEY, MEMBER]),
+    ("writer",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       SCOPE,    HIDDEN,   TOKEN,    KEY, IN, IN, KEY, MEMBER]),
+    ("poster",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       SCOPE,    HIDDEN,   TOKEN,    KEY, TOKEN, IN, KEY, TOKEN]),
+    ("owner",    [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  ROLE,  IN,   SCOPE,    SCOPE,    HIDDEN,   TOKEN,    KEY, IN, SCOPE, KEY, MEMBER]),
+    ("oneself",  [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  ROLE,  IN,   IN,       SCOPE,    HIDDEN,   TOKEN,    KEY, IN, SCOPE, KEY, MEMBER]),
+    ("consent",  [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  ROLE,  IN,   TOKEN,    TOKEN,    TOKEN,    TOKEN,    KEY, IN, TOKEN, KEY, MEMBER]),
+    ("user",     [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, IN,      IN,    IN,   TOKEN,    TOKEN,    TOKEN,    TOKEN,    KEY, IN, TOKEN, KEY, IN]),
+    ("member",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   TOKEN,    TOKEN,    TOKEN,    TOKEN,    KEY, IN, TOKEN, KEY, MEMBER]),
+    ("admin",    [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, ROLE,    ROLE,  ROLE, TOKEN,    TOKEN,    TOKEN,    TOKEN,    KEY, ROLE, TOKEN, KEY, ROLE]),
+    ("joiner",   [HIDDEN, TOKEN,    TOKEN,    TOKEN,    INTERNAL, IN,      IN,    IN,   HIDDEN,   HIDDEN,   HIDDEN,   HIDDEN,   KEY, IN, HIDDEN, KEY, IN]),
+    ("mint",     [NONE,   KEY,      KEY,      KEY,      KEY,      KEY,     KEY,   KEY,  IN,       SCOPE,    SCOPE,    KEY,      KEY, KEY, SCOPE, KEY, KEY]),
+    ("identity", [NONE,   IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IN, IDENTITY, IN, IDENTITY, IDENTITY, IN]),
+    ("reissue",  [NONE,   KEY,      KEY,      KEY,      KEY,      KEY,     KEY,   KEY,  IN,       ROLE,     ROLE,     IN,       KEY, ROLE, ROLE, KEY, ROLE]),
+    ("exchange", [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, ROLE,    ROLE,  ROLE, TOKEN,    TOKEN,    TOKEN,    TOKEN,    TOKEN, TOKEN, TOKEN, TOKEN, TOKEN]),
 ];
 
 /// Every endpoint, with what a good request to it looks like. `{seq}` is a message of the
@@ -106,6 +111,24 @@ fn endpoints() -> Vec<(&'static str, Method, &'static str, Value)> {
             M::PATCH,
             "/rooms/{id}/members/{agent}/name",
             json!({"name": "Bot"}),
+        ),
+        (
+            "oneself",
+            M::PUT,
+            "/rooms/{id}/members/{agent}/endpoint",
+            json!({"agent_endpoint": ""}),
+        ),
+        (
+            "oneself",
+            M::PATCH,
+            "/rooms/{id}/members/{agent}/agent-card",
+            json!({"agent_card_url": ""}),
+        ),
+        (
+            "consent",
+            M::POST,
+            "/rooms/{id}/members/{agent}/recovery",
+            none.clone(),
         ),
         (
             "reissue",
@@ -181,14 +204,12 @@ fn endpoints() -> Vec<(&'static str, Method, &'static str, Value)> {
 }
 
 /// Endpoints whose answer depends on more than the kind of caller; their own sections test them.
-const ELSEWHERE: [(&str, &str); 14] = [
+const ELSEWHERE: [(&str, &str); 12] = [
     ("post", "/rooms/public/auto-join"), // changes what the others see
     ("post", "/rooms/rm_welcome/checklist/refresh"), // members of that room
     ("get", "/rooms/{id}/public-summary"), // public rooms only
     ("post", "/rooms/{id}/auto-invite"), // public rooms only
     ("delete", "/rooms/{id}/members/{user_id}"), // oneself or the owner
-    ("put", "/rooms/{id}/members/{user_id}/endpoint"), // oneself or the owner
-    ("patch", "/rooms/{id}/members/{user_id}/agent-card"), // oneself, or the owner to clear
     ("patch", "/rooms/{id}/messages/{seq}"), // the sender
     ("delete", "/rooms/{id}/messages/{seq}"), // the sender
     ("delete", "/rooms/{id}/room-keys"), // would revoke the viewer's key
@@ -203,6 +224,15 @@ struct World {
     agent: String,
     seq: i64,
     callers: Vec<Caller>,
+}
+
+/// The identity token of a person who signed in, from the public internet.
+async fn signed_in(server: &TestServer, user: &str) -> Caller {
+    let person = server.user_of_type(user, "access");
+    let traded = person.post_nothing("/auth/exchange").await.created();
+    person
+        .with_token(traded["identity_token"].as_str().unwrap())
+        .seen_from_outside()
 }
 
 async fn world(server: &TestServer) -> World {
@@ -225,11 +255,12 @@ async fn world(server: &TestServer) -> World {
         .await
         .ok();
     let code = owner.invites(&room).await;
-    let signed_in = server.user_of_type("u_owner", "access");
-    let traded = signed_in.post_nothing("/auth/exchange").await.created();
-    let person = owner
-        .with_token(traded["identity_token"].as_str().unwrap())
-        .seen_from_outside();
+    let person = signed_in(server, "u_owner").await;
+    let outsider = signed_in(server, "u_outsider").await;
+    let shared = owner.viewer(&room).await;
+    let removed = owner.lets_in(&room, "sunny_willow-7e2bd401").await;
+    let path = format!("/rooms/{room}/members/{}", removed.id());
+    owner.delete(path).await.ok();
     let nobody = server.anonymous();
     let expired = server.token(&["--user", "u_owner", "--ttl", "0s"]);
     let callers = vec![
@@ -247,6 +278,9 @@ async fn world(server: &TestServer) -> World {
         agent.identity(),
         revoked,
         person,
+        shared,
+        removed.caller.clone(),
+        outsider,
     ];
     eventually("the token has expired", async || {
         let reply = callers[2].get("/rooms").await;

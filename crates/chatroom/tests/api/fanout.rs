@@ -68,7 +68,7 @@ async fn an_agent_is_called_as_the_document_says(setup: Setup) {
     alice.patch(format!("/rooms/{room}/data"), data).await.ok();
     let container = json!({"container_id": "568359"});
     let path = format!("/rooms/{room}/members/u_bob/endpoint");
-    alice.put(path, container).await.ok();
+    server.user("u_bob").put(path, container).await.ok();
     let first = alice.says(&room, "Hello everyone").await;
     let second = alice
         .says_this(&room, json!({"content": "Anyone?", "reply_to_seq": first}))
@@ -182,7 +182,8 @@ async fn messages_come_in_order_and_a_deleted_one_is_skipped(setup: Setup) {
     let failed = agent.calls().await.len();
     agent.replies("silent").await;
     let endpoint = format!("/rooms/{room}/members/u_bob/endpoint");
-    alice.put(endpoint, json!({"akm_key": "sk_new"})).await.ok();
+    let key = json!({"akm_key": "sk_new"});
+    server.user("u_bob").put(endpoint, key).await.ok();
     let seqs = agent.seqs(failed + 30).await;
     let expected: Vec<i64> = (first..=first + 30).filter(|seq| *seq != gone).collect();
     assert_eq!(seqs[failed..], expected);
@@ -203,7 +204,8 @@ async fn a_failed_call_is_tried_again(setup: Setup) {
         agent.seqs(1).await;
         agent.replies("always").await;
         // It may have failed five times before it was told to answer.
-        alice.put(setting, json!({"akm_key": "sk_new"})).await.ok();
+        let key = json!({"akm_key": "sk_new"});
+        server.user("u_bob").put(setting, key).await.ok();
         let reply = answer(&alice, &room, seq).await;
         assert_eq!(reply["content"], format!("An answer to {seq}"), "{failure}");
         let delivery = |call: &Value| call["headers"]["x-delivery-id"].clone();
@@ -460,6 +462,7 @@ async fn at_the_default_depth_the_room_falls_silent_too(setup: Setup) {
 async fn a_key_that_is_replaced_at_once_loses_no_message(setup: Setup) {
     let server = setup.start().await;
     let (alice, room, _agent) = world(&server, "once").await;
+    let bob = server.user("u_bob");
     let mut events = alice.listens(&room).await;
     let endpoint = format!("/rooms/{room}/members/u_bob/endpoint");
     let seq = alice.says(&room, "The first key is good once").await;
@@ -473,7 +476,7 @@ async fn a_key_that_is_replaced_at_once_loses_no_message(setup: Setup) {
             }
         }
         let key = json!({"akm_key": format!("sk_{n}")});
-        alice.put(&endpoint, key).await.ok();
+        bob.put(&endpoint, key).await.ok();
         answer(&alice, &room, seq).await;
     }
 }

@@ -184,15 +184,20 @@ async fn the_identity_of_a_person_posts_nothing_by_itself(setup: Setup) {
         .refused(401, "token_invalid");
 }
 
-/// A viewer's link is made to be shared: whoever holds it must not become the owner.
+/// A room key lets its holder take part in a room, and never become the person it is of.
 async fn what_a_room_key_mints_is_no_person(setup: Setup) {
     let server = setup.start().await;
-    let alice = server.user("u_alice");
+    let (alice, bob) = (server.user("u_alice"), server.user("u_bob"));
     let room = alice.creates_a_room().await;
-    let shared = alice.viewer(&room).await.seen_from_outside();
-    let minted = shared.post_nothing("/agent-identity").await.created();
-    assert_eq!(minted["user_id"], "u_alice");
-    let mut holder = shared.with_token(minted["identity_token"].as_str().unwrap());
+    let join = json!({"invite_code": alice.invites(&room).await, "adapter_type": "pull"});
+    let joined = bob
+        .post(format!("/rooms/{room}/join"), join)
+        .await
+        .created();
+    let own = bob.with_token(joined["member_token"].as_str().unwrap());
+    let minted = own.post_nothing("/agent-identity").await.created();
+    assert_eq!(minted["user_id"], "u_bob");
+    let mut holder = own.with_token(minted["identity_token"].as_str().unwrap());
     for _ in 0..2 {
         holder.get("/rooms").await.refused(401, "token_invalid");
         holder

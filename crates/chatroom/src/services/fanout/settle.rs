@@ -8,7 +8,7 @@ use crate::{
     error::{Error, Result},
     events::Appender,
     services::{members, posting::mentions::mentioned, room_tx::RoomTx},
-    store::{DbError, Tx, deliveries::Held},
+    store::{DbError, deliveries::Held},
 };
 use protocol::{EventKind, MemberUpdated};
 use std::{
@@ -216,9 +216,6 @@ async fn settle_group(app: &App, items: &[&Item]) -> Result<Vec<Settled>> {
             None => Settled::Lost,
             Some(log) => settle_one(app, &mut tx, log, item, now).await?,
         };
-        if settled == Settled::Done && matches!(item.outcome, Outcome::Gone { .. }) {
-            tx.recheck_readers(&item.lane.room);
-        }
         results.push(settled);
     }
     logs.into_values().for_each(|log| tx.tell(log));
@@ -239,7 +236,7 @@ async fn settle_group(app: &App, items: &[&Item]) -> Result<Vec<Settled>> {
 
 async fn settle_one(
     app: &App,
-    tx: &mut Tx,
+    tx: &mut RoomTx,
     log: &mut Appender,
     item: &Item,
     now: Now,

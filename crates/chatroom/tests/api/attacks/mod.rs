@@ -3,5 +3,6 @@
 //! What is tried on the machine of an agent's owner needs the daemon:
 //! `crates/starchild/tests/integration/attacks`.
 
+mod credentials;
 mod faults;
 mod waiting;
