@@ -207,16 +207,18 @@ const frame = (text) => `data: ${JSON.stringify({ text })}\n\n`;
 
 let browser;
 
-export async function openBrowser() {
+/** The browser, opened for the first who needs one. */
+function openBrowser() {
   const chromium = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
-  browser = await puppeteer.launch({
+  browser ??= puppeteer.launch({
     executablePath: process.env.CHROMIUM ?? chromium[0],
     args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
     protocolTimeout: 180_000,
   });
+  return browser;
 }
 
-export const closeBrowser = () => browser?.close();
+export const closeBrowser = async () => (await browser)?.close();
 
 /** Somebody at a browser of their own. Whatever the page complains about is kept. */
 export class Person {
@@ -224,7 +226,7 @@ export class Person {
     const person = new Person();
     person.server = server;
     guests.add(person);
-    person.context = await browser.createBrowserContext();
+    person.context = await (await openBrowser()).createBrowserContext();
     person.page = await person.context.newPage();
     person.complaints = [];
     person.outside = [];
@@ -349,7 +351,7 @@ const tests = [];
 /** A test, named for what holds. */
 export const test = (name, run) => tests.push({ name, run });
 
-/** Runs those whose name holds the filter. */
+/** Runs those whose name holds the filter; tells how many passed and failed. */
 export async function runAll(filter) {
   let passed = 0;
   let failed = 0;
@@ -367,6 +369,5 @@ export async function runAll(filter) {
     for (const guest of [...guests].reverse()) await guest.stop().catch(() => {});
     guests.clear();
   }
-  console.log(`${passed} passed, ${failed} failed`);
-  return failed === 0 && passed > 0;
+  return { passed, failed };
 }

@@ -1,7 +1,7 @@
 // How the pages look: themes, widths, accessibility, speed. The screenshots are for people.
 
 import { HeldAgent, Person, Server, axeSource, equal, ok, test } from "./harness.mjs";
-import { scored } from "./scores.test.mjs";
+import { scored } from "./scored.mjs";
 
 const WIDTHS = [360, 820, 1440];
 const THEMES = ["light", "dark"];

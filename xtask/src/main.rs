@@ -3,20 +3,26 @@
 //! Nothing but Rust is needed beforehand: what the tests need besides is installed or named.
 
 mod bench;
+mod environment;
 mod packages;
+mod programs;
 mod run;
+mod selection;
 mod services;
+mod side_by_side;
 mod test;
 mod web;
 
 use std::process::ExitCode;
 
 const HELP: &str = "\
-cargo xtask test [ARGS…]   install what the tests need, start PostgreSQL and NATS, run every test;
-                           ARGS go to cargo test, e.g. `cargo xtask test -p chatroom stream`
+cargo xtask test [-p PACKAGE]… [--test NAME]… [FILTER] [-- OPTIONS]
+                           install what the tests need, start PostgreSQL and NATS, build the
+                           workspace, run every test or those named; OPTIONS go to the test programs
+cargo xtask test --doc     only the examples in the documentation
 cargo xtask test web [NAME]  only the tests in a browser, or those whose name holds NAME
-cargo xtask ci             formatting, lints, then every test
-cargo xtask bench [ARGS…]  build the server for release and measure it beside its limits;
+cargo xtask ci             formatting, then lints and every test from one build
+cargo xtask bench [ARGS…]  build the server as it ships and measure it beside its limits;
                            ARGS go to the bench, e.g. `cargo xtask bench posts --rounds 5`
 ";
 

@@ -1,6 +1,11 @@
 //! Running programs.
 
-use std::{env, ffi::OsStr, path::PathBuf, process::Command};
+use std::{
+    env,
+    ffi::OsStr,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 /// A command that works in the repository's root.
 pub fn command(program: impl AsRef<OsStr>) -> Command {
@@ -26,7 +31,15 @@ pub fn run(command: &mut Command) -> Result<(), String> {
 
 /// The repository's root.
 pub fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_owned()
+}
+
+/// Cargo's own folder for what it builds.
+pub fn target() -> Result<PathBuf, String> {
+    let folder =
+        env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    std::path::absolute(folder).map_err(|error| error.to_string())
 }
 
 /// Where a program is, on the PATH or in one of these folders.

@@ -1,67 +1,94 @@
 //! The test command.
 
 use crate::{
-    packages,
-    run::{cargo, command, root, run},
-    services, web,
+    environment::Environment,
+    programs::{Built, Lints, TestProgram, build_tests},
+    run::{cargo, run},
+    selection::Selection,
+    side_by_side::{Job, run_side_by_side},
+    web,
 };
-use std::path::PathBuf;
+use std::{num::NonZero, process::Command, thread};
 
-/// Runs every test, or those that the arguments for cargo name.
+/// How many test programs run at once.
+const PROGRAMS_AT_ONCE: usize = 3;
+/// How many tests of one program run at once, for each core: most of them wait most of the time.
+const TESTS_PER_CORE: usize = 3;
+
+/// Runs every test, or those that the arguments name.
 pub fn test(args: &[String]) -> Result<(), String> {
-    packages::ensure()?;
-    let postgres = services::postgres()?;
-    let nats = services::nats()?;
-    let mcp = mcp_server()?;
-    let a2a = a2a_sdk()?;
-    let mut tests = cargo();
-    tests
-        .arg("test")
-        .env("SC_TEST_POSTGRES_URL", &postgres.url)
-        .env("SC_TEST_NATS_URL", &nats.url)
-        .env("STARCHILD_TEST_MCP", &mcp)
-        .env("SC_TEST_A2A_PYTHON", &a2a);
-    if !args
-        .iter()
-        .any(|arg| arg == "-p" || arg.starts_with("--package"))
-    {
-        tests.arg("--workspace");
-    }
-    run(tests.args(args))?;
-    match args.is_empty() {
-        true => web::test(&[]),
-        false => Ok(()),
-    }
+    build_and_run(&Selection::parse(args)?, Lints::Off)
 }
 
-/// Installs an MCP server that nobody here wrote, for the agent's tools to use. It is kept.
-fn mcp_server() -> Result<PathBuf, String> {
-    installed("crates/openstarry/tests/install-mcp.sh", "target/test-mcp")
-}
-
-/// Installs the A2A project's own SDK, which reads the agent card. It is kept. Gives its Python.
-fn a2a_sdk() -> Result<PathBuf, String> {
-    let folder = installed("crates/chatroom/tests/a2a/install.sh", "target/test-a2a")?;
-    Ok(folder.join("bin/python"))
-}
-
-/// Runs a script that installs something into a folder; gives the folder.
-fn installed(script: &str, folder: &str) -> Result<PathBuf, String> {
-    let folder = std::path::absolute(root().join(folder)).map_err(|error| error.to_string())?;
-    run(command("sh").arg(script).arg(&folder))?;
-    Ok(folder)
-}
-
-/// What CI runs: formatting, lints, then every test.
+/// What CI runs: formatting, then lints and every test, from one build.
 pub fn ci() -> Result<(), String> {
     run(cargo().args(["fmt", "--all", "--check"]))?;
-    run(cargo().args([
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--",
-        "-D",
-        "warnings",
-    ]))?;
-    test(&[])
+    build_and_run(&Selection::default(), Lints::Deny)
+}
+
+fn build_and_run(selection: &Selection, lints: Lints) -> Result<(), String> {
+    // What is downloaded comes in while the compiler works.
+    let (built, environment) = thread::scope(|scope| {
+        let preparing = scope.spawn(Environment::prepare);
+        let built = build_tests(lints);
+        let environment = preparing
+            .join()
+            .unwrap_or_else(|_| Err("preparing the tests panicked".into()));
+        (built, environment)
+    });
+    let (built, environment) = (built?, environment?);
+
+    let mut jobs = Vec::new();
+    if selection.is_everything() {
+        let command = web::tests(&built.server, environment.web_modules())?;
+        jobs.push(Job {
+            name: "web".into(),
+            command,
+        });
+    }
+    jobs.extend(rust_tests(&built, selection));
+    if selection.is_everything() || selection.documentation_only {
+        jobs.push(doc_tests(lints, &selection.rest));
+    }
+    for job in &mut jobs {
+        environment.apply(&mut job.command);
+        job.command.env("SC_TEST_SERVER", &built.server);
+    }
+    run_side_by_side(jobs, PROGRAMS_AT_ONCE)
+}
+
+/// The chosen test programs. Integration tests come first: they take longest.
+fn rust_tests(built: &Built, selection: &Selection) -> Vec<Job> {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get) * TESTS_PER_CORE;
+    let chosen = |program: &&TestProgram| selection.has(&program.package, program.test.as_deref());
+    let mut programs: Vec<_> = built.tests.iter().filter(chosen).collect();
+    programs.sort_by_key(|program| program.test.is_none());
+    let job = |program: &TestProgram| {
+        let mut command = Command::new(&program.path);
+        command
+            .args(&selection.rest)
+            .current_dir(&program.folder)
+            // As Cargo would set them.
+            .env("CARGO_MANIFEST_DIR", &program.folder)
+            .env("RUST_TEST_THREADS", threads.to_string());
+        let test = program.test.as_deref().unwrap_or("unit tests");
+        Job {
+            name: format!("{} {test}", program.package),
+            command,
+        }
+    };
+    programs.into_iter().map(job).collect()
+}
+
+/// The examples in the documentation, which Cargo builds and runs itself. Those of every package:
+/// for one alone, Cargo would build the dependencies anew with fewer features.
+fn doc_tests(lints: Lints, rest: &[String]) -> Job {
+    let mut command = lints.cargo();
+    command
+        .args(["test", "--workspace", "--doc", "--"])
+        .args(rest);
+    Job {
+        name: "documentation".into(),
+        command,
+    }
 }

@@ -1,32 +1,31 @@
 //! The tests of the pages, in a real browser against the real server.
 
 use crate::{
+    environment::web_modules,
     packages,
-    run::{cargo, command, root, run},
+    programs::build_programs,
+    run::{command, run, target},
 };
-use std::path::PathBuf;
+use std::{path::Path, process::Command};
 
-/// Checks the pages' types, then drives them; the arguments choose tests by name.
+/// Only these tests; the arguments choose some by name.
 pub fn test(args: &[String]) -> Result<(), String> {
     packages::ensure()?;
-    let modules = target()?.join("test-web");
-    run(command("sh").arg("web/tests/install.sh").arg(&modules))?;
+    let modules = web_modules()?;
+    let built = build_programs()?;
+    run(tests(&built.server, &modules)?.args(args))
+}
+
+/// Checks the pages' types; gives what drives the pages.
+pub fn tests(server: &Path, modules: &Path) -> Result<Command, String> {
     run(command("node")
         .arg(modules.join("node_modules/typescript/bin/tsc"))
         .args(["-p", "web"]))?;
-    let agent = ["--bins", "--example", "echo_agent"];
-    run(cargo().args(["build", "--package", "chatroom"]).args(agent))?;
-    run(command("node")
+    let mut tests = command("node");
+    tests
         .arg("web/tests/run.mjs")
-        .args(args)
-        .env("SC_TEST_SERVER", target()?.join("debug/sc-chatroom"))
-        .env("SC_TEST_WEB", &modules)
-        .env("SC_TEST_SCREENSHOTS", target()?.join("screenshots")))
-}
-
-/// Cargo's own folder for what it builds.
-fn target() -> Result<PathBuf, String> {
-    let folder =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    std::path::absolute(folder).map_err(|error| error.to_string())
+        .env("SC_TEST_SERVER", server)
+        .env("SC_TEST_WEB", modules)
+        .env("SC_TEST_SCREENSHOTS", target()?.join("screenshots"));
+    Ok(tests)
 }

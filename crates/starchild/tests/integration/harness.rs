@@ -33,19 +33,22 @@ pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>)
     }
 }
 
-/// The server's program, built where it is missing.
+/// The server's program: the one that `cargo xtask test` has just built, else built here and now,
+/// so that no test meets a stale one.
 fn server_program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
-        let program = Path::new(env!("CARGO_BIN_EXE_starchild")).with_file_name("sc-chatroom");
-        if !program.exists() {
-            let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-            let built = Command::new(cargo)
-                .args(["build", "--quiet", "--package", "chatroom"])
-                .status();
-            assert!(built.unwrap().success());
+        if let Some(program) = std::env::var_os("SC_TEST_SERVER") {
+            return program.into();
         }
-        program
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        // Of the whole workspace, as `cargo xtask test` builds it: the same dependencies serve.
+        let built = Command::new(cargo)
+            .args(["build", "--quiet", "--workspace", "--bin", "sc-chatroom"])
+            .args(["--example", "acp_agent"])
+            .status();
+        assert!(built.unwrap().success());
+        Path::new(env!("CARGO_BIN_EXE_starchild")).with_file_name("sc-chatroom")
     })
 }
 

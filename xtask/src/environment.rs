@@ -1,0 +1,62 @@
+//! What the tests need around them: programs, servers, and other people's packages.
+
+use crate::{
+    packages,
+    run::{command, run, target},
+    services::{self, Service},
+};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// Everything that the tests need, as long as this lives.
+pub struct Environment {
+    postgres: Service,
+    nats: Service,
+    mcp: PathBuf,
+    a2a: PathBuf,
+    web_modules: PathBuf,
+}
+
+impl Environment {
+    /// Installs what is missing and starts the servers.
+    pub fn prepare() -> Result<Self, String> {
+        packages::ensure()?;
+        let a2a = installed("crates/chatroom/tests/a2a/install.sh", "test-a2a")?;
+        Ok(Self {
+            mcp: installed("crates/openstarry/tests/install-mcp.sh", "test-mcp")?,
+            a2a: a2a.join("bin/python"),
+            web_modules: web_modules()?,
+            postgres: services::postgres()?,
+            nats: services::nats()?,
+        })
+    }
+
+    /// Tells a test program where everything is.
+    pub fn apply(&self, command: &mut Command) {
+        command
+            .env("SC_TEST_POSTGRES_URL", &self.postgres.url)
+            .env("SC_TEST_NATS_URL", &self.nats.url)
+            .env("STARCHILD_TEST_MCP", &self.mcp)
+            .env("SC_TEST_A2A_PYTHON", &self.a2a);
+    }
+
+    /// What the browser's tests import.
+    pub fn web_modules(&self) -> &Path {
+        &self.web_modules
+    }
+}
+
+/// Installs what the browser's tests import.
+pub fn web_modules() -> Result<PathBuf, String> {
+    installed("web/tests/install.sh", "test-web")
+}
+
+/// Runs a script that installs something into a folder beside what Cargo builds, where it is kept;
+/// gives the folder.
+fn installed(script: &str, folder: &str) -> Result<PathBuf, String> {
+    let folder = target()?.join(folder);
+    run(command("sh").arg(script).arg(&folder))?;
+    Ok(folder)
+}
