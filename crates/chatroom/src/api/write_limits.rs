@@ -60,7 +60,12 @@ static TABLE: [Row; 8] = [
         most: |limits| limits.invites_per_hour,
         window_ms: HOUR_MS,
         words: "You made or revoked too many invites in an hour",
-        routes: &["/invites", "/invites/{code_jti}", "/auto-invite"],
+        routes: &[
+            "/invites",
+            "/invites/{code_jti}",
+            "/auto-invite",
+            "/recovery",
+        ],
     },
     Row {
         name: "room-changes",
