@@ -53,6 +53,8 @@ export interface Me {
     archived: boolean;
     rules_version: number;
     max_reply_chain_depth: number;
+    agent_exchanges_without_person: number;
+    agent_exchanges_left?: number;
   };
 }
 

@@ -170,6 +170,8 @@ function roomForm(room, close) {
   const name = h("input", { type: "text", value: room.name, maxLength: 200, required: true, id: "new-room-name" });
   const visibility = h("select", { id: "visibility" }, [["private", "Private: members only"], ["public", "Public: anybody may read"]].map(([value, label]) => h("option", { value, selected: value === room.visibility }, label)));
   const depth = h("input", { type: "number", min: 1, max: 50, value: String(room.me?.room.max_reply_chain_depth ?? 5), id: "depth" });
+  const allowed = String(room.me?.room.agent_exchanges_without_person ?? 60);
+  const exchanges = h("input", { type: "number", min: 0, max: 10_000, value: allowed, id: "exchanges" });
   const change = async (/** @type {unknown} */ body, /** @type {string} */ told) => {
     try {
       await room.manage("", { method: "PATCH", body });
@@ -190,12 +192,15 @@ function roomForm(room, close) {
     class: "grid",
     submit: (/** @type {Event} */ event) => {
       event.preventDefault();
-      void change({ name: name.value, visibility: visibility.value, max_reply_chain_depth: Number(depth.value) }, "Saved");
+      // Setting it lets the agents begin anew, so it is not set by the way.
+      const budget = exchanges.value === allowed ? {} : { agent_exchanges_without_person: Number(exchanges.value) };
+      void change({ name: name.value, visibility: visibility.value, max_reply_chain_depth: Number(depth.value), ...budget }, "Saved");
     },
   },
     h("label", { for: "new-room-name" }, "Name"), name,
     h("label", { for: "visibility" }, "Who may read"), visibility,
     h("label", { for: "depth" }, "Agents may answer each other so many times in a row"), depth,
+    h("label", { for: "exchanges" }, "Messages that agents may exchange until a person writes (0: any number)"), exchanges,
     h("button", { class: "primary" }, "Save"),
     h("button", { type: "button", class: "danger", click: archive }, room.archived ? "Open the room again" : "Archive the room"));
 }

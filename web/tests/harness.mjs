@@ -25,7 +25,7 @@ const TIMES = Number(process.env.SC_TEST_TIMES ?? 1);
 const SLOWDOWN = Number(process.env.SC_TEST_SLOWDOWN ?? 1);
 
 const NO_LIMITS = Object.fromEntries(
-  ["agent_messages_per_minute", "agent_cooldown_seconds", "web_messages_per_hour_per_key", "web_messages_per_hour_per_ip", "visitor_reads_per_minute", "auto_invites_per_hour", "token_mints_per_minute"]
+  ["agent_messages_per_minute", "agent_cooldown_seconds", "web_messages_per_hour_per_key", "web_messages_per_hour_per_ip", "visitor_reads_per_minute", "auto_invites_per_hour", "token_mints_per_minute", "agent_replies_per_minute", "agent_exchanges_without_person"]
     .map((limit) => [`SC_CHATROOM__LIMITS__${limit.toUpperCase()}`, "0"]),
 );
 

@@ -90,10 +90,11 @@ test("the room is renamed, opened to the public, bounded, archived and opened ag
   await alice.fills("#new-room-name", "Renamed");
   await alice.page.select("dialog select", "public");
   await alice.page.$eval("#depth", (field) => { field.value = "7"; });
+  await alice.page.$eval("#exchanges", (field) => { field.value = "9"; });
   await alice.clicks("#tab-panel .primary");
   await alice.reads("Renamed", "#room-header h1");
   const me = await server.api(`/rooms/${room}/me`, { token });
-  equal([me.room.name, me.room.visibility, me.room.max_reply_chain_depth], ["Renamed", "public", 7], "the room");
+  equal([me.room.name, me.room.visibility, me.room.max_reply_chain_depth, me.room.agent_exchanges_without_person], ["Renamed", "public", 7, 9], "the room");
   await tab("room");
   await alice.clicks("#tab-panel .danger");
   await alice.evaluates(() => [...document.querySelectorAll("dialog button")].find((button) => button.innerText === "Archive").click());

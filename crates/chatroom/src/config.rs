@@ -136,6 +136,12 @@ settings! {
         auto_joins_per_hour: i64 = 60,
         /// Active room keys of a user in a room.
         room_keys_per_user: i64 = 3,
+        /// Answers a minute that are collected from an agent in a room; the next ones wait.
+        agent_replies_per_minute: i64 = 30,
+        /// Messages of one agent after another's in a room, until a person writes.
+        agent_exchanges_without_person: i64 = 60,
+        /// The same in a reserved room, where all newcomers meet.
+        reserved_agent_exchanges_without_person: i64 = 1000,
         /// How long a message may be edited or deleted.
         edit_window_seconds: i64 = 300,
         /// Edits and deletions a minute, for each member.

@@ -208,6 +208,12 @@ wire! {
         pub rules_version: i64,
         /// How deep agents may answer each other.
         pub max_reply_chain_depth: i64,
+        /// How many messages agents may exchange without a person's word; 0 for any number.
+        #[serde(default)]
+        pub agent_exchanges_without_person: i64,
+        /// How many of these are left, where they are counted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub agent_exchanges_left: Option<i64>,
     }
 
     /// `GET /rooms/{id}/me`.

@@ -23,6 +23,15 @@ open_words! {
     }
 }
 
+/// A field that is there, though it may be null; an absent one is `None`.
+fn given<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    T::deserialize(deserializer).map(Some)
+}
+
 macro_rules! wire {
     ($($item:item)+) => {
         $(
@@ -71,6 +80,12 @@ wire! {
         pub archived: bool,
         /// Who may read it.
         pub visibility: Visibility,
+        /// How many messages agents may exchange without a person's word; 0 for any number.
+        #[serde(default)]
+        pub agent_exchanges_without_person: i64,
+        /// How many of these are left, where they are counted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub agent_exchanges_left: Option<i64>,
     }
 
     /// A room in the caller's own list.
@@ -167,6 +182,15 @@ wire! {
         pub visibility: Option<Visibility>,
         /// How deep agents may answer each other, 1 to 50.
         pub max_reply_chain_depth: Option<i64>,
+        /// How many messages agents may exchange without a person's word: up to 10000, 0 for any
+        /// number, null for the server's own limit. Whatever it is, the agents may begin anew.
+        #[serde(
+            default,
+            deserialize_with = "given",
+            skip_serializing_if = "Option::is_none"
+        )]
+        #[cfg_attr(feature = "openapi", schema(value_type = Option<i64>))]
+        pub agent_exchanges_without_person: Option<Option<i64>>,
     }
 
     /// A versioned text of the owner's: the room's rules, or its data.

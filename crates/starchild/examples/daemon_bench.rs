@@ -85,6 +85,7 @@ impl Bench {
             .args(["serve", "--listen", "127.0.0.1:0", "--data"])
             .arg(&data)
             .env("SC_CHATROOM__LIMITS__AGENT_COOLDOWN_SECONDS", "0")
+            .env("SC_CHATROOM__LIMITS__AGENT_EXCHANGES_WITHOUT_PERSON", "0")
             .env("SC_CHATROOM__LIMITS__AGENT_MESSAGES_PER_MINUTE", "0")
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -22,7 +22,7 @@ const USES_OF_AN_INVITE: usize = 20;
 
 /// The settings that lift the room server's limits out of reach. They are still counted; only the
 /// pause between two messages has to be off.
-const NO_LIMITS: [(&str, &str); 19] = [
+const NO_LIMITS: [(&str, &str); 21] = [
     ("SC_CHATROOM__LIMITS__EDITS_PER_MINUTE", "0"),
     ("SC_CHATROOM__LIMITS__REACTIONS_PER_MINUTE", "0"),
     ("SC_CHATROOM__LIMITS__ROOMS_PER_HOUR", "0"),
@@ -54,6 +54,8 @@ const NO_LIMITS: [(&str, &str); 19] = [
         "1000000000",
     ),
     ("SC_CHATROOM__LIMITS__MEMBERS_PER_ROOM", "200"),
+    ("SC_CHATROOM__LIMITS__AGENT_REPLIES_PER_MINUTE", "0"),
+    ("SC_CHATROOM__LIMITS__AGENT_EXCHANGES_WITHOUT_PERSON", "0"),
 ];
 
 /// A program that speaks HTTP, with a room to post to.

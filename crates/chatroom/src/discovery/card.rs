@@ -231,7 +231,7 @@ fn autonomous_conversation() -> Value {
         "react": "POST /rooms/{id}/messages/{seq}/reactions {\"emoji\"}",
         "correct_oneself": "PATCH or DELETE /rooms/{id}/messages/{seq} within 5 minutes",
         "stay_silent": "[SILENT] at the start of an answer, or an empty one, posts nothing",
-        "loops_end": "an agent's reply is one deeper than what it answers; beyond room.max_reply_chain_depth the answer is 400 chain_too_deep",
+        "loops_end": "an agent's reply is one deeper than what it answers; beyond room.max_reply_chain_depth the answer is 400 chain_too_deep; and agents exchange room.agent_exchanges_without_person messages until a person writes",
     })
 }
 

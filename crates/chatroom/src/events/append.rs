@@ -30,8 +30,23 @@ impl Appender {
         }
     }
 
-    /// Adds a message of the server's own.
+    /// Adds a notice of the server's own. It calls nobody.
     pub async fn system_message(&mut self, tx: &mut Tx, content: String, now: Now) -> Result<()> {
+        self.system(tx, content, false, now).await
+    }
+
+    /// Adds a message of the server's own that agents are called for.
+    pub async fn system_call(&mut self, tx: &mut Tx, content: String, now: Now) -> Result<()> {
+        self.system(tx, content, true, now).await
+    }
+
+    async fn system(
+        &mut self,
+        tx: &mut Tx,
+        content: String,
+        calls_agents: bool,
+        now: Now,
+    ) -> Result<()> {
         let message = NewMessage {
             room_id: self.room.room_id.clone(),
             seq: self.head.seq + 1,
@@ -44,6 +59,7 @@ impl Appender {
             reply_chain_depth: 0,
             created_at: now.seconds(),
             client_key: None,
+            calls_agents,
         };
         self.message(tx, message).await?;
         Ok(())
@@ -71,6 +87,7 @@ impl Appender {
             reply_chain_depth: depth,
             created_at: now.seconds(),
             client_key: None,
+            calls_agents: true,
         };
         self.message(tx, message).await
     }
@@ -129,6 +146,11 @@ impl Appender {
     /// The room as it was before.
     pub fn room(&self) -> &RoomRow {
         &self.room
+    }
+
+    /// The room as it is to be.
+    pub fn room_mut(&mut self) -> &mut RoomRow {
+        &mut self.room
     }
 
     /// Whether anything was added.

@@ -3,26 +3,30 @@
 use super::{
     access::{self, Entry, Hold, Reading},
     checks::{self, Content},
-    posting::mentions::mentioned,
+    posting::{
+        exchanges::{self, Voice, Word},
+        mentions::mentioned,
+    },
     reputation::scorer,
     room_tx::RoomTx,
     wire,
 };
 use crate::{
     app::App,
-    auth::Caller,
+    auth::{Caller, TokenType},
     clock::Now,
     error::{Error, Result},
     events::Appender,
     store::{
         Conn,
         messages::{MessageRow, Page},
+        posting::{Addressed, AddressedBy},
         rooms::RoomRow,
     },
 };
 use protocol::{
     EventKind, Message, MessageDeleted, MessageEdited, Messages, Reaction, ReactionAdded,
-    ReactionCount, ReactionRemoved, RoomId, Thread,
+    ReactionCount, ReactionRemoved, RoomId, Thread, Via,
 };
 use serde_json::json;
 use std::{collections::HashSet, net::IpAddr};
@@ -193,6 +197,17 @@ pub async fn edit(
     if row.deleted {
         return Err(Error::bad_request("This message was deleted"));
     }
+    let mut log = Appender::new(entry.room.clone());
+    // An edit is a word like a message: agents must not go on in edits.
+    let limits = &app.config.limits;
+    let word = Word {
+        voice: voice(caller, &entry),
+        user: &row.sender_user_id,
+        answers: None,
+    };
+    let effect = exchanges::weigh(log.room(), word, limits, now)?;
+    let notice = exchanges::apply(log.room_mut(), effect, &row.sender_user_id, limits, now);
+    tx.save_exchanges(log.room()).await?;
     tx.edit_message(room.as_str(), seq, content.as_str(), now.seconds())
         .await?;
     let mentions: Vec<_> = mentioned
@@ -200,6 +215,21 @@ pub async fn edit(
         .map(|user| (room.as_str(), user.as_str(), seq))
         .collect();
     tx.insert_mentions(&mentions).await?;
+    let by = AddressedBy {
+        seq,
+        depth: row.reply_chain_depth,
+        at: now.seconds(),
+    };
+    let addressed: Vec<_> = mentions
+        .iter()
+        .filter(|(_, user, _)| *user != row.sender_user_id)
+        .map(|(room, user, _)| Addressed {
+            room,
+            user,
+            by: Some(by),
+        })
+        .collect();
+    tx.note_addressed(&addressed).await?;
     let edited = tx
         .message(room.as_str(), seq)
         .await?
@@ -208,8 +238,10 @@ pub async fn edit(
     let message = dress(&mut tx, &entry.room, vec![edited.clone()], Some(&me))
         .await?
         .pop();
-    let mut log = Appender::new(entry.room);
     log.edited(&mut tx, edited).await?;
+    if let Some(words) = notice {
+        log.system_message(&mut tx, words, now).await?;
+    }
     tx.tell(log);
     tx.commit().await?;
     Ok(MessageEdited {
@@ -307,6 +339,16 @@ pub async fn unreact(
         tx.commit().await?;
     }
     Ok(ReactionRemoved { ok: true, removed })
+}
+
+/// Whose word a change is.
+fn voice(caller: &Caller, entry: &Entry) -> Voice {
+    let signed_in = matches!(caller, Caller::User(user) if user.token_type == TokenType::Access);
+    let via = match &entry.key {
+        Some(key) if key.posts_as == Via::Web.as_str() => Via::Web,
+        _ => Via::Agent,
+    };
+    Voice::of(via, &entry.member.member_kind, signed_in)
 }
 
 async fn writer(conn: &mut Conn, caller: &Caller, room: &RoomId) -> Result<Entry> {

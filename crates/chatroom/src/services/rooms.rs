@@ -24,6 +24,8 @@ use serde_json::json;
 
 /// The characters of a room's id after `rm_`.
 const ID_LENGTH: usize = 6;
+/// The exchanges between agents that an owner may allow.
+const MOST_EXCHANGES: i64 = 10_000;
 
 pub async fn create(
     app: &App,
@@ -162,7 +164,7 @@ pub async fn public_summary(app: &App, room: &RoomId) -> Result<PublicSummary> {
 
 pub async fn get(app: &App, caller: &Caller, room: &RoomId) -> Result<Room> {
     let entry = access::member(&mut app.db.read().await?, caller, room, Hold::No).await?;
-    wire::room(&entry.room)
+    wire::room(&entry.room, &app.config.limits, Now::get())
 }
 
 pub async fn update(app: &App, caller: &Caller, room: &RoomId, request: UpdateRoom) -> Result<()> {
@@ -172,13 +174,23 @@ pub async fn update(app: &App, caller: &Caller, room: &RoomId, request: UpdateRo
         .max_reply_chain_depth
         .map(|depth| checks::in_range("max_reply_chain_depth", depth, 1..=50))
         .transpose()?;
+    let exchanges = request
+        .agent_exchanges_without_person
+        .map(|limit| {
+            limit
+                .map(|n| checks::in_range("agent_exchanges_without_person", n, 0..=MOST_EXCHANGES))
+                .transpose()
+        })
+        .transpose()?;
     if name.is_none()
         && depth.is_none()
+        && exchanges.is_none()
         && request.archived.is_none()
         && request.visibility.is_none()
     {
         return Err(Error::bad_request(
-            "Name what to change: name, archived, visibility or max_reply_chain_depth",
+            "Name what to change: name, archived, visibility, max_reply_chain_depth or \
+             agent_exchanges_without_person",
         ));
     }
     let now = Now::get();
@@ -222,6 +234,14 @@ pub async fn update(app: &App, caller: &Caller, room: &RoomId, request: UpdateRo
             json!({"from": row.max_reply_chain_depth, "to": depth}),
         ));
         row.max_reply_chain_depth = depth;
+    }
+    if let Some(limit) = exchanges {
+        changes.push((
+            "exchange_limit_changed",
+            json!({"from": row.exchange_limit, "to": limit}),
+        ));
+        row.exchange_limit = limit;
+        row.exchanges = 0;
     }
     tx.update_room(&row).await?;
     for (action, detail) in changes {

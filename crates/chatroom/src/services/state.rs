@@ -4,12 +4,14 @@ use super::{
     access::{self, Hold},
     members::PAGE,
     messages::dress,
+    posting::exchanges,
     welcome,
     wire::{self, stored},
 };
 use crate::{
     app::App,
     auth::Caller,
+    clock::Now,
     error::Result,
     store::{Conn, messages::Page},
 };
@@ -45,6 +47,8 @@ pub async fn me(app: &App, caller: &Caller, room: &RoomId) -> Result<Me> {
         mentions_pending,
         room: MyRoomView {
             room_id: room.clone(),
+            agent_exchanges_without_person: exchanges::allowed(&row, &app.config.limits),
+            agent_exchanges_left: exchanges::left(&row, &app.config.limits, Now::get()),
             name: row.name,
             visibility: stored(&row.visibility)?,
             archived: row.archived,
@@ -96,7 +100,7 @@ pub async fn state(app: &App, caller: &Caller, room: &RoomId, recent: i64) -> Re
         })
         .collect();
     Ok(RoomState {
-        room: wire::room(&entry.room)?,
+        room: wire::room(&entry.room, &app.config.limits, Now::get())?,
         member_counts,
         members,
         recent_messages,

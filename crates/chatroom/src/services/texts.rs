@@ -78,7 +78,8 @@ pub async fn write(
         };
         log.event(&mut tx, EventKind::RulesUpdated, &event).await?;
         let words = format!("Rules updated to v{version} by {}", owner.shown_name());
-        log.system_message(&mut tx, words, now).await?;
+        // The document sends this one through the fan-out.
+        log.system_call(&mut tx, words, now).await?;
         tx.tell(log);
     }
     tx.commit().await?;

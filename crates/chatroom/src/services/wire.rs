@@ -1,8 +1,13 @@
 //! From stored rows to what travels.
 
-use crate::auth::secrets::Secrets;
-use crate::error::{Error, Result};
-use crate::store::{group::NewMessage, members::MemberRow, messages::MessageRow, rooms::RoomRow};
+use super::posting::exchanges;
+use crate::{
+    auth::secrets::Secrets,
+    clock::Now,
+    config::Limits,
+    error::{Error, Result},
+    store::{group::NewMessage, members::MemberRow, messages::MessageRow, rooms::RoomRow},
+};
 use protocol::{MemberView, Message, MessageType, Room, Via};
 use std::{collections::BTreeMap, str::FromStr};
 
@@ -52,7 +57,7 @@ pub fn new_message(new: NewMessage, rules_version: i64) -> Message {
     }
 }
 
-pub fn room(row: &RoomRow) -> Result<Room> {
+pub fn room(row: &RoomRow, limits: &Limits, now: Now) -> Result<Room> {
     Ok(Room {
         room_id: stored(&row.room_id)?,
         name: row.name.clone(),
@@ -60,6 +65,8 @@ pub fn room(row: &RoomRow) -> Result<Room> {
         created_at: row.created_at,
         archived: row.archived,
         visibility: stored(&row.visibility)?,
+        agent_exchanges_without_person: exchanges::allowed(row, limits),
+        agent_exchanges_left: exchanges::left(row, limits, now),
     })
 }
 

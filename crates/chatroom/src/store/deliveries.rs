@@ -2,17 +2,19 @@
 
 use super::{
     Conn, DbResult,
-    db::{Sql, exec, row, rows},
+    db::{Engine, Sql, exec, row, rows},
     posting::json,
 };
+use crate::clock;
 
 row_struct! {
-    /// A lane that has messages before it, and the living node that holds it.
+    /// A lane that has messages before it, the node that claimed it, and whether that one lives.
     #[derive(Debug)]
     pub struct BehindRow {
         pub room_id: String,
         pub user_id: String,
-        pub holder: Option<String>,
+        pub claimed_by: Option<String>,
+        pub held: bool,
     }
 }
 
@@ -24,13 +26,14 @@ row_struct! {
         pub attempt: i64,
         pub due_ms: i64,
         pub generation: i64,
+        /// Answers in the minute that began then.
+        pub replies: i64,
+        pub replies_since_ms: i64,
         pub user_name: Option<String>,
         pub member_kind: String,
         pub agent_endpoint: String,
         pub akm_key: String,
         pub container_id: Option<String>,
-        pub last_seq: i64,
-        pub rules_version: i64,
         pub data_content: String,
     }
 }
@@ -44,7 +47,23 @@ pub struct Held<'a> {
     pub node: &'a str,
 }
 
+/// How long the answers of an agent are counted together.
+pub const REPLIES_WINDOW_MS: i64 = 60_000;
+/// A lease or window that begins further in the future than this was made by a clock that has been
+/// set back since, and does not hold.
+pub const SKEW_MS: i64 = 10_000;
+
 impl Conn {
+    /// The time that schedules and leases go by, in milliseconds: the database's where nodes share
+    /// one, so that it is the same for all of them; else the process's own, which nobody sets.
+    pub async fn schedule_ms(&mut self) -> DbResult<i64> {
+        const CLOCK: &str = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)";
+        match self.engine() {
+            Engine::Sqlite(_) => Ok(clock::steady_ms()),
+            Engine::Postgres(conn) => sqlx::query_scalar(CLOCK).fetch_one(conn).await,
+        }
+    }
+
     /// Lets a member be called from `start` on; one who was called before goes on where it was,
     /// but not before `oldest`.
     pub async fn arm_delivery(
@@ -103,18 +122,26 @@ impl Conn {
         )
     }
 
-    /// The lanes of these rooms that have messages before them and may be called.
-    pub async fn lanes_behind(&mut self, rooms: &[&str], now_ms: i64) -> DbResult<Vec<BehindRow>> {
+    /// The lanes of these rooms that have messages before them and may be called. A node lives
+    /// while its lease ends within so much from now: one that ends later is from a clock that was
+    /// set back.
+    pub async fn lanes_behind(
+        &mut self,
+        rooms: &[&str],
+        now_ms: i64,
+        lease_ms: i64,
+    ) -> DbResult<Vec<BehindRow>> {
         macro_rules! behind {
             ($rooms:literal) => {
                 concat!(
-                    "SELECT d.room_id, d.user_id, n.node AS holder FROM ",
+                    "SELECT d.room_id, d.user_id, d.claimed_by, n.node IS NOT NULL AS held FROM ",
                     $rooms,
                     " JOIN deliveries d ON d.room_id = j.room \
                      JOIN rooms r ON r.room_id = d.room_id \
                      JOIN room_members m ON m.room_id = d.room_id AND m.user_id = d.user_id \
-                     LEFT JOIN fanout_nodes n ON n.node = d.claimed_by AND n.lease_until_ms > $2 \
-                     WHERE d.next_seq <= r.last_seq AND m.key_stale = FALSE \
+                     LEFT JOIN fanout_nodes n ON n.node = d.claimed_by \
+                     AND n.lease_until_ms > $2 AND n.lease_until_ms <= $3 \
+                     WHERE d.next_seq <= r.last_seq AND r.archived = FALSE AND m.key_stale = FALSE \
                      AND m.agent_endpoint IS NOT NULL AND m.akm_key IS NOT NULL"
                 )
             };
@@ -123,29 +150,35 @@ impl Conn {
             sqlite: behind!("(SELECT value AS room FROM json_each($1)) AS j "),
             postgres: behind!("jsonb_array_elements_text($1::jsonb) AS j(room) "),
         };
-        rows!(self, BehindRow, BEHIND, json(rooms), now_ms)
+        rows!(
+            self,
+            BehindRow,
+            BEHIND,
+            json(rooms),
+            now_ms,
+            now_ms + lease_ms + SKEW_MS
+        )
     }
 
-    /// Takes these lanes (room and user) for a node, but for those that a living node holds.
+    /// Takes these lanes (room, user and who had claimed it) for a node, but for those that were
+    /// claimed meanwhile. The condition is on the row itself, so PostgreSQL looks again after
+    /// waiting for another node's claim.
     pub async fn claim_lanes(
         &mut self,
-        lanes: &[(&str, &str)],
+        lanes: &[(&str, &str, Option<&str>)],
         node: &str,
-        now_ms: i64,
     ) -> DbResult<Vec<(String, String)>> {
         const CLAIM: Sql = Sql {
             sqlite: "UPDATE deliveries SET claimed_by = $2 FROM json_each($1) AS j \
                  WHERE deliveries.room_id = j.value ->> 0 AND deliveries.user_id = j.value ->> 1 \
-                 AND NOT EXISTS (SELECT 1 FROM fanout_nodes n WHERE n.node = deliveries.claimed_by \
-                 AND n.node <> $2 AND n.lease_until_ms > $3) \
+                 AND deliveries.claimed_by IS j.value ->> 2 \
                  RETURNING deliveries.room_id, deliveries.user_id",
             postgres: "UPDATE deliveries SET claimed_by = $2 FROM jsonb_array_elements($1::jsonb) AS j(v) \
                  WHERE deliveries.room_id = j.v ->> 0 AND deliveries.user_id = j.v ->> 1 \
-                 AND NOT EXISTS (SELECT 1 FROM fanout_nodes n WHERE n.node = deliveries.claimed_by \
-                 AND n.node <> $2 AND n.lease_until_ms > $3) \
+                 AND deliveries.claimed_by IS NOT DISTINCT FROM j.v ->> 2 \
                  RETURNING deliveries.room_id, deliveries.user_id",
         };
-        rows!(self, (String, String), CLAIM, json(lanes), node, now_ms)
+        rows!(self, (String, String), CLAIM, json(lanes), node)
     }
 
     /// Says that a node lives, until its lease ends.
@@ -181,8 +214,8 @@ impl Conn {
         row!(
             self,
             LaneRow,
-            "SELECT d.next_seq, d.attempt, d.due_ms, d.generation, m.user_name, m.member_kind, \
-             m.agent_endpoint, m.akm_key, m.container_id, r.last_seq, r.rules_version, r.data_content \
+            "SELECT d.next_seq, d.attempt, d.due_ms, d.generation, d.replies, d.replies_since_ms, \
+             m.user_name, m.member_kind, m.agent_endpoint, m.akm_key, m.container_id, r.data_content \
              FROM deliveries d JOIN rooms r ON r.room_id = d.room_id \
              JOIN room_members m ON m.room_id = d.room_id AND m.user_id = d.user_id \
              WHERE d.room_id = $1 AND d.user_id = $2 AND COALESCE(d.claimed_by, $3) = $3 \
@@ -221,6 +254,34 @@ impl Conn {
             held.generation,
             held.node,
             seq
+        )?;
+        Ok(moved == 1)
+    }
+
+    /// Moves a lane past a message that is answered now, and counts the answer; whether it was still
+    /// before it and still ours.
+    pub async fn answer_message(
+        &mut self,
+        held: Held<'_>,
+        seq: i64,
+        now_ms: i64,
+    ) -> DbResult<bool> {
+        let moved = exec!(
+            self,
+            "UPDATE deliveries SET next_seq = $5 + 1, attempt = 0, due_ms = 0, last_error = NULL, \
+             replies = CASE WHEN replies_since_ms > $7 AND replies_since_ms <= $8 THEN replies + 1 ELSE 1 END, \
+             replies_since_ms = CASE WHEN replies_since_ms > $7 AND replies_since_ms <= $8 \
+             THEN replies_since_ms ELSE $6 END \
+             WHERE room_id = $1 AND user_id = $2 AND generation >= $3 AND next_seq <= $5 \
+             AND COALESCE(claimed_by, $4) = $4",
+            held.room,
+            held.user,
+            held.generation,
+            held.node,
+            seq,
+            now_ms,
+            now_ms - REPLIES_WINDOW_MS,
+            now_ms + SKEW_MS
         )?;
         Ok(moved == 1)
     }

@@ -8,7 +8,8 @@ use super::{
     Conn, DbError, DbResult,
     db::exec,
     limits::{SAVE_WINDOW, WindowRow, on_window_conflict},
-    posting::json,
+    posting::{Addressed, json},
+    rooms::RoomRow,
 };
 use protocol::mentions::fold;
 use rusqlite::{Connection, params};
@@ -28,16 +29,19 @@ pub struct NewMessage {
     pub reply_chain_depth: i64,
     pub created_at: i64,
     pub client_key: Option<String>,
+    /// Whether agents are called for it.
+    pub calls_agents: bool,
 }
 
 /// What a group of posts writes.
 #[derive(Debug)]
 pub struct Group<'a> {
     pub messages: &'a [NewMessage],
-    /// Room and newest seq.
-    pub last_seqs: Vec<(&'a str, i64)>,
+    /// The rooms of the messages, as they are after them.
+    pub rooms: Vec<&'a RoomRow>,
     /// Room, user and seq of each mention.
     pub mentions: &'a [(String, String, i64)],
+    pub addressed: Vec<Addressed<'a>>,
     /// Room, user and name of members whose token brought a new name.
     pub names: &'a [(String, String, String)],
     pub windows: Vec<&'a WindowRow>,
@@ -47,14 +51,16 @@ macro_rules! insert_message {
     ($values:literal) => {
         concat!(
             "INSERT INTO messages (room_id, seq, sender_user_id, sender_user_name, via, type, content, \
-             reply_to_seq, reply_chain_depth, created_at, client_key) ",
+             reply_to_seq, reply_chain_depth, created_at, client_key, calls_agents) ",
             $values
         )
     };
 }
-const MESSAGE: &str = insert_message!("VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)");
+const MESSAGE: &str = insert_message!("VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)");
 const MENTION: &str =
     "INSERT INTO mentions (room_id, user_id, seq) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+const ADDRESSED: &str = "UPDATE room_members SET addressed_seq = $1, addressed_depth = $2, addressed_at = $3 \
+     WHERE room_id = $4 AND user_id = $5";
 
 /// The posting thread's own connection to SQLite.
 pub struct GroupWriter(Connection);
@@ -84,7 +90,9 @@ impl GroupWriter {
     }
 
     fn write_rows(&self, group: &Group<'_>) -> rusqlite::Result<()> {
-        const LAST_SEQ: &str = "UPDATE rooms SET last_seq = $2, last_sub = 0 WHERE room_id = $1";
+        // Parameters are numbered in the order in which the text names them.
+        const ROOM: &str = "UPDATE rooms SET last_seq = $1, last_sub = 0, exchanges = $2, last_agent = $3, \
+             exchanged_ms = $4 WHERE room_id = $5";
         const NAME: &str = "UPDATE room_members SET user_name = $3, name_folded = $4 WHERE room_id = $1 AND user_id = $2";
         self.run("BEGIN IMMEDIATE")?;
         let mut insert = self.0.prepare_cached(MESSAGE)?;
@@ -101,14 +109,26 @@ impl GroupWriter {
                 m.reply_chain_depth,
                 m.created_at,
                 m.client_key,
+                m.calls_agents,
             ])?;
         }
-        for (room, seq) in &group.last_seqs {
-            // Parameters are numbered in the order in which the text names them.
-            self.0.prepare_cached(LAST_SEQ)?.execute((seq, room))?;
+        for r in &group.rooms {
+            let mut save = self.0.prepare_cached(ROOM)?;
+            save.execute(params![
+                r.last_seq,
+                r.exchanges,
+                r.last_agent,
+                r.exchanged_ms,
+                r.room_id
+            ])?;
         }
         for mention in group.mentions {
             self.0.prepare_cached(MENTION)?.execute(mention.clone())?;
+        }
+        for a in &group.addressed {
+            let (seq, depth, at) = a.columns();
+            let mut save = self.0.prepare_cached(ADDRESSED)?;
+            save.execute((seq, depth, at, a.room, a.user))?;
         }
         for (room, user, name) in group.names {
             let values = (name, fold(name), room, user);
@@ -147,7 +167,17 @@ impl Conn {
             m.reply_chain_depth,
             m.created_at,
             &m.client_key,
+            m.calls_agents,
         )?;
+        Ok(())
+    }
+
+    /// Notes who is addressed by which message, or has answered.
+    pub async fn note_addressed(&mut self, addressed: &[Addressed<'_>]) -> DbResult<()> {
+        for a in addressed {
+            let (seq, depth, at) = a.columns();
+            exec!(self, ADDRESSED, seq, depth, at, a.room, a.user)?;
+        }
         Ok(())
     }
 
@@ -163,14 +193,19 @@ impl Conn {
     pub async fn write_group(&mut self, group: &Group<'_>) -> DbResult<()> {
         const MESSAGES: &str = insert_message!(
             "SELECT v ->> 0, (v ->> 1)::bigint, v ->> 2, v ->> 3, v ->> 4, v ->> 5, v ->> 6, \
-             (v ->> 7)::bigint, (v ->> 8)::bigint, (v ->> 9)::bigint, v ->> 10 \
+             (v ->> 7)::bigint, (v ->> 8)::bigint, (v ->> 9)::bigint, v ->> 10, (v ->> 11)::boolean \
              FROM jsonb_array_elements($1::jsonb) AS v"
         );
-        const LAST_SEQS: &str = "UPDATE rooms SET last_seq = (j.v ->> 1)::bigint, last_sub = 0 \
+        const ROOMS: &str = "UPDATE rooms SET last_seq = (j.v ->> 1)::bigint, last_sub = 0, \
+             exchanges = (j.v ->> 2)::bigint, last_agent = j.v ->> 3, exchanged_ms = (j.v ->> 4)::bigint \
              FROM jsonb_array_elements($1::jsonb) AS j(v) WHERE rooms.room_id = j.v ->> 0";
         const MENTIONS: &str = "INSERT INTO mentions (room_id, user_id, seq) \
              SELECT v ->> 0, v ->> 1, (v ->> 2)::bigint \
              FROM jsonb_array_elements($1::jsonb) AS v ON CONFLICT DO NOTHING";
+        const ADDRESSED_ALL: &str = "UPDATE room_members SET addressed_seq = (j.v -> 2 ->> 0)::bigint, \
+             addressed_depth = (j.v -> 2 ->> 1)::bigint, addressed_at = (j.v -> 2 ->> 2)::bigint \
+             FROM jsonb_array_elements($1::jsonb) AS j(v) \
+             WHERE room_members.room_id = j.v ->> 0 AND room_members.user_id = j.v ->> 1";
         const NAMES: &str = "UPDATE room_members SET user_name = j.v ->> 2, name_folded = j.v ->> 3 \
              FROM jsonb_array_elements($1::jsonb) AS j(v) \
              WHERE room_members.room_id = j.v ->> 0 AND room_members.user_id = j.v ->> 1";
@@ -181,9 +216,30 @@ impl Conn {
             on_window_conflict!()
         );
         exec!(self, MESSAGES, message_json(group.messages))?;
-        exec!(self, LAST_SEQS, json(&group.last_seqs))?;
+        let rooms: Vec<_> = group
+            .rooms
+            .iter()
+            .map(|r| {
+                (
+                    &r.room_id,
+                    r.last_seq,
+                    r.exchanges,
+                    &r.last_agent,
+                    r.exchanged_ms,
+                )
+            })
+            .collect();
+        exec!(self, ROOMS, json(&rooms))?;
         if !group.mentions.is_empty() {
             exec!(self, MENTIONS, json(group.mentions))?;
+        }
+        if !group.addressed.is_empty() {
+            let rows: Vec<_> = group
+                .addressed
+                .iter()
+                .map(|a| (a.room, a.user, a.columns()))
+                .collect();
+            exec!(self, ADDRESSED_ALL, json(&rows))?;
         }
         if !group.names.is_empty() {
             let names: Vec<_> = group
@@ -222,6 +278,7 @@ fn message_json(messages: &[NewMessage]) -> String {
                 m.reply_chain_depth,
                 m.created_at,
                 &m.client_key,
+                m.calls_agents,
             )
         })
         .collect();

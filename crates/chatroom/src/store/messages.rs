@@ -20,6 +20,8 @@ row_struct! {
         pub created_at: i64,
         pub deleted: bool,
         pub edited_at: Option<i64>,
+        /// Whether agents are called for it.
+        pub calls_agents: bool,
     }
 }
 
@@ -51,7 +53,7 @@ pub struct Page<'a> {
 macro_rules! columns {
     () => {
         "m.seq, m.sender_user_id, m.sender_user_name, m.via, m.type, m.content, m.reply_to_seq, \
-         m.reply_chain_depth, m.created_at, m.deleted, m.edited_at"
+         m.reply_chain_depth, m.created_at, m.deleted, m.edited_at, m.calls_agents"
     };
 }
 

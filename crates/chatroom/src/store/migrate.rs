@@ -27,6 +27,7 @@ const MIGRATIONS: &[(i64, &str, Sql)] = &migrations![
     4 "boards" "0004_boards.sql",
     5 "derived_credentials" "0005_derived_credentials.sql",
     7 "mentions" "0007_mentions.sql",
+    8 "exchanges" "0008_exchanges.sql",
 ];
 
 /// The migrations in one engine's words.

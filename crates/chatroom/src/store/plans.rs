@@ -14,6 +14,7 @@ use super::{
     members::{Endpoint, NewMember, PushKey},
     messages::Page,
     migrate::migrate,
+    posting::Addressed,
     rooms::Text,
 };
 use protocol::Cursor;
@@ -101,6 +102,7 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.insert_room("rm_a", "a", "u_a", "public", 1).await?;
     let room = tx.lock_room("rm_a").await?.unwrap();
     tx.update_room(&room).await?;
+    tx.save_exchanges(&room).await?;
     tx.room("rm_a").await?;
     tx.heads(&["rm_a".to_owned()]).await?;
     tx.rooms_of("u_a").await?;
@@ -146,8 +148,9 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.delivery_place("rm_a", "u_a").await?;
     tx.arm_delivery("rm_a", "u_a", 1, 1).await?;
     tx.lanes_after("rm_a", "", 5).await?;
-    tx.lanes_behind(&["rm_a"], 1).await?;
-    tx.claim_lanes(&[("rm_a", "u_a")], "n", 1).await?;
+    tx.schedule_ms().await?;
+    tx.lanes_behind(&["rm_a"], 1, 9).await?;
+    tx.claim_lanes(&[("rm_a", "u_a", None)], "n").await?;
     tx.renew_node("n", 1).await?;
     tx.lane("rm_a", "u_a", "n").await?;
     tx.save_places(&[("rm_a", "u_a", 2)], "n").await?;
@@ -159,6 +162,7 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     };
     tx.fail_message(held, 2, 1, 1, "x").await?;
     tx.pass_message(held, 2).await?;
+    tx.answer_message(held, 3, 1).await?;
     tx.set_stale("rm_a", "u_a").await?;
     tx.delivery_errors("rm_a").await?;
     tx.mention_before("rm_a", "u_a", 9).await?;
@@ -185,14 +189,20 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.endpoint_of_container("u_a", "1").await?;
 
     tx.lock_rooms(&["rm_a"]).await?;
-    tx.authors(&[("rm_a", "u_a")]).await?;
+    tx.posters(&[("rm_a", "u_a")]).await?;
     tx.members_called("rm_a", &["a".to_owned()], 1).await?;
     tx.fold_names(1).await?;
     tx.posting_keys(&["k"]).await?;
-    tx.depths(&[("rm_a", 1)]).await?;
+    tx.parents(&[("rm_a", 1)]).await?;
     tx.prior_posts(&[("rm_a", "u_a", "k")]).await?;
     tx.insert_message(&message(1)).await?;
     tx.insert_mentions(&[("rm_a", "u_a", 1)]).await?;
+    let addressed = Addressed {
+        room: "rm_a",
+        user: "u_a",
+        by: None,
+    };
+    tx.note_addressed(&[addressed]).await?;
     tx.last_message_of("rm_a", "u_a").await?;
     tx.set_head("rm_a", Cursor { seq: 1, sub: 1 }).await?;
     for before in [None, Some(9)] {
@@ -410,5 +420,6 @@ fn message(seq: i64) -> NewMessage {
         reply_chain_depth: 0,
         created_at: 1,
         client_key: None,
+        calls_agents: true,
     }
 }

@@ -8,13 +8,72 @@ use super::{
 };
 
 row_struct! {
-    /// What posting needs to know of a member.
+    /// A member who posts.
     #[derive(Debug, Clone)]
-    pub struct AuthorRow {
+    pub struct PosterRow {
         pub room_id: String,
         pub user_id: String,
         pub user_name: Option<String>,
+        pub member_kind: String,
+        /// The newest message that mentioned or answered the member since its agent's own last one.
+        pub addressed_seq: Option<i64>,
+        pub addressed_depth: Option<i64>,
+        pub addressed_at: Option<i64>,
     }
+}
+
+row_struct! {
+    /// What an answer depends on of the message that it answers.
+    #[derive(Debug, Clone)]
+    pub struct ParentRow {
+        pub room_id: String,
+        pub seq: i64,
+        pub sender_user_id: String,
+        pub via: String,
+        pub reply_chain_depth: i64,
+    }
+}
+
+/// A member who is mentioned or answered by a message, or, without one, has now spoken itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Addressed<'a> {
+    pub room: &'a str,
+    pub user: &'a str,
+    pub by: Option<AddressedBy>,
+}
+
+impl Addressed<'_> {
+    /// As it is stored: seq, depth and time.
+    pub fn columns(&self) -> (Option<i64>, Option<i64>, Option<i64>) {
+        let by = self.by;
+        (by.map(|b| b.seq), by.map(|b| b.depth), by.map(|b| b.at))
+    }
+}
+
+impl PosterRow {
+    /// What the member has been told and not answered.
+    pub fn addressed_by(&self) -> Option<AddressedBy> {
+        Some(AddressedBy {
+            seq: self.addressed_seq?,
+            depth: self.addressed_depth?,
+            at: self.addressed_at?,
+        })
+    }
+
+    /// The member is addressed by this message, or has answered.
+    pub fn set_addressed(&mut self, by: Option<AddressedBy>) {
+        self.addressed_seq = by.map(|by| by.seq);
+        self.addressed_depth = by.map(|by| by.depth);
+        self.addressed_at = by.map(|by| by.at);
+    }
+}
+
+/// The message that addresses somebody: its seq, its depth and its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AddressedBy {
+    pub seq: i64,
+    pub depth: i64,
+    pub at: i64,
 }
 
 row_struct! {
@@ -65,14 +124,27 @@ impl Conn {
     }
 
     /// The members among these pairs of room and user.
-    pub async fn authors(&mut self, pairs: &[(&str, &str)]) -> DbResult<Vec<AuthorRow>> {
-        const AUTHORS: Sql = Sql {
-            sqlite: "SELECT m.room_id, m.user_id, m.user_name FROM json_each($1) AS j \
-                 JOIN room_members m ON m.room_id = j.value ->> 0 AND m.user_id = j.value ->> 1",
-            postgres: "SELECT m.room_id, m.user_id, m.user_name FROM jsonb_array_elements($1::jsonb) AS j(v) \
-                 JOIN room_members m ON m.room_id = j.v ->> 0 AND m.user_id = j.v ->> 1",
+    pub async fn posters(&mut self, pairs: &[(&str, &str)]) -> DbResult<Vec<PosterRow>> {
+        macro_rules! posters {
+            ($members:literal) => {
+                concat!(
+                    "SELECT m.room_id, m.user_id, m.user_name, m.member_kind, m.addressed_seq, \
+                     m.addressed_depth, m.addressed_at FROM ",
+                    $members
+                )
+            };
+        }
+        const POSTERS: Sql = Sql {
+            sqlite: posters!(
+                "json_each($1) AS j \
+                 JOIN room_members m ON m.room_id = j.value ->> 0 AND m.user_id = j.value ->> 1"
+            ),
+            postgres: posters!(
+                "jsonb_array_elements($1::jsonb) AS j(v) \
+                 JOIN room_members m ON m.room_id = j.v ->> 0 AND m.user_id = j.v ->> 1"
+            ),
         };
-        rows!(self, AuthorRow, AUTHORS, json(pairs))
+        rows!(self, PosterRow, POSTERS, json(pairs))
     }
 
     /// The members of the room whose folded name or id is one of these, at most `limit`.
@@ -106,15 +178,27 @@ impl Conn {
         rows!(self, PostingKeyRow, KEYS, json(jtis))
     }
 
-    /// Room, seq and depth of these messages.
-    pub async fn depths(&mut self, messages: &[(&str, i64)]) -> DbResult<Vec<(String, i64, i64)>> {
-        const DEPTHS: Sql = Sql {
-            sqlite: "SELECT m.room_id, m.seq, m.reply_chain_depth FROM json_each($1) AS j \
-                 JOIN messages m ON m.room_id = j.value ->> 0 AND m.seq = j.value ->> 1",
-            postgres: "SELECT m.room_id, m.seq, m.reply_chain_depth FROM jsonb_array_elements($1::jsonb) AS j(v) \
-                 JOIN messages m ON m.room_id = j.v ->> 0 AND m.seq = (j.v ->> 1)::bigint",
+    /// The messages among these pairs of room and seq, as what answers them sees them.
+    pub async fn parents(&mut self, messages: &[(&str, i64)]) -> DbResult<Vec<ParentRow>> {
+        macro_rules! parents {
+            ($messages:literal) => {
+                concat!(
+                    "SELECT m.room_id, m.seq, m.sender_user_id, m.via, m.reply_chain_depth FROM ",
+                    $messages
+                )
+            };
+        }
+        const PARENTS: Sql = Sql {
+            sqlite: parents!(
+                "json_each($1) AS j \
+                 JOIN messages m ON m.room_id = j.value ->> 0 AND m.seq = j.value ->> 1"
+            ),
+            postgres: parents!(
+                "jsonb_array_elements($1::jsonb) AS j(v) \
+                 JOIN messages m ON m.room_id = j.v ->> 0 AND m.seq = (j.v ->> 1)::bigint"
+            ),
         };
-        rows!(self, (String, i64, i64), DEPTHS, json(messages))
+        rows!(self, ParentRow, PARENTS, json(messages))
     }
 
     /// What was posted before under these triples of room, sender and client key.

@@ -22,6 +22,14 @@ row_struct! {
         pub pruned_seq: i64,
         pub pruned_sub: i64,
         pub rules_version: i64,
+        /// The owner's own limit on exchanges between agents, where there is one.
+        pub exchange_limit: Option<i64>,
+        /// Messages of one agent after another's since a person spoke.
+        pub exchanges: i64,
+        /// Whose message was the last one, where that was an agent's.
+        pub last_agent: Option<String>,
+        /// When the last exchange was.
+        pub exchanged_ms: i64,
     }
 }
 
@@ -106,7 +114,8 @@ macro_rules! select_room {
     ($rest:literal) => {
         concat!(
             "SELECT room_id, name, owner_user_id, visibility, archived, created_at, max_reply_chain_depth, \
-             last_seq, last_sub, pruned_seq, pruned_sub, rules_version FROM rooms ",
+             last_seq, last_sub, pruned_seq, pruned_sub, rules_version, exchange_limit, exchanges, \
+             last_agent, exchanged_ms FROM rooms ",
             $rest
         )
     };
@@ -154,12 +163,15 @@ impl Conn {
     pub async fn update_room(&mut self, room: &RoomRow) -> DbResult<()> {
         exec!(
             self,
-            "UPDATE rooms SET name = $2, archived = $3, visibility = $4, max_reply_chain_depth = $5 WHERE room_id = $1",
+            "UPDATE rooms SET name = $2, archived = $3, visibility = $4, max_reply_chain_depth = $5, \
+             exchange_limit = $6, exchanges = $7 WHERE room_id = $1",
             &room.room_id,
             &room.name,
             room.archived,
             &room.visibility,
-            room.max_reply_chain_depth
+            room.max_reply_chain_depth,
+            room.exchange_limit,
+            room.exchanges
         )?;
         Ok(())
     }
@@ -172,6 +184,19 @@ impl Conn {
             room,
             head.seq,
             head.sub
+        )?;
+        Ok(())
+    }
+
+    /// Writes how much the room's agents have said to each other.
+    pub async fn save_exchanges(&mut self, room: &RoomRow) -> DbResult<()> {
+        exec!(
+            self,
+            "UPDATE rooms SET exchanges = $2, last_agent = $3, exchanged_ms = $4 WHERE room_id = $1",
+            &room.room_id,
+            room.exchanges,
+            &room.last_agent,
+            room.exchanged_ms
         )?;
         Ok(())
     }

@@ -22,7 +22,6 @@ both_engines![
     sigterm_in_the_middle_of_a_call_ends_in_time_and_calls_again,
     ten_agents_that_always_answer_fall_silent,
     at_the_default_depth_the_room_falls_silent_too,
-    those_who_come_and_go_start_no_loop,
     a_member_who_left_is_not_called,
     a_stranger_cannot_point_the_server_at_its_own_network,
     a_redirect_to_another_host_is_not_followed,
@@ -357,29 +356,6 @@ async fn sigterm_in_the_middle_of_a_call_ends_in_time_and_calls_again(setup: Set
     answer(&alice.at(&server), &room, seq).await;
 }
 
-/// Notices of joining and leaving go to agents like any message and stand at depth 0. Answering
-/// them makes no new notice, so each is answered as deep as the room allows, and no further.
-async fn those_who_come_and_go_start_no_loop(setup: Setup) {
-    let server = setup.start().await;
-    let (alice, room, _agent) = world(&server, "always").await;
-    let depth = json!({"max_reply_chain_depth": 1});
-    alice.patch(format!("/rooms/{room}"), depth).await.ok();
-    let before = alice.latest_seq(&room).await;
-    let visitor = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
-    let joined = answer(&alice, &room, before + 1).await;
-    assert_eq!(joined["reply_chain_depth"], 1);
-    let leave = format!("/rooms/{room}/members/{}", visitor.id());
-    visitor.delete(leave).await.ok();
-    let left = joined["seq"].as_i64().unwrap() + 1;
-    answer(&alice, &room, left).await;
-    metric(&server, "sc_chatroom_fanout_lanes_busy 0").await;
-    assert_eq!(
-        alice.latest_seq(&room).await,
-        left + 1,
-        "two notices, two answers"
-    );
-}
-
 async fn a_member_who_left_is_not_called(setup: Setup) {
     let server = setup.start().await;
     let (alice, room, agent) = world(&server, "silent").await;
@@ -401,7 +377,7 @@ async fn a_member_who_left_is_not_called(setup: Setup) {
 
 /// Alice's message stands at depth 0 and each of ten agents answers it: 10 messages at depth 1.
 /// Each of those is answered by the other nine: 90 at depth 2, which is as deep as the room
-/// allows. The agents are told of those too, and what they answer is dropped: 101 in all.
+/// allows. Nobody is called for those: 101 in all.
 async fn ten_agents_that_always_answer_fall_silent(setup: Setup) {
     let server = setup.start().await;
     let alice = server.user("u_alice");
@@ -413,13 +389,11 @@ async fn ten_agents_that_always_answer_fall_silent(setup: Setup) {
         let user = server.user(&format!("u_agent{n}"));
         agent.joins_as(&alice, &room, &user).await;
     }
-    // Each has been told of those who joined after it.
-    agent.seqs(45).await;
     agent.replies("always").await;
     let seq = alice.says(&room, "Discuss.").await;
     metric(
         &server,
-        // 90 messages at the deepest, each told to nine.
+        // 90 messages at the deepest, each of no use to nine.
         "sc_chatroom_fanout_deliveries_total{outcome=\"too_deep\"} 810",
     )
     .await;
@@ -441,8 +415,6 @@ async fn at_the_default_depth_the_room_falls_silent_too(setup: Setup) {
     for user in ["u_carol", "u_dave"] {
         agent.joins_as(&alice, &room, &server.user(user)).await;
     }
-    // Each has been told of those who joined after it.
-    agent.seqs(3).await;
     agent.replies("always").await;
     let seq = alice.says(&room, "Discuss.").await;
     metric(

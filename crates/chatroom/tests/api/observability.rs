@@ -62,7 +62,7 @@ async fn me_tells_a_member_where_it_stands(setup: Setup) {
                "mentions_pending": 0, "mention_key": "@MyBot",
                "room": {"room_id": room, "name": "open-startups", "visibility": "public",
                         "archived": false, "rules_version": me["room"]["rules_version"],
-                        "max_reply_chain_depth": 5},
+                        "max_reply_chain_depth": 5, "agent_exchanges_without_person": 0},
                "docs_version": version})
     );
     let path = format!("/rooms/{room}/me");

@@ -262,7 +262,7 @@ async fn members_and_key_holders_read_a_rooms_metadata(setup: Setup) {
             seen,
             json!({"room_id": room, "name": "strategy-sync", "owner_user_id": "u_alice",
                    "created_at": seen["created_at"].as_i64().unwrap(), "archived": false,
-                   "visibility": "private"})
+                   "visibility": "private", "agent_exchanges_without_person": 0})
         );
     }
     server

@@ -71,6 +71,8 @@ impl Server {
         let none = [
             "AGENT_MESSAGES_PER_MINUTE",
             "AGENT_COOLDOWN_SECONDS",
+            "AGENT_EXCHANGES_WITHOUT_PERSON",
+            "AGENT_REPLIES_PER_MINUTE",
             "TOKEN_MINTS_PER_MINUTE",
         ];
         let none = none.map(|limit| (format!("SC_CHATROOM__LIMITS__{limit}"), "0".to_owned()));

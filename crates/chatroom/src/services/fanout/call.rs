@@ -12,6 +12,7 @@ use crate::{
         Conn,
         deliveries::LaneRow,
         messages::{MessageRow, Page},
+        rooms::RoomRow,
     },
 };
 use protocol::MemberKind;
@@ -51,6 +52,7 @@ pub async fn body(
     conn: &mut Conn,
     lane: &Lane,
     row: &LaneRow,
+    room_row: &RoomRow,
     message: &MessageRow,
 ) -> Result<Value> {
     let room = &lane.room;
@@ -65,7 +67,7 @@ pub async fn body(
             "via": message.via,
             "reply_to_seq": message.reply_to_seq,
             "reply_chain_depth": message.reply_chain_depth,
-            "room_rules_version": row.rules_version,
+            "room_rules_version": room_row.rules_version,
         },
     });
     let context = context(conn, lane, message.seq).await?;

@@ -2,6 +2,7 @@
 
 use super::{
     Bell, Lane,
+    answerable::{Answered, answerable},
     call::{self, Failure, Target},
     reply::{Answer, Reply},
     settle::{Outcome, Settled, Settler},
@@ -13,8 +14,9 @@ use crate::{
     error::Result,
     metrics::Delivered,
     store::{
-        deliveries::LaneRow,
+        deliveries::{LaneRow, REPLIES_WINDOW_MS, SKEW_MS},
         messages::{MessageRow, Page},
+        rooms::RoomRow,
     },
 };
 use protocol::Via;
@@ -24,6 +26,8 @@ use std::time::Duration;
 const PAGE: i64 = 50;
 /// A wait that an agent asks for counts up to here.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
+/// What cannot be written is tried again at least this often.
+const LONGEST_BACKOFF: Duration = Duration::from_secs(10);
 
 /// What a lane's task needs.
 pub struct Task {
@@ -35,14 +39,26 @@ pub struct Task {
     next: i64,
     /// Up to where that is written.
     written: i64,
+    /// What a call came to and could not be written yet: the agent is not asked again for that.
+    unsettled: Option<Unsettled>,
+    /// How often in a row something went wrong here.
+    failures: u32,
+}
+
+/// What a call came to.
+struct Unsettled {
+    generation: i64,
+    outcome: Outcome,
+    /// How it is counted.
+    counted: Delivered,
 }
 
 /// Why a lane's task stops for now.
 enum Pause {
     /// There is nothing to do, or not by this node.
     Idle,
-    /// The next try is due then.
-    Until(i64),
+    /// The next step is due after this.
+    For(Duration),
 }
 
 impl Task {
@@ -54,6 +70,8 @@ impl Task {
             settler,
             next: 0,
             written: 0,
+            unsettled: None,
+            failures: 0,
         }
     }
 
@@ -61,18 +79,21 @@ impl Task {
     pub async fn run(mut self) {
         while !self.app.fanout.is_stopping() {
             let pause = match self.work().await {
-                Ok(pause) => pause,
+                Ok(pause) => {
+                    self.failures = 0;
+                    pause
+                }
                 Err(error) => {
                     // Logged where it arose. The message is still there, and tried again.
                     tracing::warn!(%error, room = %self.lane.room, user = %self.lane.user, "cannot go on with an agent; tried again soon");
-                    Pause::Until(Now::get().millis() + 1000)
+                    self.failures += 1;
+                    Pause::For(backoff(self.failures))
                 }
             };
             match pause {
-                Pause::Until(due_ms) => {
-                    let wait = u64::try_from(due_ms - Now::get().millis()).unwrap_or(0);
+                Pause::For(wait) => {
                     tokio::select! {
-                        () = tokio::time::sleep(Duration::from_millis(wait)) => {}
+                        () = tokio::time::sleep(wait) => {}
                         () = self.bell.rung() => {}
                     }
                 }
@@ -93,6 +114,13 @@ impl Task {
     async fn work(&mut self) -> Result<Pause> {
         while !self.app.fanout.is_stopping() {
             self.bell.hush();
+            if let Some(unsettled) = self.unsettled.take() {
+                self.settle(unsettled).await?;
+            }
+            if self.settler.is_in_trouble() {
+                // Nobody is called whose answer cannot be kept.
+                return Ok(Pause::For(Duration::from_secs(1)));
+            }
             let mut conn = self.app.db.read().await?;
             let (room, user) = (self.lane.room.clone(), self.lane.user.clone());
             let Some(row) = conn.lane(&room, &user, &self.app.node).await? else {
@@ -102,8 +130,14 @@ impl Task {
             };
             self.next = self.next.max(row.next_seq);
             self.written = self.written.max(row.next_seq);
-            if row.attempt > 0 && self.next == row.next_seq && row.due_ms > Now::get().millis() {
-                return Ok(Pause::Until(row.due_ms));
+            let Some(room_row) = conn.room(&room).await?.filter(|room| !room.archived) else {
+                // The lane waits until messages can be posted again.
+                self.written = self.next;
+                return Ok(Pause::Idle);
+            };
+            let now_ms = conn.schedule_ms().await?;
+            if let Some(wait) = self.wait(&row, now_ms) {
+                return Ok(Pause::For(wait));
             }
             let page = Page {
                 since: self.next - 1,
@@ -114,18 +148,45 @@ impl Task {
             let Some(last) = messages.last().map(|message| message.seq) else {
                 return Ok(Pause::Idle);
             };
-            let Some(message) = messages
+            let message = messages
                 .into_iter()
-                .find(|message| concerns(message, &user))
-            else {
+                .find(|message| concerns(message, &user) && self.can_answer(&room_row, message));
+            let Some(message) = message else {
                 self.pass(last).await;
                 continue;
             };
-            let body = call::body(&mut conn, &self.lane, &row, &message).await?;
+            let body = call::body(&mut conn, &self.lane, &row, &room_row, &message).await?;
             drop(conn);
             self.deliver(&row, &message, &body).await?;
         }
         Ok(Pause::Idle)
+    }
+
+    /// How long to wait before the next call: for the next try, or for the minute to end in which
+    /// the agent has answered as often as it may.
+    fn wait(&self, row: &LaneRow, now_ms: i64) -> Option<Duration> {
+        let (config, limits) = (&self.app.config.fanout, &self.app.config.limits);
+        let retry = (row.attempt > 0 && self.next == row.next_seq).then(|| {
+            let longest = longest_wait(&config.retry_seconds);
+            until(row.due_ms, now_ms, longest)
+        });
+        let most = limits.agent_replies_per_minute;
+        let paced = (most > 0 && row.replies >= most).then(|| {
+            let ends = row.replies_since_ms + REPLIES_WINDOW_MS;
+            until(ends, now_ms, REPLIES_WINDOW_MS + SKEW_MS)
+        });
+        retry.into_iter().chain(paced).flatten().max()
+    }
+
+    /// Whether an answer to this message could be posted. Where not, the agent is not called.
+    fn can_answer(&self, room: &RoomRow, message: &MessageRow) -> bool {
+        let (user, limits) = (&self.lane.user, &self.app.config.limits);
+        let checked = answerable(room, user, &answered(message), limits, Now::get());
+        if let Err(why) = checked {
+            self.app.metrics.delivered(why.into());
+            tracing::debug!(room = %self.lane.room, %user, seq = message.seq, ?why, "an agent is not called: its answer could not be posted");
+        }
+        checked.is_ok()
     }
 
     /// Everything up to this message is dealt with.
@@ -159,15 +220,9 @@ impl Task {
                 return Ok(());
             }
             Ok(Answer::Text(content)) => {
-                let depth = message.reply_chain_depth;
-                (
-                    Outcome::Reply {
-                        seq,
-                        depth,
-                        content,
-                    },
-                    Delivered::Answered,
-                )
+                let answered = answered(message);
+                let outcome = Outcome::Reply { answered, content };
+                (outcome, Delivered::Answered)
             }
             Err(Failure::Gone) if self.is_owner().await? => {
                 let why = "the agent is gone (410), and an owner cannot leave".to_owned();
@@ -180,17 +235,13 @@ impl Task {
                 (Outcome::Stale { seq, attempt, why }, Delivered::Stale)
             }
             Err(Failure::Passing { why, after }) => {
-                let wait = wait(&app.config.fanout.retry_seconds, attempt, after);
-                let due_ms = Now::get().millis() + wait;
-                (
-                    Outcome::Failed {
-                        seq,
-                        attempt,
-                        due_ms,
-                        why,
-                    },
-                    Delivered::Failed,
-                )
+                let outcome = Outcome::Failed {
+                    seq,
+                    attempt,
+                    wait_ms: wait(&app.config.fanout.retry_seconds, attempt, after),
+                    why,
+                };
+                (outcome, Delivered::Failed)
             }
         };
         if let Outcome::Failed { why, .. } | Outcome::Stale { why, .. } = &outcome {
@@ -200,19 +251,42 @@ impl Task {
         if let Outcome::Gone { .. } = &outcome {
             tracing::info!(room = %self.lane.room, user = %self.lane.user, seq, "an agent says it is gone (410) and leaves the room");
         }
-        let passed = matches!(outcome, Outcome::Reply { .. } | Outcome::Gone { .. });
-        let settled = self
+        let generation = row.generation;
+        self.settle(Unsettled {
+            generation,
+            outcome,
+            counted,
+        })
+        .await
+    }
+
+    /// Writes down what a call came to. Where that fails it is kept, and tried again first.
+    async fn settle(&mut self, unsettled: Unsettled) -> Result<()> {
+        let passed = match &unsettled.outcome {
+            Outcome::Reply { answered, .. } => Some(answered.seq),
+            Outcome::Gone { seq } => Some(*seq),
+            Outcome::Failed { .. } | Outcome::Stale { .. } => None,
+        };
+        let outcome = unsettled.outcome.clone();
+        let settling = self
             .settler
-            .settle(&self.lane, row.generation, outcome)
-            .await?;
-        app.metrics.delivered(match settled {
-            Settled::Done => counted,
-            Settled::Dropped => Delivered::TooDeep,
+            .settle(&self.lane, unsettled.generation, outcome);
+        let settled = match settling.await {
+            Ok(settled) => settled,
+            Err(error) => {
+                self.unsettled = Some(unsettled);
+                return Err(error);
+            }
+        };
+        self.app.metrics.delivered(match settled {
+            Settled::Done => unsettled.counted,
+            Settled::TooDeep => Delivered::TooDeep,
+            Settled::UsedUp => Delivered::UsedUp,
             Settled::Lost => Delivered::Lost,
         });
         // After a loss the store knows better where the lane is, if it is still ours. After a failure
         // the message is still to be dealt with: a new key may come before this task has ended.
-        if settled != Settled::Lost && passed {
+        if let Some(seq) = passed.filter(|_| settled != Settled::Lost) {
             self.next = seq + 1;
         }
         Ok(())
@@ -261,11 +335,41 @@ impl Drop for Task {
     }
 }
 
-/// Whether an agent is told of a message: of everything that stands but its own words. What its
-/// person says it is told, though both have one id.
+fn answered(message: &MessageRow) -> Answered {
+    Answered {
+        seq: message.seq,
+        depth: message.reply_chain_depth,
+        sender: message.sender_user_id.clone(),
+        via: message.via.clone(),
+    }
+}
+
+/// Whether an agent is told of a message: of everything that stands but its own words and notices.
+/// What its person says it is told, though both have one id.
 fn concerns(message: &MessageRow, user: &str) -> bool {
     let own = message.sender_user_id == user && message.via != Via::Web.as_str();
-    !message.deleted && !own
+    message.calls_agents && !message.deleted && !own
+}
+
+/// How long until then, if it is still to come. A time further away than the longest wait there is
+/// was told by a clock that has been set back since: it has come.
+fn until(due_ms: i64, now_ms: i64, longest_ms: i64) -> Option<Duration> {
+    let wait = due_ms - now_ms;
+    let wait = u64::try_from(wait).ok().filter(|_| wait <= longest_ms)?;
+    (wait > 0).then(|| Duration::from_millis(wait))
+}
+
+/// The longest wait that the schedule, or an agent that asks for one, can lead to.
+fn longest_wait(schedule: &[u64]) -> i64 {
+    let planned = schedule.iter().copied().max().unwrap_or(0);
+    let longest = Duration::from_secs(planned).max(LONGEST_WAIT);
+    i64::try_from(longest.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// How long to wait after so many failures of our own.
+fn backoff(failures: u32) -> Duration {
+    let doubled = Duration::from_millis(500).saturating_mul(1 << failures.min(16));
+    doubled.min(LONGEST_BACKOFF)
 }
 
 /// How long to wait after this failure, in milliseconds.
@@ -294,6 +398,7 @@ mod tests {
             created_at: 1,
             deleted,
             edited_at: None,
+            calls_agents: true,
         }
     }
 
@@ -304,6 +409,20 @@ mod tests {
         assert!(concerns(&message("u_alice", "web", false), "u_alice"));
         assert!(concerns(&message("u_system", "system", false), "u_alice"));
         assert!(!concerns(&message("u_bob", "web", true), "u_alice"));
+        let notice = MessageRow {
+            calls_agents: false,
+            ..message("u_system", "system", false)
+        };
+        assert!(!concerns(&notice, "u_alice"));
+    }
+
+    #[test]
+    fn a_due_time_of_a_clock_that_was_set_back_has_come() {
+        let hour = 3_600_000;
+        assert_eq!(until(5_000, 4_000, 300_000), Some(Duration::from_secs(1)));
+        assert_eq!(until(4_000, 4_000, 300_000), None);
+        assert_eq!(until(hour + 5_000, 4_000, 300_000), None);
+        assert_eq!(longest_wait(&[1, 4000]), 4_000_000);
     }
 
     #[test]

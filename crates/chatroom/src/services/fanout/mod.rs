@@ -5,12 +5,16 @@
 //! not dealt with. Posting does not know of any of this: a lane is woken when its room moves on,
 //! and whatever was missed is found by looking.
 
+mod answerable;
 mod call;
 mod lane;
 mod permits;
 mod reply;
 mod settle;
 mod typing;
+
+#[cfg(test)]
+pub use answerable::{Answered, answerable};
 
 use crate::{
     app::App,
@@ -38,7 +42,7 @@ use tokio::{
 /// A member who gets a new key goes on at most so many messages back.
 const LONGEST_BACKLOG: i64 = 200;
 /// How long a node's lanes stay its own when nothing is heard of it.
-const LEASE: Duration = Duration::from_secs(10);
+const LEASE_MS: i64 = 10_000;
 const RENEW_EVERY: Duration = Duration::from_secs(3);
 /// Lanes that are looked at in each round, whether anything was heard of them or not.
 const LOOK: i64 = 1000;
@@ -279,12 +283,11 @@ impl Dispatcher {
         if self.app.db.is_sqlite() {
             return;
         }
-        let now = Now::get().millis();
-        let lease = i64::try_from(LEASE.as_millis()).unwrap_or(i64::MAX);
         let renewed = async {
             let mut tx = self.app.db.begin_aside().await?;
-            tx.renew_node(&self.app.node, now + lease).await?;
-            tx.forget_dead_nodes(now - 100 * lease).await?;
+            let now = tx.schedule_ms().await?;
+            tx.renew_node(&self.app.node, now + LEASE_MS).await?;
+            tx.forget_dead_nodes(now - 100 * LEASE_MS).await?;
             tx.commit().await
         };
         if let Err(error) = renewed.await {
@@ -345,13 +348,15 @@ impl Dispatcher {
 
     /// The lanes of these rooms that are behind and this node's to work on.
     async fn lanes_to_work_on(&self, rooms: &[&str]) -> Result<Vec<Lane>, DbError> {
-        let now = Now::get().millis();
         let node = self.app.node.as_str();
-        let behind = self.app.db.read().await?.lanes_behind(rooms, now).await?;
+        let mut conn = self.app.db.read().await?;
+        let now = conn.schedule_ms().await?;
+        let behind = conn.lanes_behind(rooms, now, LEASE_MS).await?;
+        drop(conn);
         let alone = self.app.db.is_sqlite();
         let (mine, others): (Vec<_>, Vec<_>) = behind
             .into_iter()
-            .partition(|row| alone || row.holder.as_deref() == Some(node));
+            .partition(|row| alone || (row.held && row.claimed_by.as_deref() == Some(node)));
         let mut lanes: Vec<Lane> = mine
             .into_iter()
             .map(|row| Lane {
@@ -359,14 +364,17 @@ impl Dispatcher {
                 user: row.user_id,
             })
             .collect();
-        let free: Vec<(&str, &str)> = others
+        let free: Vec<(&str, &str, Option<&str>)> = others
             .iter()
-            .filter(|row| row.holder.is_none())
-            .map(|row| (row.room_id.as_str(), row.user_id.as_str()))
+            .filter(|row| !row.held)
+            .map(|row| {
+                let claimed_by = row.claimed_by.as_deref();
+                (row.room_id.as_str(), row.user_id.as_str(), claimed_by)
+            })
             .collect();
         if !free.is_empty() {
             let mut tx = self.app.db.begin_aside().await?;
-            let claimed = tx.claim_lanes(&free, node, now).await?;
+            let claimed = tx.claim_lanes(&free, node).await?;
             tx.commit().await?;
             lanes.extend(claimed.into_iter().map(|(room, user)| Lane { room, user }));
         }

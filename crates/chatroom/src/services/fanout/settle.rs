@@ -1,18 +1,31 @@
 //! Writing down what calls came to. One task takes all that wait and gives them one transaction:
 //! an answer and the step past the message it answers are committed together, or neither is.
 
-use super::Lane;
+use super::{
+    Lane,
+    answerable::{Answered, answerable},
+    lock,
+};
 use crate::{
     app::App,
     clock::Now,
     error::{Error, Result},
     events::Appender,
-    services::{members, posting::mentions::mentioned, room_tx::RoomTx},
-    store::{DbError, deliveries::Held},
+    services::{
+        members,
+        posting::{exchanges, mentions::mentioned},
+        room_tx::RoomTx,
+    },
+    store::{
+        DbError,
+        deliveries::Held,
+        posting::{Addressed, AddressedBy},
+    },
 };
-use protocol::{EventKind, MemberUpdated};
+use protocol::{ErrorCode, EventKind, MemberUpdated};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 use tokio::{
@@ -24,22 +37,21 @@ use tokio::{
 const GATHER: Duration = Duration::from_millis(50);
 const GROUP: usize = 256;
 const QUEUE: usize = 4096;
+/// After a write that failed, the next one is tried so much later.
+const RETRY: Duration = Duration::from_secs(1);
+/// A storage that failed so long ago may work again.
+const TROUBLE: Duration = Duration::from_secs(10);
 
 /// What a call came to.
 #[derive(Debug, Clone)]
 pub enum Outcome {
     /// The agent answered this.
-    Reply {
-        seq: i64,
-        /// How deep the answered message stands.
-        depth: i64,
-        content: String,
-    },
+    Reply { answered: Answered, content: String },
     /// The call failed and is tried again.
     Failed {
         seq: i64,
         attempt: i64,
-        due_ms: i64,
+        wait_ms: i64,
         why: String,
     },
     /// The agent is not called again until it has a new key.
@@ -53,10 +65,11 @@ pub enum Outcome {
 pub enum Settled {
     /// It is written.
     Done,
-    /// The answer would stand too deep in a chain of answers, or the room takes none: it was
-    /// dropped, and the message passed.
-    Dropped,
-    /// The lane is another's by now, or gone.
+    /// The answer would stand too deep in a chain of answers: it was dropped, and the message passed.
+    TooDeep,
+    /// The agents may say no more to each other for now: likewise.
+    UsedUp,
+    /// The lane is another's by now, or gone, or the room takes no messages for now.
     Lost,
 }
 
@@ -79,13 +92,32 @@ enum Work {
 #[derive(Clone)]
 pub struct Settler {
     queue: mpsc::Sender<Work>,
+    trouble: Arc<Trouble>,
+}
+
+/// Whether the last write failed for want of a storage that works.
+#[derive(Default)]
+struct Trouble(Mutex<Option<Instant>>);
+
+impl Trouble {
+    fn note(&self, error: Option<&Error>) {
+        let failed = error.is_some_and(|error| error.code() == ErrorCode::Unavailable);
+        *lock(&self.0) = failed.then(Instant::now);
+    }
 }
 
 impl Settler {
     /// Starts the task. It ends, its queue worked off, once every settler is gone.
     pub fn start(app: App) -> (Self, tokio::task::JoinHandle<()>) {
         let (queue, inbox) = mpsc::channel(QUEUE);
-        (Self { queue }, tokio::spawn(run(app, inbox)))
+        let trouble = Arc::<Trouble>::default();
+        let running = tokio::spawn(run(app, inbox, trouble.clone()));
+        (Self { queue, trouble }, running)
+    }
+
+    /// Whether what an agent answers can probably not be written.
+    pub fn is_in_trouble(&self) -> bool {
+        lock(&self.trouble.0).is_some_and(|since| since.elapsed() < TROUBLE)
     }
 
     /// Notes that the lane has come to this place. It is written soon.
@@ -119,10 +151,10 @@ impl Settler {
     }
 }
 
-async fn run(app: App, mut inbox: mpsc::Receiver<Work>) {
+async fn run(app: App, mut inbox: mpsc::Receiver<Work>, trouble: Arc<Trouble>) {
     let mut places: HashMap<Lane, i64> = HashMap::new();
     let mut synced = Vec::new();
-    let mut deadline = None;
+    let (mut deadline, mut gather) = (None, GATHER);
     let mut waiting = Vec::with_capacity(GROUP);
     loop {
         let ended = tokio::select! {
@@ -142,7 +174,8 @@ async fn run(app: App, mut inbox: mpsc::Receiver<Work>) {
         }
         let due = deadline.is_some_and(|deadline| deadline <= Instant::now());
         if !items.is_empty() || due || ended {
-            write(&app, &mut places, items).await;
+            write(&app, &mut places, items, &trouble).await;
+            gather = if places.is_empty() { GATHER } else { RETRY };
             deadline = None;
             // Whoever wanted to know learns it; what could not be written is kept and tried again.
             synced.drain(..).for_each(|told: oneshot::Sender<()>| {
@@ -153,14 +186,16 @@ async fn run(app: App, mut inbox: mpsc::Receiver<Work>) {
             return;
         }
         if deadline.is_none() && (!places.is_empty() || !synced.is_empty()) {
-            deadline = Some(Instant::now() + GATHER);
+            deadline = Some(Instant::now() + gather);
         }
     }
 }
 
-async fn write(app: &App, places: &mut HashMap<Lane, i64>, items: Vec<Item>) {
+async fn write(app: &App, places: &mut HashMap<Lane, i64>, items: Vec<Item>, trouble: &Trouble) {
     if !places.is_empty() {
-        match save_places(app, places).await {
+        let saved = save_places(app, places).await.map_err(Error::from);
+        trouble.note(saved.as_ref().err());
+        match saved {
             Ok(()) => places.clear(),
             Err(error) => {
                 tracing::warn!(%error, "cannot write how far agents have come; tried again soon")
@@ -185,6 +220,7 @@ async fn write(app: &App, places: &mut HashMap<Lane, i64>, items: Vec<Item>) {
         }
     };
     for (item, result) in items.into_iter().zip(results) {
+        trouble.note(result.as_ref().err());
         let _ = item.told.send(result);
     }
 }
@@ -200,8 +236,11 @@ async fn save_places(app: &App, places: &HashMap<Lane, i64>) -> Result<(), DbErr
 }
 
 async fn settle_group(app: &App, items: &[&Item]) -> Result<Vec<Settled>> {
-    let now = Now::get();
     let mut tx = RoomTx::begin(app).await?;
+    let times = Times {
+        now: Now::get(),
+        schedule_ms: tx.schedule_ms().await?,
+    };
     let rooms: BTreeSet<&str> = items.iter().map(|item| item.lane.room.as_str()).collect();
     let rooms: Vec<&str> = rooms.into_iter().collect();
     let mut logs: BTreeMap<String, Appender> = tx
@@ -214,11 +253,16 @@ async fn settle_group(app: &App, items: &[&Item]) -> Result<Vec<Settled>> {
     for item in items {
         let settled = match logs.get_mut(&item.lane.room) {
             None => Settled::Lost,
-            Some(log) => settle_one(app, &mut tx, log, item, now).await?,
+            Some(log) => settle_one(app, &mut tx, log, item, times).await?,
         };
         results.push(settled);
     }
-    logs.into_values().for_each(|log| tx.tell(log));
+    for log in logs.into_values() {
+        if log.has_grown() {
+            tx.save_exchanges(log.room()).await?;
+        }
+        tx.tell(log);
+    }
     tx.commit().await?;
     let replies = items
         .iter()
@@ -234,12 +278,19 @@ async fn settle_group(app: &App, items: &[&Item]) -> Result<Vec<Settled>> {
     Ok(results)
 }
 
+/// When a group is settled, as people and as schedules tell it.
+#[derive(Clone, Copy)]
+struct Times {
+    now: Now,
+    schedule_ms: i64,
+}
+
 async fn settle_one(
     app: &App,
     tx: &mut RoomTx,
     log: &mut Appender,
     item: &Item,
-    now: Now,
+    times: Times,
 ) -> Result<Settled> {
     let (room, user) = (item.lane.room.as_str(), item.lane.user.as_str());
     let held = Held {
@@ -249,47 +300,17 @@ async fn settle_one(
         node: &app.node,
     };
     match &item.outcome {
-        Outcome::Reply {
-            seq,
-            depth,
-            content,
-        } => {
-            let Some(member) = tx.member(room, user).await? else {
-                return Ok(Settled::Lost);
-            };
-            if !tx.pass_message(held, *seq).await? {
-                return Ok(Settled::Lost);
-            }
-            let deepest = log.room().max_reply_chain_depth;
-            if depth + 1 > deepest || log.room().archived {
-                // Counted too; with many agents there are too many of these for a log.
-                tracing::debug!(
-                    room,
-                    user,
-                    seq,
-                    depth,
-                    deepest,
-                    "an agent's answer was dropped: the chain of answers ends here"
-                );
-                return Ok(Settled::Dropped);
-            }
-            let posted = log
-                .reply(tx, &member, content.clone(), *seq, depth + 1, now)
-                .await?;
-            let mentioned = mentioned(tx, room, content).await?;
-            let mentions: Vec<(&str, &str, i64)> = mentioned
-                .iter()
-                .map(|user| (room, user.as_str(), posted))
-                .collect();
-            tx.insert_mentions(&mentions).await?;
+        Outcome::Reply { answered, content } => {
+            return settle_reply(app, tx, log, held, (answered, content), times).await;
         }
         Outcome::Failed {
             seq,
             attempt,
-            due_ms,
+            wait_ms,
             why,
         } => {
-            if !tx.fail_message(held, *seq, *attempt, *due_ms, why).await? {
+            let due_ms = times.schedule_ms + wait_ms;
+            if !tx.fail_message(held, *seq, *attempt, due_ms, why).await? {
                 return Ok(Settled::Lost);
             }
         }
@@ -315,8 +336,69 @@ async fn settle_one(
                 return Ok(Settled::Lost);
             }
             let words = format!("{} left the room", member.shown_name());
-            members::take_out(tx, log, &member, user, "member_left", words, now).await?;
+            members::take_out(tx, log, &member, user, "member_left", words, times.now).await?;
         }
+    }
+    Ok(Settled::Done)
+}
+
+/// Posts what an agent answered.
+async fn settle_reply(
+    app: &App,
+    tx: &mut RoomTx,
+    log: &mut Appender,
+    held: Held<'_>,
+    (answered, content): (&Answered, &str),
+    times: Times,
+) -> Result<Settled> {
+    let Times { now, schedule_ms } = times;
+    let (room, user, limits) = (held.room, held.user, &app.config.limits);
+    let Answered {
+        seq, depth, sender, ..
+    } = answered;
+    let member = tx.member(room, user).await?;
+    let Some(member) = member.filter(|_| !log.room().archived) else {
+        return Ok(Settled::Lost);
+    };
+    let effect = match answerable(log.room(), user, answered, limits, now) {
+        Ok(effect) => effect,
+        Err(why) => {
+            // Counted too; with many agents there are too many of these for a log.
+            tracing::debug!(room, user, seq, ?why, "an agent's answer was dropped");
+            let passed = tx.pass_message(held, *seq).await?;
+            return Ok(if passed { why.into() } else { Settled::Lost });
+        }
+    };
+    if !tx.answer_message(held, *seq, schedule_ms).await? {
+        return Ok(Settled::Lost);
+    }
+    let depth = depth + 1;
+    let posted = log
+        .reply(tx, &member, content.to_owned(), *seq, depth, now)
+        .await?;
+    let mentioned = mentioned(tx, room, content).await?;
+    let mentions: Vec<(&str, &str, i64)> = mentioned
+        .iter()
+        .map(|user| (room, user.as_str(), posted))
+        .collect();
+    tx.insert_mentions(&mentions).await?;
+    let by = AddressedBy {
+        seq: posted,
+        depth,
+        at: now.seconds(),
+    };
+    let users = mentions.iter().map(|(_, user, _)| *user);
+    let others = users
+        .chain([sender.as_str()])
+        .filter(|other| *other != user);
+    let addressed: Vec<Addressed<'_>> = others
+        .map(|user| (user, Some(by)))
+        .chain([(user, None)])
+        .map(|(user, by)| Addressed { room, user, by })
+        .collect();
+    tx.note_addressed(&addressed).await?;
+    if let Some(words) = exchanges::apply(log.room_mut(), effect, user, limits, now) {
+        log.system_message(tx, words, now).await?;
     }
     Ok(Settled::Done)
 }

@@ -36,7 +36,7 @@ pub async fn load(
         (!room.authors.contains_key(user)).then_some((post.room.as_str(), user))
     }));
     if !pairs.is_empty() {
-        for row in turn.conn().await?.authors(&pairs).await? {
+        for row in turn.conn().await?.posters(&pairs).await? {
             if let Some(room) = known.rooms.get_mut(&row.room_id) {
                 room.authors.insert(row.user_id.clone(), row);
             }
@@ -59,8 +59,8 @@ pub async fn load(
             .filter_map(|post| Some((post.room.as_str(), post.reply_to_seq?))),
     );
     if !parents.is_empty() {
-        for (room, seq, depth) in turn.conn().await?.depths(&parents).await? {
-            known.depths.insert((room, seq), depth);
+        for row in turn.conn().await?.parents(&parents).await? {
+            known.parents.insert((row.room_id.clone(), row.seq), row);
         }
     }
     let keyed = unique(

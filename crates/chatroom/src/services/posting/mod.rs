@@ -3,9 +3,12 @@
 //! One task takes what is waiting, loads what it depends on, lets [`rules`] decide, writes,
 //! commits, answers, and publishes. While it does, the next group gathers.
 
+pub mod exchanges;
 mod load;
 pub mod mentions;
 pub mod rules;
+#[cfg(test)]
+mod rules_tests;
 mod traffic;
 
 pub use traffic::Traffic;
@@ -25,7 +28,10 @@ use crate::{
 use bytes::BytesMut;
 use protocol::{Cursor, Posted};
 use rules::{Decided, Known, Post};
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 use tokio::sync::{mpsc, oneshot};
 
 /// Posts that may wait; more have to come back later.
@@ -245,14 +251,19 @@ impl Running {
     }
 
     fn group<'a>(&'a self, decided: &'a Decided) -> Group<'a> {
-        let mut last_seqs: BTreeMap<&str, i64> = BTreeMap::new();
-        for message in &decided.messages {
-            last_seqs.insert(&message.room_id, message.seq);
-        }
+        let rooms: BTreeSet<&str> = decided
+            .messages
+            .iter()
+            .map(|m| m.room_id.as_str())
+            .collect();
+        let rooms = rooms
+            .into_iter()
+            .filter_map(|room| self.known.rooms.get(room));
         Group {
             messages: &decided.messages,
-            last_seqs: last_seqs.into_iter().collect(),
+            rooms: rooms.map(|room| &room.row).collect(),
             mentions: &decided.mentions,
+            addressed: decided.addressed(),
             names: &decided.names,
             windows: self.known.windows.changed(),
         }

@@ -8,19 +8,27 @@ use super::super::{
     checks::Content,
     limits::{Limit, Windows},
 };
+use super::exchanges::{self, Voice, Word};
 use crate::{
-    auth::{self, Credential},
+    auth::{self, Credential, TokenType},
     clock::Now,
     config::Limits,
     error::{Error, Result},
     store::{
         group::NewMessage,
-        posting::{AuthorRow, PostingKeyRow, PriorPostRow},
+        posting::{Addressed, AddressedBy, ParentRow, PosterRow, PostingKeyRow, PriorPostRow},
         rooms::RoomRow,
     },
 };
-use protocol::{ErrorCode, MessageType, Posted, RoomId, Scope, Via};
-use std::{collections::HashMap, fmt, net::IpAddr};
+use protocol::{ErrorCode, MessageType, Posted, RoomId, SYSTEM_USER, Scope, Via};
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    net::IpAddr,
+};
+
+/// What an agent says that long after it was addressed is no answer to that any more.
+const ANSWERED_WITHIN_SECONDS: i64 = 600;
 
 /// A message that somebody wants to post.
 #[derive(Debug, Clone)]
@@ -124,8 +132,8 @@ pub struct Known {
     pub rooms: HashMap<String, KnownRoom>,
     pub keys: HashMap<String, PostingKeyRow>,
     pub windows: Windows,
-    /// The depth of the messages that are answered, by room and seq.
-    pub depths: HashMap<(String, i64), i64>,
+    /// The messages that are answered, by room and seq.
+    pub parents: HashMap<(String, i64), ParentRow>,
     /// What was posted before under a client key, by room, sender and key.
     pub prior: HashMap<(String, String, String), PriorPostRow>,
     as_of: Option<u64>,
@@ -135,7 +143,7 @@ pub struct Known {
 #[derive(Debug)]
 pub struct KnownRoom {
     pub row: RoomRow,
-    pub authors: HashMap<String, AuthorRow>,
+    pub authors: HashMap<String, PosterRow>,
 }
 
 /// More rooms and keys than this are forgotten.
@@ -161,7 +169,7 @@ impl Known {
             self.windows.forget_ended(now);
         }
         self.windows.saved();
-        self.depths.clear();
+        self.parents.clear();
         self.prior.clear();
         self.as_of = as_of;
     }
@@ -173,9 +181,24 @@ pub struct Decided {
     pub messages: Vec<NewMessage>,
     /// Room, user and seq of each mention.
     pub mentions: Vec<(String, String, i64)>,
+    /// Who, by room and user, is addressed by which message, or has now spoken.
+    addressed: BTreeMap<(String, String), Option<AddressedBy>>,
     /// Room, user and name of members whose token brought a new name.
     pub names: Vec<(String, String, String)>,
     pub answers: Vec<Result<Posted>>,
+}
+
+impl Decided {
+    /// Who is addressed by which message, or has now spoken.
+    pub fn addressed(&self) -> Vec<Addressed<'_>> {
+        let rows = self.addressed.iter();
+        rows.map(|((room, user), by)| Addressed {
+            room,
+            user,
+            by: *by,
+        })
+        .collect()
+    }
 }
 
 /// Decides a group of posts.
@@ -216,13 +239,19 @@ fn decide_one(
         .get_mut(post.room.as_str())
         .ok_or_else(Error::room_not_found)?;
     refuse_archived(&room.row)?;
-    let depth = depth_of(post, via, &room.row, &known.depths)?;
+    let parent = parent_of(post, &known.parents)?;
+    let depth = depth_of(post, via, parent, &author, &room.row, now)?;
+    let word = Word {
+        voice: voice_of(post, via, &author),
+        user: &author.user_id,
+        answers: parent.map(|p| (p.sender_user_id.as_str(), p.via.as_str())),
+    };
+    let effect = exchanges::weigh(&room.row, word, limits, now)?;
     known.windows.take(&post.limits(via, limits, alone), now)?;
     let author = keep_up_with_name(post, author, room, decided);
+    let notice = exchanges::apply(&mut room.row, effect, &author.user_id, limits, now);
 
-    let seq = room.row.last_seq + 1;
-    room.row.last_seq = seq;
-    room.row.last_sub = 0;
+    let seq = next_seq(&mut room.row);
     let message = NewMessage {
         room_id: post.room.as_str().to_owned(),
         seq,
@@ -235,13 +264,24 @@ fn decide_one(
         reply_chain_depth: depth,
         created_at: now.seconds(),
         client_key: post.client_key.clone(),
+        calls_agents: true,
     };
     let mentions = post.mentions.iter();
     decided
         .mentions
         .extend(mentions.map(|user| (message.room_id.clone(), user.clone(), seq)));
-    note(&message, known);
-    decided.messages.push(message);
+    let answered = parent.map(|parent| &parent.sender_user_id);
+    let addressed = answered
+        .into_iter()
+        .chain(&post.mentions)
+        .cloned()
+        .collect();
+    note_addressed(&message, via, addressed, room, decided);
+    let notice = notice.map(|words| system_message(&mut room.row, words, now));
+    for message in [message].into_iter().chain(notice) {
+        note(&message, known);
+        decided.messages.push(message);
+    }
     Ok(Posted {
         seq,
         via,
@@ -249,13 +289,79 @@ fn decide_one(
     })
 }
 
+fn next_seq(room: &mut RoomRow) -> i64 {
+    room.last_seq += 1;
+    room.last_sub = 0;
+    room.last_seq
+}
+
+/// A notice of the server's own. It calls nobody.
+fn system_message(room: &mut RoomRow, content: String, now: Now) -> NewMessage {
+    NewMessage {
+        room_id: room.room_id.clone(),
+        seq: next_seq(room),
+        sender_user_id: SYSTEM_USER.to_owned(),
+        sender_user_name: None,
+        via: Via::System.as_str(),
+        r#type: MessageType::System.as_str(),
+        content,
+        reply_to_seq: None,
+        reply_chain_depth: 0,
+        created_at: now.seconds(),
+        client_key: None,
+        calls_agents: false,
+    }
+}
+
+/// Whose word it is. A person who signed in is one with whatever bearer.
+fn voice_of(post: &Post, via: Via, author: &PosterRow) -> Voice {
+    let signed_in = matches!(&post.credential,
+        Credential::User(user) if user.token_type == TokenType::Access);
+    Voice::of(via, &author.member_kind, signed_in)
+}
+
+/// Notes whom a message addresses, and that an agent who speaks has answered what it was told.
+fn note_addressed(
+    message: &NewMessage,
+    via: Via,
+    addressed: Vec<String>,
+    room: &mut KnownRoom,
+    decided: &mut Decided,
+) {
+    let by = AddressedBy {
+        seq: message.seq,
+        depth: message.reply_chain_depth,
+        at: message.created_at,
+    };
+    // A person may speak to the agent of the same id.
+    let spoke = (via != Via::Web).then_some(&message.sender_user_id);
+    let others = addressed
+        .into_iter()
+        .filter(|user| Some(user) != spoke && user != SYSTEM_USER);
+    let mut changes: Vec<(String, Option<AddressedBy>)> =
+        others.map(|user| (user, Some(by))).collect();
+    if let Some(user) = spoke
+        && let Some(author) = room.authors.get(user)
+        && author.addressed_by().is_some()
+    {
+        changes.push((user.clone(), None));
+    }
+    for (user, by) in changes {
+        if let Some(author) = room.authors.get_mut(&user) {
+            author.set_addressed(by);
+        }
+        let at = (message.room_id.clone(), user);
+        decided.addressed.insert(at, by);
+    }
+}
+
 /// A user's name comes with the token, and the room keeps up with it.
 fn keep_up_with_name(
     post: &Post,
-    mut author: AuthorRow,
+    mut author: PosterRow,
     room: &mut KnownRoom,
     decided: &mut Decided,
-) -> AuthorRow {
+) -> PosterRow {
     if let Credential::User(user) = &post.credential
         && let Some(name) = &user.name
         && author.user_name.as_ref() != Some(name)
@@ -272,7 +378,7 @@ fn keep_up_with_name(
 }
 
 /// Who posts and as what, if the credential holds.
-fn author_of(post: &Post, known: &Known, now: Now) -> Result<(Via, AuthorRow)> {
+fn author_of(post: &Post, known: &Known, now: Now) -> Result<(Via, PosterRow)> {
     let user = match &post.credential {
         Credential::None => return Err(Error::missing_bearer()),
         Credential::Identity(_) => {
@@ -325,33 +431,57 @@ fn author_of(post: &Post, known: &Known, now: Now) -> Result<(Via, AuthorRow)> {
     Ok((via, member))
 }
 
-/// The depth is the server's: an agent's reply stands one deeper than what it answers.
+/// The message that the post says it answers.
+fn parent_of<'a>(
+    post: &Post,
+    parents: &'a HashMap<(String, i64), ParentRow>,
+) -> Result<Option<&'a ParentRow>> {
+    let Some(seq) = post.reply_to_seq else {
+        return Ok(None);
+    };
+    let parent = parents.get(&(post.room.to_string(), seq)).ok_or_else(|| {
+        Error::bad_request(format!("reply_to_seq {seq} names no message in this room"))
+    })?;
+    Ok(Some(parent))
+}
+
+/// The depth is the server's: an agent's reply stands one deeper than what it answers. An agent
+/// with a member token that does not say what it answers is taken to answer what last addressed it;
+/// what comes with a user token may be a new question to those who answered.
 fn depth_of(
     post: &Post,
     via: Via,
+    parent: Option<&ParentRow>,
+    author: &PosterRow,
     room: &RoomRow,
-    depths: &HashMap<(String, i64), i64>,
+    now: Now,
 ) -> Result<i64> {
-    let parent = match post.reply_to_seq {
-        None => None,
-        Some(seq) => Some(*depths.get(&(post.room.to_string(), seq)).ok_or_else(|| {
-            Error::bad_request(format!("reply_to_seq {seq} names no message in this room"))
-        })?),
-    };
     if via == Via::Web {
         return Ok(0);
     }
-    let depth = parent.map_or(0, |parent| parent + 1).max(post.depth);
+    let inferred = author
+        .addressed_by()
+        .filter(|_| parent.is_none() && post.jti().is_some())
+        .filter(|by| now.seconds() - by.at < ANSWERED_WITHIN_SECONDS);
+    let answered = parent
+        .map(|parent| parent.reply_chain_depth)
+        .or(inferred.map(|by| by.depth));
+    let depth = answered.map_or(0, |depth| depth + 1).max(post.depth);
     let most = room.max_reply_chain_depth;
-    if depth > most {
-        return Err(Error::new(
-            ErrorCode::ChainTooDeep,
-            format!(
-                "This reply would be {depth} deep; agents may answer each other {most} deep in this room"
-            ),
-        ));
+    if depth <= most {
+        return Ok(depth);
     }
-    Ok(depth)
+    let so = match inferred {
+        Some(by) => format!(
+            "This answers message {}, which addressed you, and would be {depth} deep",
+            by.seq
+        ),
+        None => format!("This reply would be {depth} deep"),
+    };
+    Err(Error::new(
+        ErrorCode::ChainTooDeep,
+        format!("{so}; agents may answer each other {most} deep in this room"),
+    ))
 }
 
 /// The answer that this client key got before.
@@ -374,10 +504,15 @@ fn answer_again(post: &Post, prior: &PriorPostRow) -> Result<Posted> {
 
 /// Lets the posts that follow see this one.
 fn note(message: &NewMessage, known: &mut Known) {
-    known.depths.insert(
-        (message.room_id.clone(), message.seq),
-        message.reply_chain_depth,
-    );
+    let parent = ParentRow {
+        room_id: message.room_id.clone(),
+        seq: message.seq,
+        sender_user_id: message.sender_user_id.clone(),
+        via: message.via.to_owned(),
+        reply_chain_depth: message.reply_chain_depth,
+    };
+    let at = (message.room_id.clone(), message.seq);
+    known.parents.insert(at, parent);
     let Some(key) = &message.client_key else {
         return;
     };

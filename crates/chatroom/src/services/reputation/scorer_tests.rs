@@ -39,6 +39,7 @@ async fn posted(db: &Db, times: &[i64]) {
             reply_chain_depth: 0,
             created_at: *at,
             client_key: None,
+            calls_agents: true,
         };
         tx.insert_message(&message).await.unwrap();
         tx.set_head("rm_a", Cursor::at(seq)).await.unwrap();

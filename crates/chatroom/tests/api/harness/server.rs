@@ -25,7 +25,7 @@ pub enum Engine {
 }
 
 /// The limits that count requests. Tests about something else switch them off.
-const RATE_LIMITS: [&str; 17] = [
+const RATE_LIMITS: [&str; 20] = [
     "agent_messages_per_minute",
     "agent_cooldown_seconds",
     "web_messages_per_hour_per_key",
@@ -43,6 +43,9 @@ const RATE_LIMITS: [&str; 17] = [
     "joins_per_hour",
     "member_changes_per_hour",
     "writes_per_minute_per_address",
+    "agent_replies_per_minute",
+    "agent_exchanges_without_person",
+    "reserved_agent_exchanges_without_person",
 ];
 
 /// How a test wants its server.

@@ -1,0 +1,154 @@
+//! How much a room's agents may say to each other without a person's word, without I/O.
+//!
+//! A message of one agent after another's, or in answer to another's, is an exchange. So a loop ends
+//! though every agent in it lies about what it answers.
+
+use crate::{
+    clock::Now,
+    config::Limits,
+    error::{Error, Result},
+    store::rooms::RoomRow,
+};
+use protocol::{ErrorCode, MemberKind, Via};
+
+/// So long without an exchange, and the agents may begin anew.
+const QUIET_MS: i64 = 3_600_000;
+/// A last exchange may lie so far in the future and still count: another clock told its time.
+const SKEW_MS: i64 = 10_000;
+
+/// Whoever is refused need not wait longer than this to ask again: a person may write at any time.
+const LONGEST_WAIT_MS: i64 = 60_000;
+
+/// A message that somebody wants to post.
+#[derive(Debug, Clone, Copy)]
+pub struct Word<'a> {
+    pub voice: Voice,
+    pub user: &'a str,
+    /// Whom it answers and how that was posted, where it says so.
+    pub answers: Option<(&'a str, &'a str)>,
+}
+
+impl Word<'_> {
+    /// Whether it is said to another agent, or after one.
+    fn is_exchange(&self, last_agent: Option<&str>) -> bool {
+        let answers = self.answers.filter(|(_, via)| *via == Via::Agent.as_str());
+        let others = answers.map(|(user, _)| user).into_iter().chain(last_agent);
+        others.into_iter().any(|other| other != self.user)
+    }
+}
+
+/// Whose word a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Voice {
+    /// Somebody who signed in.
+    Person,
+    /// Anything else, whatever it calls itself.
+    Agent,
+}
+
+impl Voice {
+    /// The voice of a member who posts this way. An external member proves nothing about itself:
+    /// `client_kind: human` is a claim. `signed_in` is whether the bearer is a person's own token.
+    pub fn of(via: Via, member_kind: &str, signed_in: bool) -> Self {
+        let external = match member_kind.parse() {
+            Ok(MemberKind::StarchildAgent | MemberKind::StarchildUser) => false,
+            Ok(MemberKind::ExternalAgent | MemberKind::ExternalUser | MemberKind::Other(_))
+            | Err(_) => true,
+        };
+        match (via, external) {
+            (Via::Web, false) => Self::Person,
+            _ if signed_in => Self::Person,
+            _ => Self::Agent,
+        }
+    }
+}
+
+/// What a message does to the budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// A person spoke: the agents may begin anew.
+    Refill,
+    /// An agent went on, or was the first to speak.
+    Free,
+    /// An agent spoke after another; so many times by now.
+    Exchange(i64),
+}
+
+/// The exchanges that a room allows; 0 for any number.
+pub fn allowed(room: &RoomRow, limits: &Limits) -> i64 {
+    room.exchange_limit.unwrap_or(if room.is_reserved() {
+        limits.reserved_agent_exchanges_without_person
+    } else {
+        limits.agent_exchanges_without_person
+    })
+}
+
+/// The exchanges that are left, where they are counted.
+pub fn left(room: &RoomRow, limits: &Limits, now: Now) -> Option<i64> {
+    let allowed = allowed(room, limits);
+    (allowed > 0).then(|| (allowed - so_far(room, now)).max(0))
+}
+
+/// What a message would do, if the budget allows it.
+pub fn weigh(room: &RoomRow, word: Word<'_>, limits: &Limits, now: Now) -> Result<Effect> {
+    if word.voice == Voice::Person {
+        return Ok(Effect::Refill);
+    }
+    if !word.is_exchange(room.last_agent.as_deref()) {
+        return Ok(Effect::Free);
+    }
+    let (count, allowed) = (so_far(room, now), allowed(room, limits));
+    if allowed > 0 && count >= allowed {
+        let words = format!(
+            "Agents have exchanged {count} messages in this room without a person's word. They go on \
+             when a person writes, when the owner sets agent_exchanges_without_person with PATCH \
+             /rooms/{{id}}, or after an hour without an exchange"
+        );
+        let quiet = room.exchanged_ms + QUIET_MS - now.millis();
+        let wait = quiet.min(LONGEST_WAIT_MS);
+        return Err(Error::limited(ErrorCode::RateLimited, &words, wait));
+    }
+    Ok(Effect::Exchange(count + 1))
+}
+
+/// Lets the room know of a message. Gives what to tell the room where that was the last exchange.
+pub fn apply(
+    room: &mut RoomRow,
+    effect: Effect,
+    user: &str,
+    limits: &Limits,
+    now: Now,
+) -> Option<String> {
+    match effect {
+        Effect::Refill => {
+            room.exchanges = 0;
+            room.last_agent = None;
+            return None;
+        }
+        Effect::Free => {}
+        Effect::Exchange(count) => {
+            room.exchanges = count;
+            room.exchanged_ms = now.millis();
+        }
+    }
+    if room.last_agent.as_deref() != Some(user) {
+        room.last_agent = Some(user.to_owned());
+    }
+    let last = effect == Effect::Exchange(allowed(room, limits));
+    last.then(|| {
+        format!(
+            "Agents have exchanged {} messages without a person's word, so they pause. They go on when \
+             a person writes, when the owner allows more, or after an hour.",
+            room.exchanges
+        )
+    })
+}
+
+fn so_far(room: &RoomRow, now: Now) -> i64 {
+    let counts = room.exchanged_ms - SKEW_MS..room.exchanged_ms + QUIET_MS;
+    if counts.contains(&now.millis()) {
+        room.exchanges
+    } else {
+        0
+    }
+}
