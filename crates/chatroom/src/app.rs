@@ -11,9 +11,10 @@ use crate::{
     outbound::Outbound,
     render::Renderer,
     services::{
-        fanout::Fanout,
+        fanout::{self, Fanout},
         limits,
         posting::{Poster, Traffic},
+        storage::Storage,
         visitors::Visitors,
     },
     store::Db,
@@ -41,6 +42,7 @@ pub struct Parts {
     pub fanout: Fanout,
     pub outbound: Outbound,
     pub traffic: Arc<Traffic>,
+    pub storage: Storage,
     /// This process's name among the nodes.
     pub node: String,
     pub visitors: Visitors,
@@ -73,6 +75,17 @@ impl App {
             bus.recheck(room);
         }
         self.hub.recheck(room);
+    }
+
+    /// What is not as it should be, in words for operators.
+    pub fn warnings(&self) -> Vec<String> {
+        let bus_away = self.bus.as_ref().is_some_and(|bus| !bus.is_connected());
+        let warnings = [
+            (bus_away, events::BUS_AWAY),
+            (self.fanout.is_paused(), fanout::PAUSED),
+        ];
+        let warnings = warnings.into_iter().filter(|(holds, _)| *holds);
+        warnings.map(|(_, words)| words.to_owned()).collect()
     }
 
     /// Whether anybody wants to see how agents' answers in the room grow.

@@ -3,7 +3,7 @@
 //! Services and handlers return [`Error`]; a database failure becomes one by `?`, is logged
 //! here once, and reaches the caller without its particulars.
 
-use crate::store::{DbError, reading};
+use crate::store::{DbError, health::Trouble, reading};
 use axum::{
     Json,
     http::{HeaderValue, StatusCode, header},
@@ -90,6 +90,14 @@ impl Error {
         }
     }
 
+    /// The server cannot answer for so many seconds, as it seems.
+    fn unavailable_for(seconds: i64, message: &'static str) -> Self {
+        Self {
+            retry_after: Some(seconds),
+            ..Self::new(ErrorCode::Unavailable, message)
+        }
+    }
+
     /// What the caller is told.
     pub fn message(&self) -> &str {
         &self.message
@@ -109,15 +117,23 @@ impl From<DbError> for Error {
                 "This took the database too long and was ended. Ask for less, or try again",
             );
         }
-        match error {
-            DbError::PoolTimedOut
-            | DbError::PoolClosed
-            | DbError::Io(_)
-            | DbError::WorkerCrashed => {
-                tracing::error!(%error, "the database does not answer");
-                Self::unavailable("The database does not answer. Try again")
-            }
-            other => Self::internal(other),
+        let Some(trouble) = Trouble::of(&error) else {
+            return Self::internal(error);
+        };
+        tracing::error!(%error, ?trouble, "the database is in trouble");
+        match trouble {
+            Trouble::Full => Self::unavailable_for(
+                30,
+                "The server's disk is full, so nothing can be written. Try again once its operator has made room",
+            ),
+            Trouble::Busy => Self::unavailable(
+                "Somebody else is changing the same thing and takes too long. Try again",
+            ),
+            Trouble::Damaged => Self::unavailable_for(
+                60,
+                "The server's database is damaged, so nothing is written to it. Its operator has to restore it",
+            ),
+            Trouble::Away => Self::unavailable("The database does not answer. Try again"),
         }
     }
 }

@@ -3,7 +3,7 @@
 use chatroom::{
     auth::TokenType,
     config::{Config, LogFormat},
-    operate::{backup, users},
+    operate::{backup, calls, users},
     serve::serve,
 };
 use clap::{Args, Parser, Subcommand};
@@ -54,6 +54,9 @@ enum Command {
         #[arg(long)]
         data: PathBuf,
     },
+    /// Let agents be called, or not. A restored copy does not call them until it is told to.
+    #[command(subcommand)]
+    Calls(Calls),
 }
 
 #[derive(Args, Default)]
@@ -114,6 +117,23 @@ enum User {
         #[arg(long, default_value = "1h", value_parser = humantime::parse_duration)]
         ttl: Duration,
     },
+}
+
+#[derive(Subcommand)]
+enum Calls {
+    /// Call nobody, e.g. before a server starts on a copy of another's PostgreSQL database.
+    Pause(Database),
+    /// Call agents, e.g. once the server that a copy was made of is gone for good.
+    Resume(Database),
+}
+
+#[derive(Args)]
+struct Database {
+    #[command(flatten)]
+    place: Place,
+    /// Where the rooms are kept in PostgreSQL: postgres://user:password@host/database.
+    #[arg(long)]
+    database_url: Option<String>,
 }
 
 fn main() -> ExitCode {
@@ -180,12 +200,28 @@ fn run(command: Command) -> Result<(), Box<dyn Error>> {
         Command::Restore { file, data } => {
             block_on(backup::restore(&file, &data))??;
             eprintln!(
-                "Restored. Start it with: sc-chatroom serve --data {}",
+                "Restored. Start it with: sc-chatroom serve --data {0}\nIt calls no agents until you run: sc-chatroom calls resume --data {0}",
                 data.display()
             );
             Ok(())
         }
+        Command::Calls(Calls::Pause(database)) => set_calls_paused(database, true),
+        Command::Calls(Calls::Resume(database)) => set_calls_paused(database, false),
     }
+}
+
+fn set_calls_paused(database: Database, paused: bool) -> Result<(), Box<dyn Error>> {
+    let mut config = load(&database.place)?;
+    config.database_url = database.database_url.or(config.database_url);
+    block_on(calls::set_paused(&config, paused))??;
+    eprintln!(
+        "{}",
+        match paused {
+            true => "Agents are not called, once the server has started anew.",
+            false => "Agents are called from now on.",
+        }
+    );
+    Ok(())
 }
 
 fn start(options: Serve) -> Result<(), Box<dyn Error>> {

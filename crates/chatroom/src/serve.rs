@@ -24,6 +24,7 @@ use crate::{
         posting::{Traffic, Writer},
         reputation::scorer,
         reserved,
+        storage::Storage,
         visitors::Visitors,
     },
     store::{Db, DbError, migrate},
@@ -55,6 +56,9 @@ const BACKLOG: u32 = 4096;
 /// Not with the start itself, which has enough to do.
 const FIRST_SWEEP: Duration = Duration::from_secs(1);
 const SWEEP_EVERY: Duration = Duration::from_secs(30);
+/// A start waits this long for the check of the database; a larger one is checked while it serves.
+const CHECK_WAIT: Duration = Duration::from_secs(10);
+const DAY_SECONDS: i64 = 86_400;
 const JWKS_EVERY: Duration = Duration::from_secs(600);
 
 /// Why the server did not start.
@@ -142,6 +146,7 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
         bus,
         poster,
         traffic: traffic.clone(),
+        storage: Storage::default(),
         node: node.clone(),
         fanout: Fanout::new(&config.fanout),
         outbound: Outbound::new(config.fanout.private_endpoints, &config.network),
@@ -233,6 +238,11 @@ async fn open_database(config: &Config) -> Result<Db, ServeError> {
         Some(url) => Db::open_postgres(url, read_time).await?,
         None => Db::open_sqlite(&config.sqlite_file(), read_time).await?,
     };
+    let (checked, file) = (db.clone(), config.sqlite_file());
+    let checking = tokio::spawn(async move { checked.check_pages(&file).await });
+    if let Ok(Ok(checked)) = tokio::time::timeout(CHECK_WAIT, checking).await {
+        checked?;
+    }
     migrate::migrate(&db).await?;
     Ok(db)
 }
@@ -384,6 +394,9 @@ async fn sweep_once(app: &App) -> Result<(), DbError> {
     tx.forget_windows(now.millis()).await?;
     tx.forget_replies(now.seconds() - KEPT_SECONDS).await?;
     tx.forget_traffic(now.minutes() - 120).await?;
+    tx.forget_health_checks(now.seconds() - DAY_SECONDS).await?;
+    let seconds = tx.database_seconds().await?;
+    tx.forget_revocations(seconds - DAY_SECONDS).await?;
     tx.commit().await?;
     for (room,) in rooms {
         let mut tx = app.db.begin().await?;

@@ -13,6 +13,9 @@ wire! {
         pub active_rooms: i64,
         /// Messages of the last hour.
         pub messages_last_hour: i64,
+        /// What is not as it should be, in words for the operator.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub warnings: Vec<String>,
     }
 
     /// A room in the operator's list.

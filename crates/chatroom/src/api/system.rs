@@ -22,15 +22,18 @@ use protocol::{AdminRooms, DocsVersion, ErrorBody, Health};
 
 section!(health, metrics, admin_rooms, docs_version, doc);
 
-/// Whether the server serves.
-#[utoipa::path(get, path = "/health", tag = "System", responses((status = 200, body = Health)))]
+/// Whether the server serves, and can keep what it is told.
+#[utoipa::path(get, path = "/health", tag = "System",
+    responses((status = 200, body = Health), (status = "5XX", body = ErrorBody)))]
 async fn health(State(app): State<App>) -> Result<Reply<Health>> {
+    app.storage.check(&app.db, &app.node).await?;
     let mut conn = app.db.read().await?;
     Ok(Reply(Health {
         status: "ok".to_owned(),
         active_rooms: conn.active_rooms().await?,
         messages_last_hour: conn.traffic_since(Now::get().minutes() - 60).await?
             + app.traffic.pending(),
+        warnings: app.warnings(),
     }))
 }
 

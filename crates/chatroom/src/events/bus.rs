@@ -4,6 +4,7 @@
 //! message lost on the bus is made up for by [`super::follow`].
 
 use super::hub::Hub;
+use async_nats::{Event, connection::State};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use protocol::Cursor;
@@ -17,6 +18,9 @@ use tokio::{sync::mpsc, time::MissedTickBehavior};
 
 const SUBJECT: &str = "sc-chatroom.rooms";
 const QUEUE: usize = 4096;
+const FIRST_CONNECT: Duration = Duration::from_secs(2);
+/// What operators are told.
+pub const AWAY: &str = "the bus is away: until it comes, this node looks at the database for what others do, and who reads on them is not known";
 const PRESENCE_EVERY: Duration = Duration::from_secs(2);
 const PRESENCE_LASTS: Duration = Duration::from_secs(10);
 
@@ -43,6 +47,7 @@ enum What {
 
 /// This node's end of the bus.
 pub struct Bus {
+    client: async_nats::Client,
     outbox: mpsc::Sender<What>,
     elsewhere: Arc<Elsewhere>,
 }
@@ -51,15 +56,41 @@ pub struct Bus {
 type Elsewhere = Mutex<HashMap<String, (Instant, HashMap<String, Vec<String>>)>>;
 
 impl Bus {
-    /// Connects, and keeps this node and the others in step.
+    /// Keeps this node and the others in step. Where the bus is away, it is tried again until it
+    /// comes.
     pub async fn connect(url: &str, node: String, hub: Arc<Hub>) -> Result<Self, BusError> {
-        let client = async_nats::connect(url).await?;
+        let client = async_nats::ConnectOptions::new()
+            .retry_on_initial_connect()
+            .event_callback(|event| async move {
+                match event {
+                    Event::Connected => tracing::info!("the bus is here"),
+                    Event::Disconnected => tracing::warn!(AWAY),
+                    other => tracing::debug!(%other, "from the bus"),
+                }
+            })
+            .connect(url)
+            .await?;
+        tokio::spawn(warn_if_away(client.clone()));
         let (outbox, inbox) = mpsc::channel(QUEUE);
         let elsewhere = Arc::new(Elsewhere::default());
         tokio::spawn(send(client.clone(), node.clone(), inbox));
-        tokio::spawn(receive(client, node, hub.clone(), elsewhere.clone()));
+        tokio::spawn(receive(
+            client.clone(),
+            node,
+            hub.clone(),
+            elsewhere.clone(),
+        ));
         tokio::spawn(tell_presence(outbox.clone(), hub));
-        Ok(Self { outbox, elsewhere })
+        Ok(Self {
+            client,
+            outbox,
+            elsewhere,
+        })
+    }
+
+    /// Whether this node is connected to it.
+    pub fn is_connected(&self) -> bool {
+        self.client.connection_state() == State::Connected
     }
 
     /// Tells other nodes of a commit.
@@ -105,6 +136,14 @@ impl Bus {
             .flatten()
             .cloned()
             .collect()
+    }
+}
+
+/// Nobody is told that the bus has gone who never saw it.
+async fn warn_if_away(client: async_nats::Client) {
+    tokio::time::sleep(FIRST_CONNECT).await;
+    if client.connection_state() != State::Connected {
+        tracing::warn!(AWAY);
     }
 }
 

@@ -2,51 +2,102 @@
 //!
 //! A commit is published by the node that made it. That fails when the bus is away, when the node
 //! dies in between, or when the commit's answer was lost on the way and nobody knows that it
-//! happened. So each node looks at the heads of the rooms that are read on it.
+//! happened. So each node looks at the heads of the rooms that are read on it, and at what was
+//! revoked: the store is the truth for both, and the bus only faster.
 
 use super::hub::Hub;
 use crate::store::{Db, DbError};
 use protocol::Cursor;
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 use tokio::time::MissedTickBehavior;
 
-const EVERY: Duration = Duration::from_secs(2);
+const EVERY: Duration = Duration::from_secs(1);
+/// Heads are looked at once in so many looks at what was revoked.
+const HEADS_EVERY: u32 = 2;
 /// Rooms that are asked for at once.
 const PAGE: usize = 1000;
+/// What was revoked is looked at again for so many seconds: a transaction that began earlier may
+/// commit later.
+const WINDOW_SECONDS: i64 = 60;
 
 /// Follows the store for as long as the server runs.
 pub async fn follow(hub: Arc<Hub>, db: Db) {
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut heads: Vec<(String, Cursor)> = Vec::new();
-    loop {
+    let mut heads = Heads::default();
+    let mut revocations = Revocations::default();
+    for look in 0u32.. {
         ticks.tick().await;
-        // What was committed a moment ago is about to be published: only what is still untold one
-        // look later was missed.
-        for (room, head) in std::mem::take(&mut heads) {
-            if !hub.has_told(&room, head) {
-                hub.wake(&room, head);
-            }
+        if let Err(error) = revocations.look(&hub, &db).await {
+            tracing::debug!(%error, "cannot look for what was revoked");
         }
-        match heads_of(&hub.rooms(), &db).await {
-            Ok(found) => heads = found,
-            Err(error) => tracing::debug!(%error, "cannot look for what readers missed"),
+        if look.is_multiple_of(HEADS_EVERY)
+            && let Err(error) = heads.look(&hub, &db).await
+        {
+            tracing::debug!(%error, "cannot look for what readers missed");
         }
     }
 }
 
-async fn heads_of(rooms: &[String], db: &Db) -> Result<Vec<(String, Cursor)>, DbError> {
-    let mut heads = Vec::with_capacity(rooms.len());
-    if rooms.is_empty() {
-        return Ok(heads);
+/// Where the rooms that are read here had come to at the last look.
+#[derive(Default)]
+struct Heads(Vec<(String, Cursor)>);
+
+impl Heads {
+    async fn look(&mut self, hub: &Hub, db: &Db) -> Result<(), DbError> {
+        // What was committed a moment ago is about to be published: only what is still untold one
+        // look later was missed.
+        for (room, head) in std::mem::take(&mut self.0) {
+            if !hub.has_told(&room, head) {
+                hub.wake(&room, head);
+            }
+        }
+        let rooms = hub.rooms();
+        if rooms.is_empty() {
+            return Ok(());
+        }
+        let mut conn = db.read().await?;
+        for rooms in rooms.chunks(PAGE) {
+            let found = conn.heads(rooms).await?;
+            self.0.extend(found.into_iter().map(|head| {
+                let cursor = head.cursor();
+                (head.room_id, cursor)
+            }));
+        }
+        Ok(())
     }
-    let mut conn = db.read().await?;
-    for rooms in rooms.chunks(PAGE) {
-        let found = conn.heads(rooms).await?;
-        heads.extend(found.into_iter().map(|head| {
-            let cursor = head.cursor();
-            (head.room_id, cursor)
-        }));
+}
+
+/// What was revoked lately, by the database's clock.
+#[derive(Default)]
+struct Revocations {
+    looked_at: Option<i64>,
+    seen: HashSet<i64>,
+}
+
+impl Revocations {
+    async fn look(&mut self, hub: &Hub, db: &Db) -> Result<(), DbError> {
+        let mut conn = db.read().await?;
+        let now = conn.database_seconds().await?;
+        let rows = conn.revocations_since(now - WINDOW_SECONDS).await?;
+        drop(conn);
+        // After a long silence, or when the clock was changed, the window does not reach back to
+        // what was seen.
+        let unbroken = self
+            .looked_at
+            .is_some_and(|before| (before..before + WINDOW_SECONDS / 2).contains(&now));
+        if !unbroken {
+            hub.rooms().iter().for_each(|room| hub.recheck(room));
+        }
+        let new = rows.iter().filter(|(id, _)| !self.seen.contains(id));
+        let rooms: HashSet<&str> = new.map(|(_, room)| room.as_str()).collect();
+        if !rooms.is_empty() {
+            // An operator's command may have written it, in a process of its own.
+            db.note_write_by_others().await;
+        }
+        rooms.into_iter().for_each(|room| hub.recheck(room));
+        self.seen = rows.into_iter().map(|(id, _)| id).collect();
+        self.looked_at = Some(now);
+        Ok(())
     }
-    Ok(heads)
 }

@@ -14,7 +14,7 @@ mod ring;
 mod stream;
 
 pub use append::Appender;
-pub use bus::{Bus, BusError};
+pub use bus::{AWAY as BUS_AWAY, Bus, BusError};
 pub use follow::follow;
 pub use frame::{message_frame, whisper as whisper_frame};
 pub use hub::{Commit, ConnectionCut, Hub};

@@ -7,6 +7,7 @@ use super::{
     ring::Look,
 };
 use crate::{
+    auth,
     clock::Now,
     error::{Error, Result},
     store::Db,
@@ -89,6 +90,10 @@ pub async fn open(
 ) -> Result<impl Stream<Item = Result<Bytes, Infallible>> + Send + use<>> {
     // Subscribed before the room is read, so that no commit falls between the two.
     let subscription = hub.subscribe(&reader.room_id, &reader.user_id, cut);
+    // And before the right to read is proven, so that no revocation does.
+    if !reader.still_allowed(db).await? {
+        return Err(auth::key_ended());
+    }
     let room = db
         .read()
         .await?

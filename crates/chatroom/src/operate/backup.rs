@@ -1,12 +1,14 @@
 //! Backups: one file with the database and the keys it is of no use without.
 
-use crate::auth::secrets::make_private_folder;
+use super::calls;
+use crate::{auth::secrets::make_private_folder, store::Db};
 use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 use std::{
     fs::{File, OpenOptions},
     io::{self, Read},
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 const DATABASE: &str = "chatroom.db";
@@ -100,9 +102,15 @@ pub async fn restore(source: &Path, data: &Path) -> Result<(), BackupError> {
     if !found_database {
         return Err(bad("it holds no database".to_owned()));
     }
-    check_database(&data.join(DATABASE))
+    let database = data.join(DATABASE);
+    check_database(&database)
         .await
-        .map_err(|error| bad(error.to_string()))
+        .map_err(|error| bad(error.to_string()))?;
+    // The original may run on: a copy does not call its agents until it is told to.
+    let db = Db::open_sqlite(&database, Duration::from_secs(10)).await?;
+    calls::mark(&db, true).await?;
+    db.close().await;
+    Ok(())
 }
 
 async fn copy_database(from: &Path, to: &Path) -> Result<(), BackupError> {

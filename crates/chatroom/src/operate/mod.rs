@@ -1,4 +1,5 @@
 //! What operators run beside the server.
 
 pub mod backup;
+pub mod calls;
 pub mod users;

@@ -26,6 +26,7 @@ pub mod revocation;
 pub mod room_tx;
 pub mod rooms;
 pub mod state;
+pub mod storage;
 pub mod texts;
 pub mod visitors;
 pub mod welcome;

@@ -60,6 +60,9 @@ impl RoomTx {
         for log in logs.into_iter().filter(Appender::has_grown) {
             commits.push(log.finish(&mut tx).await?);
         }
+        for room in &rechecked {
+            tx.insert_revocation(room).await?;
+        }
         let committed = tx.commit().await;
         // Also when the answer was lost: to recheck those who may read costs them nothing.
         for room in &rechecked {

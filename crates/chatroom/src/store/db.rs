@@ -5,11 +5,12 @@
 
 use super::{
     group::{Group, GroupWriter},
+    health::{Damaged, Trouble},
     reading::{self, PostgresReader, PostgresReaders, READERS, SqliteReader, SqliteReaders},
 };
 use sqlx::{
-    ConnectOptions, PgConnection, PgPool, Postgres, Sqlite, SqliteConnection, SqlitePool,
-    Transaction,
+    ConnectOptions, Connection, PgConnection, PgPool, Postgres, Sqlite, SqliteConnection,
+    SqlitePool, Transaction,
     postgres::{PgConnectOptions, PgPoolOptions},
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
@@ -21,6 +22,20 @@ pub type DbError = sqlx::Error;
 type DbResult<T> = Result<T, DbError>;
 
 const STATEMENTS: usize = 256;
+
+/// What a PostgreSQL session that writes is held to, in milliseconds: a node that stalls in the
+/// middle of a transaction must not hold up the others for longer.
+const WRITING: [(&str, &str); 3] = [
+    ("lock_timeout", "2000"),
+    ("statement_timeout", "10000"),
+    ("idle_in_transaction_session_timeout", "3000"),
+];
+/// The posting task waits for no room on behalf of all the others.
+const POSTING: (&str, &str) = ("lock_timeout", "100");
+/// How PostgreSQL finds out that a node is gone. Not every system has all of these.
+const CONNECTION_CHECKS: &str = "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; \
+     SET tcp_keepalives_count = 3; SET tcp_user_timeout = 5000; \
+     SET client_connection_check_interval = 500";
 
 /// A query's text on each engine.
 #[derive(Clone, Copy)]
@@ -66,6 +81,8 @@ pub enum Db {
     },
     Postgres {
         pool: PgPool,
+        /// For the posting task alone.
+        posting: PgPool,
         readers: PostgresReaders,
     },
 }
@@ -113,6 +130,27 @@ pub struct Turn {
     by_others: u64,
     /// What the posting thread writes with.
     groups: GroupWriter,
+    /// Whether the database was found damaged. Then nobody writes until the operator has acted.
+    damaged: bool,
+}
+
+impl Turn {
+    fn refuse_damaged(&self) -> DbResult<()> {
+        match self.damaged {
+            true => Err(DbError::AnyDriverError(Box::new(Damaged))),
+            false => Ok(()),
+        }
+    }
+
+    fn note_damage<T>(&mut self, written: DbResult<T>) -> DbResult<T> {
+        if let Err(error) = &written
+            && Trouble::of(error) == Some(Trouble::Damaged)
+        {
+            tracing::error!(%error, "the database is damaged: nothing more is written to it; restore a backup");
+            self.damaged = true;
+        }
+        written
+    }
 }
 
 /// A transaction. Dropped without [`Tx::commit`], it is undone.
@@ -188,7 +226,10 @@ impl GroupTurn {
     /// Writes the group: when this returns, it is on the disk. On SQLite this blocks the thread.
     pub async fn write(self, group: &Group<'_>) -> DbResult<()> {
         match self {
-            Self::Sqlite { mut turn, .. } => turn.groups.write(group),
+            Self::Sqlite { mut turn, .. } => {
+                let written = turn.groups.write(group);
+                turn.note_damage(written)
+            }
             Self::Postgres(mut tx) => {
                 tx.write_group(group).await?;
                 tx.commit().await
@@ -209,12 +250,16 @@ impl Db {
             .busy_timeout(Duration::from_secs(10))
             .statement_cache_capacity(STATEMENTS)
             .pragma("cache_size", "-4096")
+            .pragma("cell_size_check", "ON")
             .pragma("wal_autocheckpoint", "4000")
             .pragma("journal_size_limit", "67108864")
             .disable_statement_logging();
         let writer = SqlitePoolOptions::new()
             .max_connections(1)
             .acquire_timeout(Duration::from_secs(30))
+            // A full disk undoes a transaction under the driver, which then believes to be in one
+            // for ever: such a connection is of no more use.
+            .before_acquire(|conn, _| Box::pin(async { Ok(!conn.is_in_transaction()) }))
             .connect_with(options.clone())
             .await?;
         let reading = options.create_if_missing(false).pragma("query_only", "ON");
@@ -225,6 +270,7 @@ impl Db {
             turn: Arc::new(Mutex::new(Turn {
                 by_others: 0,
                 groups: GroupWriter::open(file)?,
+                damaged: false,
             })),
         })
     }
@@ -234,13 +280,11 @@ impl Db {
         let options = PgConnectOptions::from_str(url)?
             .statement_cache_capacity(STATEMENTS)
             .disable_statement_logging();
-        let pool = PgPoolOptions::new()
-            .max_connections(16)
-            .acquire_timeout(Duration::from_secs(10))
-            .connect_with(options.clone())
-            .await?;
+        let writing = options.clone().options(WRITING);
+        let pool = writers(16).connect_with(writing.clone()).await?;
         Ok(Self::Postgres {
             pool,
+            posting: writers(2).connect_lazy_with(writing.options([POSTING])),
             readers: PostgresReaders::new(options, read_time),
         })
     }
@@ -258,6 +302,7 @@ impl Db {
         Ok(match self {
             Self::Sqlite { writer, turn, .. } => {
                 let mut turn = turn.clone().lock_owned().await;
+                turn.refuse_damaged()?;
                 turn.by_others += 1;
                 let tx = writer.begin_with("BEGIN IMMEDIATE").await?;
                 Tx {
@@ -277,6 +322,7 @@ impl Db {
         Ok(match self {
             Self::Sqlite { writer, turn, .. } => {
                 let turn = turn.clone().lock_owned().await;
+                turn.refuse_damaged()?;
                 let tx = writer.begin_with("BEGIN IMMEDIATE").await?;
                 Tx {
                     conn: Conn::SqliteTx(tx),
@@ -294,13 +340,51 @@ impl Db {
                 posting_reader,
                 turn,
                 ..
-            } => GroupTurn::Sqlite {
-                turn: turn.clone().lock_owned().await,
-                posting_reader: posting_reader.clone(),
-                reader: None,
-            },
-            Self::Postgres { .. } => GroupTurn::Postgres(self.begin().await?),
+            } => {
+                let turn = turn.clone().lock_owned().await;
+                turn.refuse_damaged()?;
+                GroupTurn::Sqlite {
+                    turn,
+                    posting_reader: posting_reader.clone(),
+                    reader: None,
+                }
+            }
+            Self::Postgres { posting, .. } => GroupTurn::Postgres(Tx {
+                conn: Conn::PostgresTx(posting.begin().await?),
+                _turn: None,
+            }),
         })
+    }
+
+    /// Another process has written: what the posting task remembers may be out of date.
+    pub async fn note_write_by_others(&self) {
+        if let Self::Sqlite { turn, .. } = self {
+            turn.lock().await.by_others += 1;
+        }
+    }
+
+    /// Reads all of SQLite's file once, and lets nobody write to a damaged one. PostgreSQL has
+    /// checksums of its own.
+    pub async fn check_pages(&self, file: &Path) -> DbResult<()> {
+        let Self::Sqlite { turn, .. } = self else {
+            return Ok(());
+        };
+        let mut conn = SqliteConnectOptions::new()
+            .filename(file)
+            .disable_statement_logging()
+            .connect()
+            .await?;
+        let checked = sqlx::query_scalar::<_, String>("PRAGMA quick_check(1)")
+            .fetch_one(&mut conn)
+            .await;
+        let checked = match checked {
+            Ok(verdict) if verdict != "ok" => {
+                tracing::error!(verdict, "the database does not pass its check");
+                Err(DbError::AnyDriverError(Box::new(Damaged)))
+            }
+            other => other.map(drop),
+        };
+        turn.lock().await.note_damage(checked)
     }
 
     /// Closes every connection, work in hand first.
@@ -316,7 +400,12 @@ impl Db {
                 posting_reader.close();
                 writer.close().await;
             }
-            Self::Postgres { pool, readers } => {
+            Self::Postgres {
+                pool,
+                posting,
+                readers,
+            } => {
+                posting.close().await;
                 readers.close().await;
                 pool.close().await;
             }
@@ -326,6 +415,19 @@ impl Db {
     pub fn is_sqlite(&self) -> bool {
         matches!(self, Self::Sqlite { .. })
     }
+}
+
+/// A pool of so many PostgreSQL sessions that write.
+fn writers(most: u32) -> PgPoolOptions {
+    PgPoolOptions::new()
+        .max_connections(most)
+        .acquire_timeout(Duration::from_secs(5))
+        .after_connect(|conn, _| {
+            Box::pin(async move {
+                let _ = sqlx::raw_sql(CONNECTION_CHECKS).execute(conn).await;
+                Ok(())
+            })
+        })
 }
 
 /// All rows of a query: `rows!(conn, Row, "SELECT … $1", a)`.

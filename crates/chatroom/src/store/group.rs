@@ -13,7 +13,10 @@ use super::{
 };
 use protocol::mentions::fold;
 use rusqlite::{Connection, params};
-use std::{path::Path, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 /// A message about to be stored.
 #[derive(Debug, Clone)]
@@ -63,7 +66,10 @@ const ADDRESSED: &str = "UPDATE room_members SET addressed_seq = $1, addressed_d
      WHERE room_id = $4 AND user_id = $5";
 
 /// The posting thread's own connection to SQLite.
-pub struct GroupWriter(Connection);
+pub struct GroupWriter {
+    connection: Connection,
+    file: PathBuf,
+}
 
 impl GroupWriter {
     pub fn open(file: &Path) -> DbResult<Self> {
@@ -72,9 +78,13 @@ impl GroupWriter {
             connection.busy_timeout(Duration::from_secs(10))?;
             connection.execute_batch(
                 "PRAGMA synchronous = FULL; PRAGMA cache_size = -4096; \
-                 PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864;",
+                 PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864; \
+                 PRAGMA cell_size_check = ON;",
             )?;
-            Ok(Self(connection))
+            Ok(Self {
+                connection,
+                file: file.to_owned(),
+            })
         };
         open().map_err(refused)
     }
@@ -82,9 +92,9 @@ impl GroupWriter {
     /// Writes a group and commits it: when this returns, it is on the disk.
     pub fn write(&mut self, group: &Group<'_>) -> DbResult<()> {
         let written = self.write_rows(group);
-        if written.is_err() && !self.0.is_autocommit() {
-            // Nothing is left of a group that failed half-way.
-            self.run("ROLLBACK").map_err(refused)?;
+        if written.is_err() && !self.connection.is_autocommit() && self.run("ROLLBACK").is_err() {
+            // Nothing is left of a group that failed half-way, not even its connection.
+            *self = Self::open(&self.file)?;
         }
         written.map_err(refused)
     }
@@ -95,7 +105,7 @@ impl GroupWriter {
              exchanged_ms = $4 WHERE room_id = $5";
         const NAME: &str = "UPDATE room_members SET user_name = $3, name_folded = $4 WHERE room_id = $1 AND user_id = $2";
         self.run("BEGIN IMMEDIATE")?;
-        let mut insert = self.0.prepare_cached(MESSAGE)?;
+        let mut insert = self.connection.prepare_cached(MESSAGE)?;
         for m in group.messages {
             insert.execute(params![
                 m.room_id,
@@ -113,7 +123,7 @@ impl GroupWriter {
             ])?;
         }
         for r in &group.rooms {
-            let mut save = self.0.prepare_cached(ROOM)?;
+            let mut save = self.connection.prepare_cached(ROOM)?;
             save.execute(params![
                 r.last_seq,
                 r.exchanges,
@@ -123,26 +133,28 @@ impl GroupWriter {
             ])?;
         }
         for mention in group.mentions {
-            self.0.prepare_cached(MENTION)?.execute(mention.clone())?;
+            self.connection
+                .prepare_cached(MENTION)?
+                .execute(mention.clone())?;
         }
         for a in &group.addressed {
             let (seq, depth, at) = a.columns();
-            let mut save = self.0.prepare_cached(ADDRESSED)?;
+            let mut save = self.connection.prepare_cached(ADDRESSED)?;
             save.execute((seq, depth, at, a.room, a.user))?;
         }
         for (room, user, name) in group.names {
             let values = (name, fold(name), room, user);
-            self.0.prepare_cached(NAME)?.execute(values)?;
+            self.connection.prepare_cached(NAME)?.execute(values)?;
         }
         for w in &group.windows {
-            let mut save = self.0.prepare_cached(SAVE_WINDOW)?;
+            let mut save = self.connection.prepare_cached(SAVE_WINDOW)?;
             save.execute((&w.bucket, w.started_ms, w.count, w.ends_ms))?;
         }
         self.run("COMMIT")
     }
 
     fn run(&self, sql: &str) -> rusqlite::Result<()> {
-        self.0.prepare_cached(sql)?.execute([]).map(drop)
+        self.connection.prepare_cached(sql)?.execute([]).map(drop)
     }
 }
 

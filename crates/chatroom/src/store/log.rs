@@ -6,6 +6,7 @@ use super::{
     posting::json,
 };
 use protocol::Cursor;
+use serde::Serialize;
 
 row_struct! {
     /// An event without a seq of its own.
@@ -70,7 +71,7 @@ impl Conn {
     }
 
     /// Where these rooms have come to.
-    pub async fn heads(&mut self, rooms: &[String]) -> DbResult<Vec<HeadRow>> {
+    pub async fn heads(&mut self, rooms: &[impl Serialize]) -> DbResult<Vec<HeadRow>> {
         const HEADS: Sql = Sql {
             sqlite: "SELECT room_id, last_seq, last_sub FROM rooms \
                  WHERE room_id IN (SELECT value FROM json_each($1))",

@@ -1,6 +1,6 @@
 //! Versioned migrations, applied at start.
 
-use super::db::{Db, DbError, Sql, Tx, exec, row};
+use super::db::{Db, DbError, Engine, Sql, Tx, exec, row};
 use sqlx::{
     SqlSafeStr,
     migrate::{MigrateError, Migration, MigrationType, Migrator},
@@ -28,6 +28,7 @@ const MIGRATIONS: &[(i64, &str, Sql)] = &migrations![
     5 "derived_credentials" "0005_derived_credentials.sql",
     7 "mentions" "0007_mentions.sql",
     8 "exchanges" "0008_exchanges.sql",
+    9 "faults" "0009_faults.sql",
 ];
 
 /// The migrations in one engine's words.
@@ -52,7 +53,14 @@ pub async fn migrate(db: &Db) -> Result<(), MigrateError> {
             let gate = pass_gate(db).await.map_err(MigrateError::Execute)?;
             let mut migrator = migrator(|sql| sql.postgres);
             migrator.set_locking(false);
-            migrator.run(pool).await?;
+            let mut conn = pool.acquire().await.map_err(MigrateError::Execute)?;
+            // A migration takes its time, and its session is not used for anything else.
+            conn.close_on_drop();
+            sqlx::raw_sql(UNHURRIED)
+                .execute(&mut *conn)
+                .await
+                .map_err(MigrateError::Execute)?;
+            migrator.run(&mut *conn).await?;
             gate.commit().await.map_err(MigrateError::Execute)?;
         }
     }
@@ -72,6 +80,12 @@ async fn fold_names(db: &Db) -> Result<(), DbError> {
     }
 }
 
+/// Takes the limits of sessions that write from one.
+const UNHURRIED_HERE: &str = "SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0; \
+     SET LOCAL idle_in_transaction_session_timeout = 0";
+const UNHURRIED: &str = "SET lock_timeout = 0; SET statement_timeout = 0; \
+     SET idle_in_transaction_session_timeout = 0";
+
 async fn pass_gate(db: &Db) -> Result<Tx, DbError> {
     let mut tx = db.begin().await?;
     exec!(
@@ -87,6 +101,10 @@ async fn pass_gate(db: &Db) -> Result<Tx, DbError> {
     )?;
     tx.commit().await?;
     let mut tx = db.begin().await?;
+    if let Engine::Postgres(conn) = tx.engine() {
+        // The node before may take long, and so may this one while it holds the gate.
+        sqlx::raw_sql(UNHURRIED_HERE).execute(conn).await?;
+    }
     row!(
         tx,
         (i64,),
@@ -115,6 +133,11 @@ impl super::Conn {
             name,
             value
         )?;
+        Ok(())
+    }
+
+    pub async fn forget_meta(&mut self, name: &str) -> Result<(), DbError> {
+        exec!(self, "DELETE FROM meta WHERE name = $1", name)?;
         Ok(())
     }
 

@@ -123,6 +123,18 @@ impl Conn {
         rows!(self, RoomRow, LOCK, json(rooms))
     }
 
+    /// Those of these rooms that nobody else holds, held as by [`Self::lock_rooms`].
+    pub async fn lock_free_rooms(&mut self, rooms: &[&str]) -> DbResult<Vec<RoomRow>> {
+        const LOCK: Sql = Sql {
+            sqlite: select_room!("WHERE room_id IN (SELECT value FROM json_each($1))"),
+            postgres: select_room!(
+                "WHERE room_id IN (SELECT jsonb_array_elements_text($1::jsonb)) ORDER BY room_id \
+                 FOR UPDATE SKIP LOCKED"
+            ),
+        };
+        rows!(self, RoomRow, LOCK, json(rooms))
+    }
+
     /// The members among these pairs of room and user.
     pub async fn posters(&mut self, pairs: &[(&str, &str)]) -> DbResult<Vec<PosterRow>> {
         macro_rules! posters {

@@ -8,6 +8,7 @@
 mod answerable;
 mod call;
 mod lane;
+mod pause;
 mod permits;
 mod reply;
 mod settle;
@@ -15,6 +16,7 @@ mod typing;
 
 #[cfg(test)]
 pub use answerable::{Answered, answerable};
+pub use pause::{MARK as PAUSE_MARK, PAUSED};
 
 use crate::{
     app::App,
@@ -100,6 +102,7 @@ pub struct Fanout {
     lanes: Mutex<HashMap<Lane, Arc<Bell>>>,
     permits: Permits,
     stopping: AtomicBool,
+    paused: AtomicBool,
 }
 
 impl Fanout {
@@ -108,12 +111,23 @@ impl Fanout {
             lanes: Mutex::default(),
             permits: Permits::new(settings),
             stopping: AtomicBool::new(false),
+            paused: AtomicBool::new(false),
         }
     }
 
     /// How many lanes are being worked on, those that wait for their next try included.
     pub fn busy(&self) -> usize {
         lock(&self.lanes).len()
+    }
+
+    /// Whether agents wait for the operator's word.
+    pub fn is_paused(&self) -> bool {
+        self.paused.load(Ordering::Acquire)
+    }
+
+    /// Sets that, and tells what it was before.
+    fn set_paused(&self, paused: bool) -> bool {
+        self.paused.swap(paused, Ordering::AcqRel)
     }
 
     /// Lets every task end once the call it has in hand is over.
@@ -207,7 +221,7 @@ impl Calling {
         let (stop, stopped) = watch::channel(false);
         Self {
             stop,
-            dispatching: tokio::spawn(dispatch(app, stopped)),
+            dispatching: tokio::spawn(dispatch_once_resumed(app, stopped)),
         }
     }
 
@@ -229,6 +243,14 @@ struct Dispatcher {
     tasks: JoinSet<()>,
     /// Where the next look at all lanes begins.
     place: (String, String),
+}
+
+async fn dispatch_once_resumed(app: App, mut stopped: watch::Receiver<bool>) {
+    tokio::select! {
+        () = pause::resumed(&app) => {}
+        _ = stopped.changed() => return,
+    }
+    dispatch(app, stopped).await;
 }
 
 async fn dispatch(app: App, mut stopped: watch::Receiver<bool>) {

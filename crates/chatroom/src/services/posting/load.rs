@@ -6,7 +6,56 @@ use crate::{
     store::{DbError, db::GroupTurn},
 };
 use protocol::Via;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+
+/// What to do about a room that somebody else holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Locking {
+    /// Wait for it, for as long as the session does.
+    Wait,
+    /// Leave it out.
+    Skip,
+}
+
+/// Locks the rooms of the group that are not known yet, and gives those that somebody else holds.
+pub async fn lock_rooms(
+    known: &mut Known,
+    turn: &mut GroupTurn,
+    posts: &[Post],
+    locking: Locking,
+) -> Result<HashSet<String>, DbError> {
+    let rooms = unique(
+        posts
+            .iter()
+            .map(|p| p.room.as_str())
+            .filter(|room| !known.rooms.contains_key(*room)),
+    );
+    if rooms.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let conn = turn.conn().await?;
+    let locked = match locking {
+        Locking::Wait => conn.lock_rooms(&rooms).await?,
+        Locking::Skip => conn.lock_free_rooms(&rooms).await?,
+    };
+    for row in locked {
+        let room = KnownRoom {
+            row,
+            authors: HashMap::new(),
+        };
+        known.rooms.insert(room.row.room_id.clone(), room);
+    }
+    let missing: Vec<&str> = rooms
+        .into_iter()
+        .filter(|room| !known.rooms.contains_key(*room))
+        .collect();
+    if locking == Locking::Wait || missing.is_empty() {
+        return Ok(HashSet::new());
+    }
+    // A room that was left out is there; one that is not there was never held.
+    let held = conn.heads(&missing).await?;
+    Ok(held.into_iter().map(|held| held.room_id).collect())
+}
 
 /// Asks the store for what the group depends on and is not known yet.
 pub async fn load(
@@ -16,21 +65,6 @@ pub async fn load(
     limits: &Limits,
     alone: bool,
 ) -> Result<(), DbError> {
-    let rooms = unique(
-        posts
-            .iter()
-            .map(|p| p.room.as_str())
-            .filter(|room| !known.rooms.contains_key(*room)),
-    );
-    if !rooms.is_empty() {
-        for row in turn.conn().await?.lock_rooms(&rooms).await? {
-            let room = KnownRoom {
-                row,
-                authors: HashMap::new(),
-            };
-            known.rooms.insert(room.row.room_id.clone(), room);
-        }
-    }
     let pairs = unique(posts.iter().filter_map(|post| {
         let (room, user) = (known.rooms.get(post.room.as_str())?, post.user()?);
         (!room.authors.contains_key(user)).then_some((post.room.as_str(), user))

@@ -1,8 +1,10 @@
 //! Posting. Posts that arrive together share one transaction, and so one write to the disk.
 //!
 //! One task takes what is waiting, loads what it depends on, lets [`rules`] decide, writes,
-//! commits, answers, and publishes. While it does, the next group gathers.
+//! commits, answers, and publishes. While it does, the next group gathers. Posts to a room that
+//! another node holds are put [`aside`]: nobody else waits for them.
 
+mod aside;
 pub mod exchanges;
 mod load;
 pub mod mentions;
@@ -23,16 +25,24 @@ use crate::{
     store::{
         Db, DbError,
         group::{Group, NewMessage},
+        health::Trouble,
     },
 };
+use aside::{Aside, Waiting};
 use bytes::BytesMut;
+use load::Locking;
 use protocol::{Cursor, Posted};
 use rules::{Decided, Known, Post};
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet, HashSet},
     sync::Arc,
+    time::Duration,
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{Instant, sleep_until, timeout},
+};
 
 /// Posts that may wait; more have to come back later.
 const QUEUE: usize = 4096;
@@ -40,6 +50,8 @@ const QUEUE: usize = 4096;
 const GROUP: usize = 256;
 /// Times that a group is tried again when the database asks for it.
 const TRIES: usize = 5;
+/// How long a group may take on PostgreSQL: a connection that went silent says nothing.
+const GROUP_DEADLINE: Duration = Duration::from_secs(15);
 
 type Answer = oneshot::Sender<Result<Posted>>;
 
@@ -96,6 +108,7 @@ impl Writer {
         let running = Running {
             writer: self,
             known: Known::default(),
+            aside: Aside::default(),
         }
         .run(inbox);
         let writing = if blocks {
@@ -111,14 +124,17 @@ impl Writer {
 struct Running {
     writer: Writer,
     known: Known,
+    aside: Aside<Answer>,
 }
 
 /// What became of a group.
 #[derive(Default)]
 struct Outcome {
-    /// One for each post.
+    /// One for each post that was decided.
     answers: Vec<Result<Posted>>,
     written: Vec<Written>,
+    /// The rooms that somebody else holds: their posts were not decided.
+    busy: HashSet<String>,
 }
 
 /// Messages that are on the disk, and what is to be told in their rooms.
@@ -137,28 +153,56 @@ struct News {
 
 impl Running {
     async fn run(mut self, mut inbox: mpsc::Receiver<(Post, Answer)>) {
-        let mut waiting = Vec::with_capacity(GROUP);
-        let (mut posts, mut askers) = (Vec::with_capacity(GROUP), Vec::with_capacity(GROUP));
-        while inbox.recv_many(&mut waiting, GROUP).await > 0 {
-            for (post, asker) in waiting.drain(..) {
-                posts.push(post);
-                askers.push(asker);
+        let mut fresh = Vec::with_capacity(GROUP);
+        let mut open = true;
+        while open || !self.aside.is_empty() {
+            tokio::select! {
+                taken = inbox.recv_many(&mut fresh, GROUP), if open => open = taken > 0,
+                () = sleep_until(self.aside.due()), if !self.aside.is_empty() => {}
             }
-            let outcome = self.write_group(&posts).await.unwrap_or_else(|error| {
+            let now = Instant::now();
+            let mut group = self.aside.take_due(now);
+            let locking = match group.is_empty() {
+                true => Locking::Wait,
+                false => Locking::Skip,
+            };
+            for (post, answer) in fresh.drain(..) {
+                if let Err(waiting) = self.aside.follow(Waiting::new(post, answer), now) {
+                    group.push(waiting);
+                }
+            }
+            if !group.is_empty() {
+                self.write_and_tell(group, locking).await;
+            }
+        }
+    }
+
+    async fn write_and_tell(&mut self, group: Vec<Waiting<Answer>>, locking: Locking) {
+        let (posts, askers): (Vec<_>, Vec<_>) = group.into_iter().map(Waiting::into_parts).unzip();
+        let outcome = self
+            .write_group(&posts, locking)
+            .await
+            .unwrap_or_else(|error| {
                 let error = Error::from(error);
                 Outcome {
                     answers: posts.iter().map(|_| Err(error.clone())).collect(),
-                    written: Vec::new(),
+                    ..Outcome::default()
                 }
             });
-            posts.clear();
-            for (asker, answer) in askers.drain(..).zip(outcome.answers) {
+        let now = Instant::now();
+        let mut answers = outcome.answers.into_iter();
+        for (post, asker) in posts.into_iter().zip(askers) {
+            if outcome.busy.contains(post.room.as_str()) {
+                if let Some(refused) = self.aside.put(asker.with(post), now) {
+                    let _ = refused.asker.answer.send(Err(busy()));
+                }
+            } else if let Some(answer) = answers.next() {
                 // Whoever has hung up meanwhile finds the message in the room.
-                let _ = asker.send(answer);
+                let _ = asker.answer.send(answer);
             }
-            for commit in outcome.written.into_iter().flat_map(commits) {
-                self.publish(commit);
-            }
+        }
+        for commit in outcome.written.into_iter().flat_map(commits) {
+            self.publish(commit);
         }
     }
 
@@ -169,23 +213,39 @@ impl Running {
         self.writer.hub.publish(commit);
     }
 
-    async fn write_group(&mut self, posts: &[Post]) -> Result<Outcome, DbError> {
+    async fn write_group(
+        &mut self,
+        posts: &[Post],
+        mut locking: Locking,
+    ) -> Result<Outcome, DbError> {
         let mut tries = 0;
         loop {
             tries += 1;
-            match self.try_group(posts).await {
+            match self.try_group(posts, locking).await {
+                Err(error) if is_locked(&error) && locking == Locking::Wait => {
+                    locking = Locking::Skip;
+                }
+                // What is held is not a room, and not known: all of them come back later.
+                Err(error) if is_locked(&error) => return Ok(Outcome::all_busy(posts)),
                 Err(error) if tries < TRIES && wants_retry(&error) => {}
-                Err(DbError::Database(_) | DbError::AnyDriverError(_)) if posts.len() > 1 => break,
+                Err(error) if posts.len() > 1 && Trouble::of(&error).is_none() => break,
                 other => return other,
             }
         }
         // What the database refuses of one post must not cost the others theirs.
         let mut outcome = Outcome::default();
         for post in posts {
-            match self.try_group(std::slice::from_ref(post)).await {
+            if outcome.busy.contains(post.room.as_str()) {
+                continue;
+            }
+            match self
+                .try_group(std::slice::from_ref(post), Locking::Skip)
+                .await
+            {
                 Ok(one) => {
                     outcome.answers.extend(one.answers);
                     outcome.written.extend(one.written);
+                    outcome.busy.extend(one.busy);
                 }
                 Err(error) => outcome.answers.push(Err(error.into())),
             }
@@ -193,8 +253,13 @@ impl Running {
         Ok(outcome)
     }
 
-    async fn try_group(&mut self, posts: &[Post]) -> Result<Outcome, DbError> {
-        let tried = self.decide_and_write(posts).await;
+    async fn try_group(&mut self, posts: &[Post], locking: Locking) -> Result<Outcome, DbError> {
+        let tried = match self.writer.db.is_sqlite() {
+            true => self.decide_and_write(posts, locking).await,
+            false => timeout(GROUP_DEADLINE, self.decide_and_write(posts, locking))
+                .await
+                .unwrap_or(Err(DbError::PoolTimedOut)),
+        };
         if tried.is_err() {
             // What was decided did not happen.
             self.known = Known::default();
@@ -202,19 +267,26 @@ impl Running {
         tried
     }
 
-    async fn decide_and_write(&mut self, posts: &[Post]) -> Result<Outcome, DbError> {
+    async fn decide_and_write(
+        &mut self,
+        posts: &[Post],
+        locking: Locking,
+    ) -> Result<Outcome, DbError> {
         let now = Now::get();
         let mut turn = self.writer.db.begin_group().await?;
         let alone = turn.writes_by_others().is_some();
         self.known.begin_group(turn.writes_by_others(), now);
         let limits = &self.writer.limits;
+        let busy = load::lock_rooms(&mut self.known, &mut turn, posts, locking).await?;
+        let posts = &*without(posts, &busy);
         load::load(&mut self.known, &mut turn, posts, limits, alone).await?;
         let rooms = self.rooms_before(posts);
         let decided = rules::decide(posts, &mut self.known, limits, alone, now);
         if decided.messages.is_empty() {
             return Ok(Outcome {
                 answers: decided.answers,
-                written: Vec::new(),
+                busy,
+                ..Outcome::default()
             });
         }
         turn.write(&self.group(&decided)).await?;
@@ -227,6 +299,7 @@ impl Running {
         Ok(Outcome {
             answers: decided.answers,
             written: vec![written],
+            busy,
         })
     }
 
@@ -268,6 +341,36 @@ impl Running {
             windows: self.known.windows.changed(),
         }
     }
+}
+
+impl Outcome {
+    fn all_busy(posts: &[Post]) -> Self {
+        Self {
+            busy: posts.iter().map(|post| post.room.to_string()).collect(),
+            ..Self::default()
+        }
+    }
+}
+
+/// The posts that go to other rooms than these.
+fn without<'a>(posts: &'a [Post], busy: &HashSet<String>) -> Cow<'a, [Post]> {
+    if busy.is_empty() {
+        return Cow::Borrowed(posts);
+    }
+    let free = posts
+        .iter()
+        .filter(|post| !busy.contains(post.room.as_str()));
+    Cow::Owned(free.cloned().collect())
+}
+
+fn busy() -> Error {
+    Error::unavailable("Another node holds this room and does not let go of it. Try again")
+}
+
+/// Whether somebody else held what the transaction needs.
+fn is_locked(error: &DbError) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code());
+    code.as_deref() == Some("55P03")
 }
 
 /// What to publish: one commit for each room, its frames encoded once for all readers.

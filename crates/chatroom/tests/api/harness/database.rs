@@ -60,6 +60,25 @@ impl Database {
         count.fetch_one(&mut connection).await.unwrap()
     }
 
+    /// Locks a room until the transaction is dropped.
+    pub async fn lock_room(&self, room: &str) -> sqlx::Transaction<'static, sqlx::Postgres> {
+        let pool = sqlx::PgPool::connect(&self.url()).await.unwrap();
+        let mut tx = pool.begin().await.unwrap();
+        let lock = sqlx::query("SELECT room_id FROM rooms WHERE room_id = $1 FOR UPDATE");
+        lock.bind(room).execute(&mut *tx).await.unwrap();
+        tx
+    }
+
+    /// How many transactions in it wait for whoever began them.
+    pub async fn idle_transactions(&self) -> i64 {
+        let mut connection = PgConnection::connect(&self.url()).await.unwrap();
+        let idle = sqlx::query_scalar::<_, i64>(
+            "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() \
+             AND state = 'idle in transaction'",
+        );
+        idle.fetch_one(&mut connection).await.unwrap()
+    }
+
     /// How many queries others run in it at this moment.
     pub async fn running_queries(&self) -> usize {
         let running = self.count(

@@ -14,18 +14,25 @@ pub struct Events {
 impl Events {
     /// Sends the request and checks that the answer is a stream.
     pub async fn open(request: Request) -> Self {
+        match Self::try_open(request).await {
+            Ok(events) => events,
+            Err(refused) => panic!("{}: {}", refused.status(), refused.text().await.unwrap()),
+        }
+    }
+
+    /// Sends the request, which may be refused.
+    pub async fn try_open(request: Request) -> Result<Self, Response> {
         let reply = request.0.send();
         let reply = tokio::time::timeout(DEADLINE, reply)
             .await
             .unwrap()
             .unwrap();
-        let status = reply.status();
-        if status != 200 {
-            panic!("{status}: {}", reply.text().await.unwrap());
+        if reply.status() != 200 {
+            return Err(reply);
         }
         assert_eq!(reply.headers()["content-type"], "text/event-stream");
         let parser = Parser::new();
-        Self { reply, parser }
+        Ok(Self { reply, parser })
     }
 
     /// The next frame.

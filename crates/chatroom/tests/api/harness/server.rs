@@ -263,6 +263,27 @@ impl TestServer {
         }
     }
 
+    /// Stops it where it stands, as a machine does that hangs.
+    pub fn freeze(&self) {
+        signal(self.running.as_ref().unwrap(), "STOP");
+    }
+
+    /// Lets it go on.
+    pub fn thaw(&self) {
+        signal(self.running.as_ref().unwrap(), "CONT");
+    }
+
+    /// Holds a room's row in PostgreSQL, as a transaction does that does not end, until what this
+    /// gives is dropped.
+    pub async fn holds_room(&self, room: &str) -> impl Drop + use<> {
+        self._database.as_ref().unwrap().lock_room(room).await
+    }
+
+    /// How many transactions in PostgreSQL wait for their node to go on.
+    pub async fn idle_transactions(&self) -> i64 {
+        self._database.as_ref().unwrap().idle_transactions().await
+    }
+
     /// Asks it to end, without waiting.
     pub fn ask_to_end(&self) {
         signal(self.running.as_ref().unwrap(), "TERM");

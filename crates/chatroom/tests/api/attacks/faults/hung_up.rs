@@ -85,7 +85,7 @@ async fn hang_up(
     );
     let mut socket = TcpStream::connect(address).await.unwrap();
     socket.write_all(request.as_bytes()).await.unwrap();
-    tokio::time::sleep(Duration::from_micros(250 * n)).await;
+    tokio::time::sleep(Duration::from_micros(100 * n * n)).await;
     // A reset, so that the server notices at once.
     socket.set_zero_linger().unwrap();
 }
