@@ -3,13 +3,16 @@
 //! Nothing but Rust is needed beforehand: what the tests need besides is installed or named.
 
 mod bench;
+mod deny;
 mod environment;
 mod packages;
 mod programs;
 mod run;
+mod sbom;
 mod selection;
 mod services;
 mod side_by_side;
+mod supply;
 mod test;
 mod web;
 
@@ -22,6 +25,8 @@ cargo xtask test [-p PACKAGE]… [--test NAME]… [FILTER] [-- OPTIONS]
 cargo xtask test --doc     only the examples in the documentation
 cargo xtask test web [NAME]  only the tests in a browser, or those whose name holds NAME
 cargo xtask ci             formatting, then lints and every test from one build
+cargo xtask deny           what the programs are built from, checked against deny.toml
+cargo xtask sbom           the bill of materials of each program, as CycloneDX, into target/sbom
 cargo xtask bench [ARGS…]  build the server as it ships and measure it beside its limits;
                            ARGS go to the bench, e.g. `cargo xtask bench posts --rounds 5`
 ";
@@ -34,6 +39,8 @@ fn main() -> ExitCode {
         Some("test") if rest.first().is_some_and(|arg| arg == "web") => web::test(&rest[1..]),
         Some("test") => test::test(&rest),
         Some("ci") => test::ci(),
+        Some("deny") => deny::deny(),
+        Some("sbom") => sbom::sbom(),
         Some("bench") => bench::run_bench(&rest),
         None | Some("help" | "--help" | "-h") => {
             print!("{HELP}");

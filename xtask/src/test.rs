@@ -23,6 +23,7 @@ pub fn test(args: &[String]) -> Result<(), String> {
 /// What CI runs: formatting, then lints and every test, from one build.
 pub fn ci() -> Result<(), String> {
     run(cargo().args(["fmt", "--all", "--check"]))?;
+    crate::deny::deny()?;
     build_and_run(&Selection::default(), Lints::Deny)
 }
 
