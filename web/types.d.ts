@@ -18,6 +18,25 @@ export interface Message {
   edited_at: number | null;
   reactions: Record<string, Reaction>;
   mentions_me?: boolean;
+  event?: Notice;
+}
+
+/** Something that acts for the person who asks. */
+export interface Session {
+  id: string;
+  kind: string;
+  room_id?: string;
+  label?: string;
+  issued_at: number;
+  expires_at: number;
+  current: boolean;
+}
+
+/** What a system message tells of. */
+export interface Notice {
+  kind: "member_joined" | "member_left" | "member_removed" | string;
+  user_id: string;
+  user_name: string | null;
 }
 
 export interface Page { room_id: string; messages: Message[]; latest_seq: number }

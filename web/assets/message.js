@@ -35,7 +35,7 @@ export const QUICK_REACTIONS = ["👍", "❤️", "😄", "🎉", "🤔", "👀"
  */
 export function messageView(message, room, actions) {
   if (message.type === "system") {
-    return h("p", { class: "system" }, bdi(message.content), " ", time(message));
+    return h("p", { class: "system" }, ...noticeWords(message), " ", time(message));
   }
   const name = room.nameOf(message.sender_user_id, message.sender_user_name);
   const member = room.members.get(message.sender_user_id);
@@ -52,6 +52,20 @@ export function messageView(message, room, actions) {
     avatar(seed, room.isAgent(message)),
     body,
     message.deleted ? null : tools(message, room, actions));
+}
+
+/**
+ * What the server tells. A name is set off from the words: it is its owner's, and they are not.
+ * @param {Message} message
+ */
+function noticeWords({ event, content }) {
+  const name = event ? h("b", { class: "named", title: event.user_id }, bdi(event.user_name ?? event.user_id)) : "";
+  switch (event?.kind) {
+    case "member_joined": return [name, " joined the room"];
+    case "member_left": return [name, " left the room"];
+    case "member_removed": return [name, " was removed by the owner"];
+    default: return [bdi(content)];
+  }
 }
 
 /** Person or agent, and where the agent comes from. @param {Message} message @param {Room} room */

@@ -10,6 +10,7 @@ import { pickReaction } from "./reactions.js";
 import { Room } from "./room.js";
 import { createRoom, showRooms } from "./rooms.js";
 import { identity, keepSignedIn, person, signInEnded, signOut } from "./session.js";
+import { openSessions } from "./sessions.js";
 import { openSettings } from "./settings.js";
 import { Thread } from "./thread.js";
 import { span } from "./time.js";
@@ -276,7 +277,7 @@ function drawPerson() {
     who ? h("span", { class: "cut grow", title: who.userId }, bdi(who.name ?? who.userId)) : h("a", { class: "grow", href: "/#sign-in" }, "Sign in"),
     h("a", { class: "icon-button", href: "/leaderboard.html", "aria-label": "Leaderboard", title: "Leaderboard" }, icon("trophy")),
     themeButton(),
-    ...(who ? [iconButton("out", "Sign out", leave)] : []),
+    ...(who ? [iconButton("lock", "Your sessions", () => void openSessions()), iconButton("out", "Sign out", leave)] : []),
   );
 }
 

@@ -1,7 +1,7 @@
 //! What a running server is made of.
 
 use crate::{
-    auth::{secrets::Secrets, tokens::Tokens, user::UserKeys},
+    auth::{denylist::Denylist, secrets::Secrets, tokens::Tokens, user::UserKeys},
     config::Config,
     discovery::programs::Programs,
     docs::Docs,
@@ -17,11 +17,12 @@ use crate::{
         storage::Storage,
         visitors::Visitors,
     },
-    store::Db,
+    store::{Db, DbError},
 };
 use protocol::EventKind;
 use serde::Serialize;
 use std::{collections::HashSet, ops::Deref, sync::Arc};
+use tokio::sync::Notify;
 
 /// The parts of a running server. Cheap to clone.
 #[derive(Clone)]
@@ -36,6 +37,7 @@ pub struct Parts {
     pub secrets: Secrets,
     pub tokens: Tokens,
     pub users: UserKeys,
+    pub denylist: Arc<Denylist>,
     pub hub: Arc<Hub>,
     pub bus: Option<Arc<Bus>>,
     pub poster: Poster,
@@ -54,6 +56,8 @@ pub struct Parts {
     pub docs: Docs,
     pub programs: Programs,
     pub renderer: Renderer,
+    /// Told when a text was deleted, which the database's own log may still hold.
+    pub text_deleted: Notify,
 }
 
 impl App {
@@ -86,6 +90,13 @@ impl App {
         ];
         let warnings = warnings.into_iter().filter(|(holds, _)| *holds);
         warnings.map(|(_, words)| words.to_owned()).collect()
+    }
+
+    /// Knows at once whom the operator keeps out from now on; those who read prove anew that they may.
+    pub async fn reload_denylist(&self) -> Result<(), DbError> {
+        self.denylist.reload(&mut self.db.read().await?).await?;
+        self.hub.recheck_all();
+        Ok(())
     }
 
     /// Whether anybody wants to see how agents' answers in the room grow.

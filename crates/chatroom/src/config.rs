@@ -92,6 +92,10 @@ settings! {
         jwks_url: Option<String> = None,
         /// A shared secret; tokens are HS256.
         hs256_secret: Option<String> = None,
+        /// Whom a provider's tokens must be for (`aud`): one name, or a list of which one will do.
+        audience: Names = Names::default(),
+        /// Who must have issued them (`iss`): one name, or a list of which one will do.
+        issuer: Names = Names::default(),
         /// The folder with this server's own keys; `keys` in the data folder where absent.
         keys_dir: Option<PathBuf> = None,
     }
@@ -251,6 +255,34 @@ pub enum PrivateEndpoints {
     All,
     /// Nobody.
     None,
+}
+
+/// One name or a list of names.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(from = "OneOrMany")]
+pub struct Names(Vec<String>);
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl From<OneOrMany> for Names {
+    fn from(names: OneOrMany) -> Self {
+        match names {
+            OneOrMany::One(name) => Self(vec![name]),
+            OneOrMany::Many(names) => Self(names),
+        }
+    }
+}
+
+impl std::ops::Deref for Names {
+    type Target = [String];
+    fn deref(&self) -> &[String] {
+        &self.0
+    }
 }
 
 /// A header's name that was checked.

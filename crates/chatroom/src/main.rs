@@ -3,7 +3,7 @@
 use chatroom::{
     auth::TokenType,
     config::{Config, LogFormat},
-    operate::{backup, calls, users},
+    operate::{admin, backup, calls, users},
     serve::serve,
 };
 use clap::{Args, Parser, Subcommand};
@@ -36,9 +36,18 @@ enum Command {
     Serve(Serve),
     /// Print a user token, signed with this server's own key.
     Token(Token),
-    /// Let people in.
+    /// Let people in, list them, and end what they hold.
     #[command(subcommand)]
     User(User),
+    /// List and revoke room keys.
+    #[command(subcommand)]
+    Key(Credential),
+    /// List and revoke identity tokens.
+    #[command(subcommand)]
+    Identity(Credential),
+    /// Keep a user or a network out of the server.
+    #[command(subcommand)]
+    Ban(Ban),
     /// Copy the rooms and the keys into one file, while the server runs.
     Backup {
         /// The file to write; it must not exist.
@@ -117,6 +126,79 @@ enum User {
         #[arg(long, default_value = "1h", value_parser = humantime::parse_duration)]
         ttl: Duration,
     },
+    /// List users: id, name, rooms, keys and identity tokens, whether banned.
+    List {
+        #[command(flatten)]
+        beside: Beside,
+    },
+    /// End every key, identity token, short code and user token that a user has so far.
+    Revoke {
+        /// The user's id.
+        user: String,
+        #[command(flatten)]
+        beside: Beside,
+    },
+}
+
+#[derive(Subcommand)]
+enum Credential {
+    /// List those of a user: id, kind, room, when issued, when it ends.
+    List {
+        /// The user's id.
+        user: String,
+        #[command(flatten)]
+        beside: Beside,
+    },
+    /// Revoke one, and everything derived from it.
+    Revoke {
+        /// Its id, as `list` shows it.
+        id: String,
+        #[command(flatten)]
+        beside: Beside,
+    },
+}
+
+#[derive(Subcommand)]
+enum Ban {
+    /// Ban a user's id, an address or a network. An IPv6 address stands for its /64.
+    Add {
+        /// Whom.
+        subject: String,
+        /// Why, for the list.
+        #[arg(long)]
+        reason: Option<String>,
+        #[command(flatten)]
+        beside: Beside,
+    },
+    /// List bans: whom, since when, why.
+    List {
+        #[command(flatten)]
+        beside: Beside,
+    },
+    /// Lift a ban. What ended with it stays ended.
+    Remove {
+        /// Whom, as `list` shows it.
+        subject: String,
+        #[command(flatten)]
+        beside: Beside,
+    },
+}
+
+/// Which running server is meant.
+#[derive(Args)]
+struct Beside {
+    #[command(flatten)]
+    place: Place,
+    /// A running server, where it is not the one on the data folder.
+    #[arg(long)]
+    server: Option<String>,
+}
+
+impl Beside {
+    fn server(&self) -> Result<admin::Server, Box<dyn Error>> {
+        let config = load(&self.place)?;
+        Ok(admin::Server::find(&config, self.server.as_deref())?)
+    }
 }
 
 #[derive(Subcommand)]
@@ -181,6 +263,18 @@ fn run(command: Command) -> Result<(), Box<dyn Error>> {
             );
             Ok(())
         }
+        Command::User(User::List { beside }) => {
+            print_lines(&block_on(beside.server()?.users())??);
+            Ok(())
+        }
+        Command::User(User::Revoke { user, beside }) => {
+            let ended = block_on(beside.server()?.revoke_user(&user))??;
+            eprintln!("Ended {ended} credentials of {user}, and every user token so far.");
+            Ok(())
+        }
+        Command::Key(command) => credentials(command, false),
+        Command::Identity(command) => credentials(command, true),
+        Command::Ban(command) => ban(command),
         Command::Backup { file, place } => {
             let config = load(&place)?;
             if config.database_url.is_some() {
@@ -222,6 +316,44 @@ fn set_calls_paused(database: Database, paused: bool) -> Result<(), Box<dyn Erro
         }
     );
     Ok(())
+}
+
+fn credentials(command: Credential, identities: bool) -> Result<(), Box<dyn Error>> {
+    match command {
+        Credential::List { user, beside } => {
+            print_lines(&block_on(beside.server()?.credentials(&user, identities))??);
+        }
+        Credential::Revoke { id, beside } => {
+            block_on(beside.server()?.revoke(&id))??;
+            eprintln!("Revoked {id}.");
+        }
+    }
+    Ok(())
+}
+
+fn ban(command: Ban) -> Result<(), Box<dyn Error>> {
+    match command {
+        Ban::Add {
+            subject,
+            reason,
+            beside,
+        } => {
+            let banned = block_on(beside.server()?.ban(&subject, reason))??;
+            eprintln!("Banned {banned}.");
+        }
+        Ban::List { beside } => print_lines(&block_on(beside.server()?.bans())??),
+        Ban::Remove { subject, beside } => {
+            block_on(beside.server()?.unban(&subject))??;
+            eprintln!("Lifted the ban of {subject}.");
+        }
+    }
+    Ok(())
+}
+
+fn print_lines(lines: &[String]) {
+    for line in lines {
+        println!("{line}");
+    }
 }
 
 fn start(options: Serve) -> Result<(), Box<dyn Error>> {

@@ -4,8 +4,9 @@ use crate::{
     api,
     app::{App, Parts},
     auth::{
+        denylist::Denylist,
         network::{Peer, one_customer},
-        secrets::{Secrets, SecretsError, make_private_folder},
+        secrets::{Secrets, SecretsError, make_private_file, make_private_folder},
         tokens::Tokens,
         user::{UserKeys, UserKeysError},
     },
@@ -21,6 +22,7 @@ use crate::{
     services::{
         fanout::{self, Fanout},
         idempotency::KEPT_SECONDS,
+        names,
         posting::{Traffic, Writer},
         reputation::scorer,
         reserved,
@@ -37,8 +39,8 @@ use hyper_util::{
 };
 use std::{
     fs::{File, TryLockError},
-    io,
-    net::{IpAddr, SocketAddr},
+    io::{self, Write},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::Arc,
     time::Duration,
 };
@@ -46,7 +48,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpSocket, TcpStream},
     signal::unix::{SignalKind, signal},
-    sync::watch,
+    sync::{Notify, watch},
     task::JoinHandle,
     time::Instant,
 };
@@ -59,6 +61,9 @@ const SWEEP_EVERY: Duration = Duration::from_secs(30);
 /// A start waits this long for the check of the database; a larger one is checked while it serves.
 const CHECK_WAIT: Duration = Duration::from_secs(10);
 const DAY_SECONDS: i64 = 86_400;
+/// Deletions that come together are erased together.
+const ERASE_AFTER: Duration = Duration::from_secs(5);
+const DENYLIST_EVERY: Duration = Duration::from_secs(1);
 const JWKS_EVERY: Duration = Duration::from_secs(600);
 
 /// Why the server did not start.
@@ -100,7 +105,7 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
     }
     make_private_folder(&config.data)
         .map_err(|error| ServeError::DataDir(config.data.display().to_string(), error))?;
-    let _lock = lock_folder(&config)?;
+    let lock = lock_folder(&config)?;
     let secrets = Secrets::open(&config.keys_dir())?;
     let users = UserKeys::open(&config.auth, &config.keys_dir())?;
     let db = open_database(&config).await?;
@@ -110,6 +115,11 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
     let address = listener
         .local_addr()
         .map_err(|error| ServeError::Listen(config.listen, error))?;
+
+    tell_address(&lock, address)
+        .map_err(|error| ServeError::DataDir(config.data.display().to_string(), error))?;
+    let denylist = Arc::new(Denylist::default());
+    denylist.reload(&mut db.read().await?).await?;
 
     let node = secrets.random_code("node-", 8)?;
     let hub = Arc::new(Hub::new(config.stream.buffer));
@@ -141,6 +151,7 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
         tokens: Tokens::new(&secrets),
         secrets,
         users,
+        denylist,
         db: db.clone(),
         hub: hub.clone(),
         bus,
@@ -157,6 +168,7 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
         docs: Docs::default(),
         programs: Programs::new(config.assets.folder.as_deref()),
         renderer: Renderer::default(),
+        text_deleted: Notify::new(),
         config,
     });
     if let Some(url) = app.config.auth.jwks_url.clone() {
@@ -164,7 +176,14 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
         tokio::spawn(keep_jwks(app.clone(), url));
     }
     reserved::prepare(&app).await?;
+    names::prepare(&app).await?;
     let sweeping = tokio::spawn(sweep(app.clone()));
+    // A server that was killed may not have come to it.
+    app.text_deleted.notify_one();
+    let erasing = tokio::spawn(erase_deleted_texts(app.clone()));
+    if !db.is_sqlite() {
+        tokio::spawn(follow_denylist(app.clone()));
+    }
     let calling = fanout::Calling::start(app.clone());
     let mut stop = Stop::new().map_err(ServeError::Signals)?;
     let service = api::service(app.clone());
@@ -188,6 +207,7 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
     hub.close();
     sweeping.abort();
     following.abort();
+    erasing.abort();
     // The rest of the time is for writing down what they came to.
     let for_requests = grace.mul_f32(0.8);
     let (answered, ()) = tokio::join!(
@@ -224,11 +244,36 @@ async fn close(writing: JoinHandle<()>, traffic: &Traffic, db: &Db, node: &str) 
 fn lock_folder(config: &Config) -> Result<File, ServeError> {
     let shown = config.data.display().to_string();
     let path = config.data.join("server.lock");
-    let file = File::create(path).map_err(|error| ServeError::DataDir(shown.clone(), error))?;
+    let file =
+        make_private_file(&path).map_err(|error| ServeError::DataDir(shown.clone(), error))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(ServeError::InUse(shown)),
         Err(TryLockError::Error(error)) => Err(ServeError::DataDir(shown, error)),
+    }
+}
+
+/// Writes into the lock where the server is, for the commands that an operator runs beside it.
+fn tell_address(mut lock: &File, mut address: SocketAddr) -> io::Result<()> {
+    if address.ip().is_unspecified() {
+        address.set_ip(match address {
+            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    lock.set_len(0)?;
+    writeln!(lock, "http://{address}")
+}
+
+/// Keeps up with what other nodes do to the denylist.
+async fn follow_denylist(app: App) {
+    loop {
+        tokio::time::sleep(DENYLIST_EVERY).await;
+        match app.denylist.keep_up(&app.db).await {
+            Ok(true) => app.hub.recheck_all(),
+            Ok(false) => {}
+            Err(error) => tracing::debug!(%error, "cannot look at the denylist; it is tried again"),
+        }
     }
 }
 
@@ -406,6 +451,24 @@ async fn sweep_once(app: &App) -> Result<(), DbError> {
     }
     scorer::expire(&app.db, now).await?;
     scorer::settle_all(&app.db).await
+}
+
+/// A deleted text stands in the database's write-ahead log until that is emptied.
+async fn erase_deleted_texts(app: App) {
+    loop {
+        app.text_deleted.notified().await;
+        loop {
+            tokio::time::sleep(ERASE_AFTER).await;
+            match app.db.empty_wal().await {
+                Ok(true) => break,
+                // A reader was in the way.
+                Ok(false) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "deleted texts are still in the database's log; it is tried again");
+                }
+            }
+        }
+    }
 }
 
 async fn read_jwks(app: &App, url: &str) -> Result<(), ServeError> {

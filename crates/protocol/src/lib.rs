@@ -14,6 +14,7 @@
 //! ```
 
 pub mod agent_stream;
+mod ban;
 mod cli_key;
 mod error;
 mod event;
@@ -25,11 +26,13 @@ pub mod mentions;
 mod message;
 mod reputation;
 mod room;
+mod session;
 pub mod sse;
 mod system;
 mod welcome;
 mod word;
 
+pub use ban::*;
 pub use cli_key::*;
 pub use error::{ErrorBody, ErrorCode};
 pub use event::{
@@ -43,6 +46,7 @@ pub use member::*;
 pub use message::*;
 pub use reputation::*;
 pub use room::*;
+pub use session::*;
 pub use system::*;
 pub use welcome::*;
 pub use word::Unknown;

@@ -61,6 +61,38 @@ wire! {
         pub by_me: bool,
     }
 
+    /// What a system message tells of, so that nobody has to read it out of words. The words hold
+    /// ids alone: a name is its owner's choice, and must not speak for the server.
+    #[serde(tag = "kind", rename_all = "snake_case")]
+    pub enum Notice {
+        /// Somebody joined.
+        MemberJoined {
+            /// Who.
+            user_id: String,
+            /// Under which name.
+            user_name: Option<String>,
+        },
+        /// Somebody left.
+        MemberLeft {
+            /// Who.
+            user_id: String,
+            /// Under which name.
+            user_name: Option<String>,
+        },
+        /// The owner removed somebody.
+        MemberRemoved {
+            /// Whom.
+            user_id: String,
+            /// Under which name.
+            user_name: Option<String>,
+            /// The owner.
+            by_user_id: String,
+        },
+        /// Something that this program does not know.
+        #[serde(other)]
+        Other,
+    }
+
     /// A message.
     pub struct Message {
         /// Its place in the room: no gaps, no doubles.
@@ -95,6 +127,9 @@ wire! {
         /// The text rendered and safe to show in a page, for those who ask with `render=html`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub content_html: Option<String>,
+        /// What a system message tells of, where it is one that programs may want to know.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub event: Option<Notice>,
     }
 
     /// `GET /rooms/{id}/messages`.

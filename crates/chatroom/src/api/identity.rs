@@ -57,9 +57,13 @@ async fn exchange(
     headers: HeaderMap,
 ) -> Result<(StatusCode, Reply<IdentityCreated>)> {
     let bearer = auth::bearer(&headers)?.ok_or_else(Error::missing_bearer)?;
-    let user = app.users.check(bearer).ok_or_else(auth::token_invalid)?;
+    let user = app
+        .users
+        .check(bearer, origin.internal)
+        .ok_or_else(auth::token_invalid)?;
+    app.denylist.check_user(&user)?;
     Ok((
         StatusCode::CREATED,
-        Reply(identity::exchange(&app, &user, origin.internal).await?),
+        Reply(identity::exchange(&app, &user).await?),
     ))
 }

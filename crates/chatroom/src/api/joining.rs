@@ -1,7 +1,7 @@
 //! Invites and joining.
 
 use super::{
-    extract::{Json, JsonOrEmpty, Path, room, user},
+    extract::{Json, JsonOrEmpty, Path, Query, room, user},
     idempotency::IdempotencyKey,
 };
 use crate::{
@@ -9,13 +9,15 @@ use crate::{
     auth::{Caller, MaybeCaller, network::Origin},
     clock::Now,
     error::Result,
-    services::{identity, invites, joining, members, recovery},
+    services::{bans, identity, invites, joining, members, recovery},
 };
 use axum::{Json as Reply, extract::State, http::StatusCode, http::header, response::IntoResponse};
 use protocol::{
-    AutoInvite, CreateInvite, ErrorBody, InviteCreated, Invites, Join, Joined, Ok as Yes,
-    TokenReissued,
+    AutoInvite, BanMember, CreateInvite, ErrorBody, InviteCreated, Invites, Join, Joined,
+    Ok as Yes, TokenReissued,
 };
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 section!(
     create_invite,
@@ -132,15 +134,32 @@ async fn join(
     Ok((StatusCode::CREATED, Reply(joined)))
 }
 
+#[derive(Deserialize, IntoParams)]
+struct Leaving {
+    /// 1 to ban the member too. Owner only.
+    ban: Option<String>,
+}
+
 /// Leave a room, or remove a member as its owner.
-#[utoipa::path(delete, path = "/rooms/{id}/members/{user_id}", tag = "Joining", params(("id" = String, Path), ("user_id" = String, Path)),
+#[utoipa::path(delete, path = "/rooms/{id}/members/{user_id}", tag = "Joining", params(("id" = String, Path), ("user_id" = String, Path), Leaving),
     responses((status = 200, body = Yes), (status = "4XX", body = ErrorBody)))]
 async fn leave(
     State(app): State<App>,
     caller: Caller,
     Path((id, user_id)): Path<(String, String)>,
+    Query(leaving): Query<Leaving>,
 ) -> Result<Reply<Yes>> {
-    members::remove(&app, &caller, &room(&id)?, &user(&user_id)?).await?;
+    let (room, user) = (room(&id)?, user(&user_id)?);
+    match leaving.ban.as_deref() {
+        Some("1" | "true") => {
+            let request = BanMember {
+                user_id: user.to_string(),
+                reason: None,
+            };
+            bans::ban(&app, &caller, &room, request).await?;
+        }
+        _ => members::remove(&app, &caller, &room, &user).await?,
+    }
     Ok(Reply(Yes::YES))
 }
 

@@ -4,6 +4,7 @@
 #[macro_use]
 mod section;
 
+mod bans;
 mod bridge;
 mod conditional;
 mod discovery;
@@ -20,6 +21,7 @@ mod pages;
 mod reference;
 mod reputation;
 mod rooms;
+mod sessions;
 mod stream;
 mod system;
 mod welcome;
@@ -42,11 +44,13 @@ use tower_http::{
 };
 
 /// The API, section by section.
-const SECTIONS: [Section; 13] = [
+const SECTIONS: [Section; 15] = [
     rooms::SECTION,
     joining::SECTION,
     identity::SECTION,
+    sessions::SECTION,
     members::SECTION,
+    bans::SECTION,
     messages::SECTION,
     stream::SECTION,
     keys::SECTION,

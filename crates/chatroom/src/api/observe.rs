@@ -3,12 +3,13 @@
 use crate::{
     app::App,
     auth::network::Origin,
+    error::Error,
     store::reading::{self, Requested},
 };
 use axum::{
     extract::{MatchedPath, Request},
     http::{HeaderValue, Method, header},
-    response::Response,
+    response::{IntoResponse, Response},
 };
 use pin_project_lite::pin_project;
 use std::{
@@ -65,6 +66,7 @@ where
         let origin = Origin::of_request(&request, &self.app.config.network);
         Answering {
             started: Instant::now(),
+            banned: self.app.denylist.bans_address(origin.ip),
             method: request.method().clone(),
             matched: request.extensions().get::<MatchedPath>().cloned(),
             app: self.app.clone(),
@@ -77,6 +79,7 @@ pin_project! {
     /// An answer on its way.
     pub struct Answering<F> {
         started: Instant,
+        banned: bool,
         method: Method,
         matched: Option<MatchedPath>,
         app: App,
@@ -93,7 +96,14 @@ where
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let Ok(mut response) = ready!(this.answer.poll(context));
+        let mut response = match *this.banned {
+            true => Error::forbidden("The operator of this server has banned your address")
+                .into_response(),
+            false => {
+                let Ok(response) = ready!(this.answer.poll(context));
+                response
+            }
+        };
         let method = &*this.method;
         // The route, never the address: that may hold a token.
         let route = this.matched.as_ref().map_or("unknown", MatchedPath::as_str);
@@ -110,6 +120,10 @@ where
             header::REFERRER_POLICY,
             HeaderValue::from_static("no-referrer"),
         );
+        // What may be kept says so itself; the rest is somebody's and is kept by nobody.
+        headers
+            .entry(header::CACHE_CONTROL)
+            .or_insert(HeaderValue::from_static("no-store"));
         Poll::Ready(Ok(response))
     }
 }

@@ -57,15 +57,19 @@ async fn stream(
     let entry = access::member(&mut app.db.read().await?, &caller, &id, Hold::No).await?;
     let cursor = cursor(&headers, position.since.as_deref())?;
     let seats = seats(&app, &caller, &entry.member.user_id, origin)?;
-    let (jti, expires_at) = match caller {
-        Caller::RoomKey(key) => (Some(key.jti), Some(key.expires_at)),
-        _ => (None, None),
+    let (jti, expires_at, issued_at) = match caller {
+        Caller::RoomKey(key) => (Some(key.jti), Some(key.expires_at), None),
+        Caller::User(user) => (None, None, user.issued_at),
+        Caller::Anonymous | Caller::Identity(_) => (None, None, None),
     };
     let reader = Reader {
         room_id: id.to_string(),
         user_id: entry.member.user_id,
         jti,
         expires_at,
+        issued_at,
+        ip: origin.ip,
+        denylist: app.denylist.clone(),
     };
     let settings = StreamSettings {
         heartbeat: Duration::from_secs(app.config.stream.heartbeat_seconds.max(1)),

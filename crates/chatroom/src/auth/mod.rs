@@ -8,6 +8,7 @@
 //! network, wherever a handler takes a `Caller`: not for posting, nor for the stream, which take
 //! room keys.
 
+pub mod denylist;
 pub mod network;
 pub mod secrets;
 pub mod tokens;
@@ -66,7 +67,7 @@ pub struct Identity {
 
 impl Caller {
     /// The identity token of a person who signed in as that person's user token.
-    fn person_as_user(self) -> Self {
+    fn person_as_user(self, internal: bool) -> Self {
         let Self::Identity(Identity { row, person }) = self else {
             return self;
         };
@@ -76,6 +77,8 @@ impl Caller {
                 name: person.name,
                 token_type: TokenType::Access,
                 identity: Some(row.jti),
+                issued_at: None,
+                internal,
             }),
             (person, _) => Self::Identity(Identity { row, person }),
         }
@@ -104,13 +107,24 @@ impl NoCaller {
 }
 
 impl Credential {
-    /// Reads and checks a bearer.
+    /// Reads and checks a bearer. Nobody whom the operator has banned has one that holds.
     pub fn check(
         app: &App,
         bearer: Option<&str>,
         origin: Origin,
         now: Now,
     ) -> Result<Self, NoCaller> {
+        let credential = Self::read(app, bearer, origin, now)?;
+        let allowed = match &credential {
+            Self::None => Ok(()),
+            Self::User(user) => app.denylist.check_user(user),
+            Self::RoomKey(claims) => app.denylist.refuse_banned(&claims.user_id),
+            Self::Identity(claims) => app.denylist.refuse_banned(&claims.user_id),
+        };
+        allowed.map(|()| credential).map_err(NoCaller::Token)
+    }
+
+    fn read(app: &App, bearer: Option<&str>, origin: Origin, now: Now) -> Result<Self, NoCaller> {
         let Some(bearer) = bearer else {
             return Ok(Self::None);
         };
@@ -137,7 +151,7 @@ impl Credential {
             None => {
                 let user = app
                     .users
-                    .check(bearer)
+                    .check(bearer, origin.internal)
                     .ok_or(NoCaller::Token(token_invalid()))?;
                 if !origin.internal {
                     return Err(NoCaller::Token(internal_only()));
@@ -252,10 +266,11 @@ impl FromRequestParts<App> for Caller {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self> {
+        let Ok(origin) = Origin::from_request_parts(parts, app).await;
         let credential = Credential::from_request_parts(parts, app).await?;
         resolve(app, credential)
             .await?
-            .map(Self::person_as_user)
+            .map(|caller| caller.person_as_user(origin.internal))
             .map_err(NoCaller::into_error)
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::config::Network;
 use axum::http::{HeaderMap, Request};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use ipnet::IpNet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The address at the other end of the connection.
 #[derive(Debug, Clone, Copy)]
@@ -48,41 +49,104 @@ impl Origin {
     /// The nearest address that is no proxy of ours. What a proxy did not add itself could be
     /// anybody's invention, so the list is read from its end.
     pub fn of(peer: IpAddr, headers: &HeaderMap, network: &Network) -> Self {
-        let is_proxy = |ip: &IpAddr| network.trusted_proxies.iter().any(|net| net.contains(ip));
-        let mut ip = peer.to_canonical();
-        if is_proxy(&ip) {
-            let forwarded = headers.get_all("x-forwarded-for");
-            let hops: Vec<&str> = forwarded
-                .iter()
-                .filter_map(|value| value.to_str().ok())
-                .flat_map(|list| list.split(','))
-                .map(str::trim)
-                .collect();
-            for hop in hops.iter().rev() {
-                let Ok(hop) = hop.parse::<IpAddr>() else {
-                    break;
-                };
-                ip = hop.to_canonical();
-                if !is_proxy(&ip) {
-                    break;
-                }
-            }
-        }
-        Self {
+        let peer = peer.to_canonical();
+        let at = |ip| Self {
             ip,
-            internal: network.internal.iter().any(|net| net.contains(&ip)),
+            internal: contains(&network.internal, ip),
+        };
+        if !contains(&network.trusted_proxies, peer) {
+            return at(peer);
+        }
+        let seen = |hops: Vec<Hop>| match nearest(peer, &hops, &network.trusted_proxies) {
+            Ok(ip) => at(ip),
+            Err(last_known) => Self {
+                ip: last_known,
+                internal: false,
+            },
+        };
+        let by_list = x_forwarded_for(headers).map(seen);
+        let by_standard = forwarded(headers).map(seen);
+        match (by_list, by_standard) {
+            (None, None) => at(peer),
+            (Some(one), None) | (None, Some(one)) => one,
+            // A proxy writes one of them and may pass on what the caller wrote into the other.
+            (Some(list), Some(standard)) => Self {
+                ip: list.ip,
+                internal: list.internal && standard.internal,
+            },
         }
     }
+}
+
+/// One address on the way, or nothing where it cannot be read.
+type Hop = Option<IpAddr>;
+
+fn contains(nets: &[IpNet], ip: IpAddr) -> bool {
+    nets.iter().any(|net| net.contains(&ip))
+}
+
+/// The nearest address that is no proxy; where one on the way cannot be read, the last that could.
+fn nearest(peer: IpAddr, hops: &[Hop], proxies: &[IpNet]) -> Result<IpAddr, IpAddr> {
+    let mut ip = peer;
+    for hop in hops.iter().rev() {
+        ip = hop.ok_or(ip)?.to_canonical();
+        if !contains(proxies, ip) {
+            break;
+        }
+    }
+    Ok(ip)
+}
+
+/// The addresses of `X-Forwarded-For`, if it is there.
+fn x_forwarded_for(headers: &HeaderMap) -> Option<Vec<Hop>> {
+    hops(headers, "x-forwarded-for", |element| Some(element.trim()))
+}
+
+/// The addresses of RFC 7239's `Forwarded`, if it is there.
+fn forwarded(headers: &HeaderMap) -> Option<Vec<Hop>> {
+    hops(headers, "forwarded", |element| {
+        element.split(';').find_map(|pair| {
+            let (name, value) = pair.split_once('=')?;
+            name.trim()
+                .eq_ignore_ascii_case("for")
+                .then(|| value.trim().trim_matches('"'))
+        })
+    })
+}
+
+fn hops(headers: &HeaderMap, name: &str, find: impl Fn(&str) -> Option<&str>) -> Option<Vec<Hop>> {
+    let mut hops = Vec::new();
+    for value in headers.get_all(name) {
+        match value.to_str() {
+            Ok(list) => hops.extend(list.split(',').map(|element| address(find(element)?))),
+            Err(_) => hops.push(None),
+        }
+    }
+    (!hops.is_empty()).then_some(hops)
+}
+
+/// An address as proxies write them: with or without a port, IPv6 with or without brackets.
+fn address(text: &str) -> Hop {
+    let bracketed = text
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    bracketed
+        .unwrap_or(text)
+        .parse()
+        .ok()
+        .or_else(|| text.parse::<SocketAddr>().ok().map(|socket| socket.ip()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::http::HeaderValue;
 
     fn origin(peer: &str, forwarded: &[&str], proxies: &[&str]) -> Origin {
         let mut headers = HeaderMap::new();
         for value in forwarded {
-            headers.append("x-forwarded-for", value.parse().unwrap());
+            let value = HeaderValue::from_bytes(value.as_bytes()).unwrap();
+            headers.append("x-forwarded-for", value);
         }
         let network = Network {
             trusted_proxies: proxies.iter().map(|net| net.parse().unwrap()).collect(),
@@ -116,9 +180,71 @@ mod tests {
     }
 
     #[test]
-    fn rubbish_in_the_header_leaves_the_proxy_as_the_caller() {
-        let seen = origin("10.0.0.2", &["unknown"], &["10.0.0.2/32"]);
-        assert_eq!(seen.ip.to_string(), "10.0.0.2");
+    fn an_address_that_cannot_be_read_is_outside() {
+        for rubbish in [
+            "unknown",
+            "",
+            " ",
+            "_hidden",
+            "127.0.0.1, ",
+            "10.0.0.1;",
+            "fe80::1%eth0",
+            "127.0.0.1:x",
+            "\u{e9}",
+            "localhost",
+            "127.1",
+            "[::1",
+            "for=127.0.0.1",
+        ] {
+            let seen = origin("10.0.0.2", &[rubbish], &["10.0.0.2/32"]);
+            assert!(!seen.internal, "{rubbish:?}");
+            assert_eq!(seen.ip.to_string(), "10.0.0.2", "{rubbish:?}");
+        }
+        // Only what a caller wrote stands to the left of what a proxy wrote.
+        let seen = origin("10.0.0.2", &["unknown, 10.0.0.9"], &["10.0.0.2/32"]);
+        assert!(seen.internal);
+    }
+
+    #[test]
+    fn an_address_may_have_a_port_and_brackets() {
+        for (written, is) in [
+            ("203.0.113.9:4711", "203.0.113.9"),
+            ("[2001:db8::1]:4711", "2001:db8::1"),
+            ("[2001:db8::1]", "2001:db8::1"),
+            ("2001:db8::1", "2001:db8::1"),
+            ("::ffff:203.0.113.9", "203.0.113.9"),
+        ] {
+            let seen = origin("10.0.0.2", &[written], &["10.0.0.2/32"]);
+            assert_eq!((seen.ip.to_string().as_str(), seen.internal), (is, false));
+        }
+    }
+
+    #[test]
+    fn the_standard_header_counts_and_neither_outdoes_the_other() {
+        let seen = |list: &[&str], standard: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for (name, values) in [("x-forwarded-for", list), ("forwarded", standard)] {
+                for value in values {
+                    headers.append(name, value.parse().unwrap());
+                }
+            }
+            let network = Network {
+                trusted_proxies: vec!["10.0.0.2/32".parse().unwrap()],
+                ..Network::default()
+            };
+            Origin::of("10.0.0.2".parse().unwrap(), &headers, &network)
+        };
+        let outside = seen(
+            &[],
+            &[r#"for=127.0.0.1, For="[2001:db8::1]:80";proto=https"#],
+        );
+        assert_eq!(outside.ip.to_string(), "2001:db8::1");
+        assert!(!outside.internal);
+        assert!(seen(&[], &["by=10.0.0.2;for=10.0.0.9"]).internal);
+        assert!(!seen(&[], &["proto=https"]).internal);
+        assert!(!seen(&["10.0.0.9"], &["for=203.0.113.9"]).internal);
+        assert!(!seen(&["203.0.113.9"], &["for=10.0.0.9"]).internal);
+        assert!(seen(&["10.0.0.9"], &["for=10.0.0.9"]).internal);
     }
 
     #[test]

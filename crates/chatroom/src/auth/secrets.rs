@@ -7,14 +7,16 @@ use aws_lc_rs::{
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use std::{
-    fs::{DirBuilder, File, OpenOptions},
+    fs::{DirBuilder, File, OpenOptions, Permissions},
     io::{self, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
 const MASTER_FILE: &str = "master.key";
 const USER_KEY_FILE: &str = "user-tokens.pem";
+/// What only its owner may read and write.
+const PRIVATE: u32 = 0o600;
 const CODE_ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 
 /// Why the secrets could not be had.
@@ -198,6 +200,32 @@ pub fn make_private_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
+/// Makes a file that nobody else on the machine may open. One that is there keeps its content and
+/// loses everybody else's rights.
+pub fn make_private_file(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(PRIVATE)
+        .open(path)?;
+    close_to_others(path)?;
+    Ok(file)
+}
+
+/// Takes everybody else's rights from a file, if it is there.
+pub fn close_to_others(path: &Path) -> io::Result<()> {
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.permissions().mode() & 0o777 != PRIVATE => {
+            std::fs::set_permissions(path, Permissions::from_mode(PRIVATE))
+        }
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 /// Reads a secret file, or writes it whole before anybody can read a part of it.
 fn read_or_make(
     path: &Path,
@@ -205,7 +233,13 @@ fn read_or_make(
 ) -> Result<String, SecretsError> {
     let failed = |error| SecretsError::File(path.to_owned(), error);
     match std::fs::read_to_string(path) {
-        Ok(text) => return Ok(text),
+        Ok(text) => {
+            // The keys may be mounted read-only; then they are not ours to close.
+            if let Err(error) = close_to_others(path) {
+                tracing::warn!(%error, path = %path.display(), "others on this machine may read a key");
+            }
+            return Ok(text);
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(failed(error)),
     }
@@ -217,7 +251,7 @@ fn read_or_make(
         .write(true)
         .create(true)
         .truncate(true)
-        .mode(0o600)
+        .mode(PRIVATE)
         .open(&draft)
         .and_then(|mut file| {
             file.write_all(text.as_bytes())
@@ -254,7 +288,6 @@ mod tests {
 
     #[test]
     fn the_key_file_is_private_and_lasts() {
-        use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         let first = Secrets::open(&dir.path().join("keys")).unwrap();
         let again = Secrets::open(&dir.path().join("keys")).unwrap();

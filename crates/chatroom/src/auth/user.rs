@@ -1,6 +1,6 @@
 //! User tokens: signed by this server's own key, or by the operator's identity provider.
 
-use crate::config::Auth;
+use crate::{config::Auth, services::names};
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation, jwk::JwkSet};
 use protocol::UserId;
 use serde::{Deserialize, Serialize};
@@ -21,10 +21,21 @@ pub enum UserKeysError {
     #[error("{0} is no JWKS: {1}")]
     BadJwks(String, String),
     #[error(
+        "auth.hs256_secret has {0} bytes; whoever guesses it signs in as anybody, so it needs at least {MIN_SECRET} random ones, e.g. from `openssl rand -base64 48`"
+    )]
+    ShortSecret(usize),
+    #[error(
+        "auth.audience and auth.issuer say what tokens of an identity provider must hold; set auth.jwks_url, auth.jwks_file, auth.public_key_file or auth.hs256_secret too"
+    )]
+    NoProvider,
+    #[error(
         "set only one of auth.public_key_file, auth.jwks_file, auth.jwks_url and auth.hs256_secret"
     )]
     TooMany,
 }
+
+/// The fewest bytes of a shared secret: as many as its signatures have.
+const MIN_SECRET: usize = 32;
 
 /// What a user token is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -46,6 +57,10 @@ pub struct User {
     pub token_type: TokenType,
     /// The identity token that stands for this person's user token, where it is one.
     pub identity: Option<String>,
+    /// When the user token was issued, in unix seconds, where it says so.
+    pub issued_at: Option<i64>,
+    /// Whether the request comes from the operator's own networks.
+    pub internal: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -98,6 +113,9 @@ struct Key {
 pub struct UserKeys {
     keys: RwLock<Arc<Vec<Key>>>,
     validation: Validation,
+    /// This server's own key, where a provider's are the ones that count: whoever holds it runs the
+    /// server, and manages it with admin tokens.
+    own: Option<DecodingKey>,
 }
 
 impl UserKeys {
@@ -112,37 +130,43 @@ impl UserKeys {
         if chosen.iter().filter(|set| **set).count() > 1 {
             return Err(UserKeysError::TooMany);
         }
-        if let Some(secret) = &auth.hs256_secret {
-            let key = DecodingKey::from_secret(secret.as_bytes());
-            return Ok(Self::new(Algorithm::HS256, vec![Key { kid: None, key }]));
+        match chosen.contains(&true) {
+            true => warn_of_foreign_tokens(auth),
+            false if auth.audience.is_empty() && auth.issuer.is_empty() => {}
+            false => return Err(UserKeysError::NoProvider),
         }
-        if auth.jwks_url.is_some() {
-            return Ok(Self::new(Algorithm::RS256, Vec::new()));
-        }
-        if let Some(path) = &auth.jwks_file {
-            let text = read(path)?;
-            return Ok(Self::new(
-                Algorithm::RS256,
-                jwks(&path.display().to_string(), &text)?,
-            ));
-        }
-        let key = match &auth.public_key_file {
-            Some(path) => DecodingKey::from_rsa_pem(read(path)?.as_bytes())
-                .map_err(|error| UserKeysError::BadKey(path.clone(), error))?,
-            None => own_public_key(keys_dir)?,
+        let algorithm = match &auth.hs256_secret {
+            Some(_) => Algorithm::HS256,
+            None => Algorithm::RS256,
         };
-        Ok(Self::new(Algorithm::RS256, vec![Key { kid: None, key }]))
+        Ok(Self {
+            keys: RwLock::new(Arc::new(Self::first_keys(auth, keys_dir)?)),
+            validation: validation(algorithm, auth),
+            own: match chosen.contains(&true) {
+                true => Some(own_public_key(keys_dir)?),
+                false => None,
+            },
+        })
     }
 
-    fn new(algorithm: Algorithm, keys: Vec<Key>) -> Self {
-        let mut validation = Validation::new(algorithm);
-        validation.validate_aud = false;
-        validation.validate_nbf = true;
-        validation.leeway = 0;
-        Self {
-            keys: RwLock::new(Arc::new(keys)),
-            validation,
+    /// The keys at the start: those of a JWKS that is read from an address come later.
+    fn first_keys(auth: &Auth, keys_dir: &Path) -> Result<Vec<Key>, UserKeysError> {
+        if auth.jwks_url.is_some() {
+            return Ok(Vec::new());
         }
+        if let Some(path) = &auth.jwks_file {
+            return jwks(&path.display().to_string(), &read(path)?);
+        }
+        let key = match (&auth.hs256_secret, &auth.public_key_file) {
+            (Some(secret), _) if secret.len() < MIN_SECRET => {
+                return Err(UserKeysError::ShortSecret(secret.len()));
+            }
+            (Some(secret), _) => DecodingKey::from_secret(secret.as_bytes()),
+            (None, Some(path)) => DecodingKey::from_rsa_pem(read(path)?.as_bytes())
+                .map_err(|error| UserKeysError::BadKey(path.clone(), error))?,
+            (None, None) => own_public_key(keys_dir)?,
+        };
+        Ok(vec![Key { kid: None, key }])
     }
 
     /// Puts the keys of a JWKS document in place of the ones before.
@@ -156,18 +180,10 @@ impl UserKeys {
     }
 
     /// The user, if the token is good.
-    pub fn check(&self, token: &str) -> Option<User> {
-        let kid = jsonwebtoken::decode_header(token).ok()?.kid;
-        let keys = self
-            .keys
-            .read()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-            .clone();
-        let claims = keys
-            .iter()
-            .filter(|key| key.kid.is_none() || kid.is_none() || key.kid == kid)
-            .find_map(|key| jsonwebtoken::decode::<Claims>(token, &key.key, &self.validation).ok())?
-            .claims;
+    pub fn check(&self, token: &str, internal: bool) -> Option<User> {
+        let claims = self
+            .claims(token)
+            .or_else(|| self.own_admin_claims(token))?;
         let id = claims
             .user_id
             .or(claims.user_info_id)
@@ -183,22 +199,69 @@ impl UserKeys {
             .or(claims.preferred_username);
         Some(User {
             id,
-            name: name.and_then(|name| clean_name(&name)),
+            name: name.and_then(|name| names::of_token(&name)),
             token_type: claims.token_type.unwrap_or(TokenType::Container),
             identity: None,
+            issued_at: claims.iat,
+            internal,
         })
+    }
+
+    fn claims(&self, token: &str) -> Option<Claims> {
+        let kid = jsonwebtoken::decode_header(token).ok()?.kid;
+        let keys = self
+            .keys
+            .read()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .clone();
+        let read = keys
+            .iter()
+            .filter(|key| key.kid.is_none() || kid.is_none() || key.kid == kid)
+            .find_map(|key| jsonwebtoken::decode::<Claims>(token, &key.key, &self.validation).ok());
+        read.map(|token| token.claims)
+    }
+
+    /// What an admin token says that this server's own key signed, though a provider's count.
+    fn own_admin_claims(&self, token: &str) -> Option<Claims> {
+        let validation = validation(Algorithm::RS256, &Auth::default());
+        let claims = jsonwebtoken::decode::<Claims>(token, self.own.as_ref()?, &validation);
+        let claims = claims.ok()?.claims;
+        (claims.token_type == Some(TokenType::Admin)).then_some(claims)
     }
 }
 
-/// A name as rooms may show it: no control characters, not too long, not empty.
-fn clean_name(name: &str) -> Option<String> {
-    let name: String = name
-        .trim()
-        .chars()
-        .filter(|c| !c.is_control())
-        .take(protocol::MAX_NAME_CHARS)
-        .collect();
-    (!name.is_empty()).then_some(name)
+/// What a token must be besides signed well.
+fn validation(algorithm: Algorithm, auth: &Auth) -> Validation {
+    let mut validation = Validation::new(algorithm);
+    let mut required = vec!["exp"];
+    validation.validate_nbf = true;
+    validation.leeway = 0;
+    validation.validate_aud = !auth.audience.is_empty();
+    if !auth.audience.is_empty() {
+        validation.set_audience(&auth.audience);
+        required.push("aud");
+    }
+    if !auth.issuer.is_empty() {
+        validation.set_issuer(&auth.issuer);
+        required.push("iss");
+    }
+    validation.set_required_spec_claims(&required);
+    validation
+}
+
+/// A provider signs tokens for others too: without these settings, theirs open this server.
+fn warn_of_foreign_tokens(auth: &Auth) {
+    for (setting, names) in [
+        ("auth.audience", &auth.audience),
+        ("auth.issuer", &auth.issuer),
+    ] {
+        if names.is_empty() {
+            tracing::warn!(
+                setting,
+                "is not set: tokens that the identity provider signed for other services are accepted here"
+            );
+        }
+    }
 }
 
 /// Signs a user token with this server's own key.

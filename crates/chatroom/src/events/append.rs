@@ -8,7 +8,7 @@ use crate::{
     store::{Tx, group::NewMessage, members::MemberRow, messages::MessageRow, rooms::RoomRow},
 };
 use bytes::BytesMut;
-use protocol::{Cursor, EventKind, MessageType, SYSTEM_USER, Via};
+use protocol::{Cursor, EventKind, MessageType, Notice, SYSTEM_USER, Via};
 use serde::Serialize;
 
 /// What a transaction adds to a room's log. The room must be locked in that transaction.
@@ -32,22 +32,40 @@ impl Appender {
 
     /// Adds a notice of the server's own. It calls nobody.
     pub async fn system_message(&mut self, tx: &mut Tx, content: String, now: Now) -> Result<()> {
-        self.system(tx, content, false, now).await
+        let message = self.of_system(content, false, now);
+        self.message(tx, message, None).await?;
+        Ok(())
     }
 
     /// Adds a message of the server's own that agents are called for.
     pub async fn system_call(&mut self, tx: &mut Tx, content: String, now: Now) -> Result<()> {
-        self.system(tx, content, true, now).await
+        let message = self.of_system(content, true, now);
+        self.message(tx, message, None).await?;
+        Ok(())
     }
 
-    async fn system(
-        &mut self,
-        tx: &mut Tx,
-        content: String,
-        calls_agents: bool,
-        now: Now,
-    ) -> Result<()> {
-        let message = NewMessage {
+    /// Adds a notice that tells of a member, in words and for programs. It calls nobody.
+    pub async fn notice(&mut self, tx: &mut Tx, notice: Notice, now: Now) -> Result<()> {
+        let content = match &notice {
+            Notice::MemberJoined { user_id, .. } => format!("{user_id} joined the room"),
+            Notice::MemberLeft { user_id, .. } => format!("{user_id} left the room"),
+            Notice::MemberRemoved {
+                user_id,
+                by_user_id,
+                ..
+            } => format!("{user_id} was removed by {by_user_id}"),
+            Notice::Other => return Ok(()),
+        };
+        let message = self.of_system(content, false, now);
+        let event = crate::store::posting::json(&notice);
+        let seq = self.message(tx, message, Some(notice)).await?;
+        tx.set_message_event(&self.room.room_id, seq, &event)
+            .await?;
+        Ok(())
+    }
+
+    fn of_system(&self, content: String, calls_agents: bool, now: Now) -> NewMessage {
+        NewMessage {
             room_id: self.room.room_id.clone(),
             seq: self.head.seq + 1,
             sender_user_id: SYSTEM_USER.to_owned(),
@@ -60,9 +78,7 @@ impl Appender {
             created_at: now.seconds(),
             client_key: None,
             calls_agents,
-        };
-        self.message(tx, message).await?;
-        Ok(())
+        }
     }
 
     /// Adds what a member's agent answered to a message, and gives its seq.
@@ -89,14 +105,20 @@ impl Appender {
             client_key: None,
             calls_agents: true,
         };
-        self.message(tx, message).await
+        self.message(tx, message, None).await
     }
 
-    async fn message(&mut self, tx: &mut Tx, message: NewMessage) -> Result<i64> {
+    async fn message(
+        &mut self,
+        tx: &mut Tx,
+        message: NewMessage,
+        event: Option<Notice>,
+    ) -> Result<i64> {
         tx.insert_message(&message).await?;
         let seq = message.seq;
         self.head = Cursor::at(seq);
-        let message = wire::new_message(message, self.room.rules_version);
+        let mut message = wire::new_message(message, self.room.rules_version);
+        message.event = event;
         frame::message_frame(&mut self.frames, &message);
         Ok(seq)
     }

@@ -120,6 +120,14 @@ impl Hub {
         }
     }
 
+    /// Makes all readers prove anew that they may read.
+    pub fn recheck_all(&self) {
+        let rooms: Vec<String> = lock(&self.channels).keys().cloned().collect();
+        for room in rooms {
+            self.recheck(&room);
+        }
+    }
+
     /// Which rooms have moved on, for those who follow many.
     pub fn moves(&self) -> &Moves {
         &self.moves

@@ -7,7 +7,7 @@ use super::{
     ring::Look,
 };
 use crate::{
-    auth,
+    auth::{self, denylist::Denylist},
     clock::Now,
     error::{Error, Result},
     store::Db,
@@ -15,7 +15,7 @@ use crate::{
 use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, stream};
 use protocol::Cursor;
-use std::{convert::Infallible, pin::Pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, net::IpAddr, pin::Pin, sync::Arc, time::Duration};
 use tokio::{
     sync::broadcast::{
         self,
@@ -33,11 +33,20 @@ pub struct Reader {
     pub jti: Option<String>,
     /// When that key ends, in unix seconds.
     pub expires_at: Option<i64>,
+    /// When the user token was issued, where it is one and says so.
+    pub issued_at: Option<i64>,
+    pub ip: IpAddr,
+    pub denylist: Arc<Denylist>,
 }
 
 impl Reader {
     /// Whether the reader may still read.
     async fn still_allowed(&self, db: &Db) -> Result<bool> {
+        let denied = &self.denylist;
+        let ended = self.jti.is_none() && denied.ended(&self.user_id, self.issued_at);
+        if ended || denied.bans_user(&self.user_id) || denied.bans_address(self.ip) {
+            return Ok(false);
+        }
         let mut conn = db.read().await?;
         if let Some(jti) = &self.jti
             && conn.key(jti).await?.is_none_or(|key| key.revoked)

@@ -1,12 +1,14 @@
 //! Backups: one file with the database and the keys it is of no use without.
 
 use super::calls;
-use crate::{auth::secrets::make_private_folder, store::Db};
+use crate::{
+    auth::secrets::{close_to_others, make_private_file, make_private_folder},
+    store::Db,
+};
 use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 use std::{
-    fs::{File, OpenOptions},
+    fs::File,
     io::{self, Read},
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -54,8 +56,10 @@ pub async fn backup(sqlite: &Path, keys_dir: &Path, target: &Path) -> Result<(),
         .map_err(failed)?;
     let copy = scratch.path().join(DATABASE);
     copy_database(sqlite, &copy).await?;
+    // The archive keeps a file's rights, and gives them back when it is restored.
+    close_to_others(&copy).map_err(failed)?;
     let draft = scratch.path().join("backup.tar");
-    let file = private_file(&draft).map_err(failed)?;
+    let file = make_private_file(&draft).map_err(failed)?;
     let mut archive = tar::Builder::new(file);
     archive
         .append_path_with_name(&copy, DATABASE)
@@ -97,6 +101,9 @@ pub async fn restore(source: &Path, data: &Path) -> Result<(), BackupError> {
         // Refuses whatever would land outside the folder.
         if !entry.unpack_in(data).map_err(failed)? {
             return Err(bad(format!("it holds {}", path.display())));
+        }
+        if entry.header().entry_type().is_file() {
+            close_to_others(&data.join(&path)).map_err(failed)?;
         }
     }
     if !found_database {
@@ -140,12 +147,4 @@ async fn check_database(file: &Path) -> Result<(), sqlx::Error> {
     } else {
         Err(sqlx::Error::Protocol(verdict))
     }
-}
-
-fn private_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
 }

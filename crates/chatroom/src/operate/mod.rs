@@ -1,5 +1,6 @@
 //! What operators run beside the server.
 
+pub mod admin;
 pub mod backup;
 pub mod calls;
 pub mod users;

@@ -26,22 +26,36 @@ const MOST_REDIRECTS: usize = 3;
 pub enum Trust {
     /// The operator's: it is in the settings.
     Operator,
-    /// That of somebody who came with a user token.
+    /// That of somebody who named it with a user token, from the operator's own networks.
     User,
-    /// That of somebody who came with an invite alone.
+    /// That of anybody else: with an invite alone, or signed in from outside.
     Stranger,
+}
+
+impl Trust {
+    /// Whose endpoint it is, where it was remembered whether a trusted caller named it.
+    pub fn of(named_by_trusted: bool) -> Self {
+        match named_by_trusted {
+            true => Self::User,
+            false => Self::Stranger,
+        }
+    }
 }
 
 /// Why a call was not even begun.
 #[derive(Debug, thiserror::Error)]
 pub enum OutboundError {
-    #[error("{0} is no address that can be called")]
-    NoAddress(String),
-    #[error("the address {0} is not one that this server calls for this member")]
-    Forbidden(IpAddr),
+    #[error("the endpoint is no address that can be called")]
+    NoAddress,
+    #[error("the endpoint's address is not one that this server calls for this member")]
+    Forbidden,
     #[error("cannot make calls: {0}")]
     Client(String),
 }
+
+/// What is said of an endpoint that could not be connected to. A name that leads to a forbidden
+/// address gets the same words: whoever names it must not learn what is on the operator's network.
+const NO_CONNECTION: &str = "cannot connect to the agent's endpoint: it is down, or not one that this server calls for this member";
 
 /// Makes HTTP clients for calls to agents.
 pub struct Outbound {
@@ -98,9 +112,7 @@ impl Outbound {
 
 /// Where an agent takes messages.
 pub fn chat_stream(endpoint: &str) -> Result<Url, OutboundError> {
-    let mut url: Url = endpoint
-        .parse()
-        .map_err(|_| OutboundError::NoAddress(endpoint.to_owned()))?;
+    let mut url: Url = endpoint.parse().map_err(|_| OutboundError::NoAddress)?;
     let path = format!("{}/chat/stream", url.path().trim_end_matches('/'));
     url.set_path(&path);
     Ok(url)
@@ -125,7 +137,7 @@ impl Guard {
     fn check_literal(&self, url: &Url) -> Result<(), OutboundError> {
         let host = url.host_str().unwrap_or_default();
         match host.trim_matches(['[', ']']).parse::<IpAddr>() {
-            Ok(ip) if !self.allows(ip) => Err(OutboundError::Forbidden(ip)),
+            Ok(ip) if !self.allows(ip) => Err(OutboundError::Forbidden),
             _ => Ok(()),
         }
     }
@@ -170,27 +182,19 @@ impl Resolve for Guard {
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
             let (allowed, forbidden): (Vec<SocketAddr>, Vec<SocketAddr>) =
                 found.partition(|address| guard.allows(address.ip()));
-            match forbidden.first() {
-                Some(address) if allowed.is_empty() => {
-                    Err(Box::new(OutboundError::Forbidden(address.ip())) as _)
-                }
-                _ => Ok(Box::new(allowed.into_iter()) as Addrs),
+            if let Some(address) = forbidden.first() {
+                tracing::debug!(address = %address.ip(), "an endpoint's name leads to an address that is not called");
             }
+            // No address at all is what a name that does not exist comes to as well.
+            Ok(Box::new(allowed.into_iter()) as Addrs)
         })
     }
 }
 
 /// What went wrong with a call, in words that hold no address and no key.
 pub fn in_words(error: &reqwest::Error) -> String {
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        if let Some(refused) = cause.downcast_ref::<OutboundError>() {
-            return refused.to_string();
-        }
-        source = cause.source();
-    }
     if error.is_connect() {
-        "no connection to the agent's endpoint".to_owned()
+        NO_CONNECTION.to_owned()
     } else if error.is_timeout() {
         "the agent's endpoint took too long".to_owned()
     } else if error.is_body() || error.is_decode() {
@@ -267,12 +271,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_is_checked_by_what_it_resolves_to() {
+    async fn a_name_that_leads_inside_looks_like_one_that_leads_nowhere() {
         let outbound = Outbound::new(PrivateEndpoints::Trusted, &Network::default());
-        let url: Url = "http://localhost:9/".parse().unwrap();
-        let client = outbound.client(&url, Trust::Stranger).unwrap();
-        let error = client.post(url).send().await.unwrap_err();
-        assert!(in_words(&error).contains("not one that this server calls"));
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        for host in ["localhost", "no-such-name.invalid"] {
+            let url: Url = format!("http://{host}:{port}/").parse().unwrap();
+            let client = outbound.client(&url, Trust::Stranger).unwrap();
+            let error = client.post(url).send().await.unwrap_err();
+            assert_eq!(in_words(&error), NO_CONNECTION, "{host}: {error:?}");
+        }
+        listener.set_nonblocking(true).unwrap();
+        assert!(listener.accept().is_err(), "nobody has connected");
     }
 
     #[test]

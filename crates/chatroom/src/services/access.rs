@@ -2,7 +2,7 @@
 
 use super::reserved;
 use crate::{
-    auth::{self, Caller, User},
+    auth::{self, Caller, TokenType, User},
     error::{Error, Result},
     store::{Conn, keys::KeyRow, members::MemberRow, rooms::RoomRow},
 };
@@ -44,6 +44,22 @@ pub fn user(caller: &Caller) -> Result<&User> {
             "This endpoint takes a user token",
         )),
     }
+}
+
+/// Refuses whoever is no operator.
+pub fn operator(caller: &Caller) -> Result<()> {
+    match user(caller)?.token_type {
+        TokenType::Admin => Ok(()),
+        TokenType::Container | TokenType::Access => {
+            Err(Error::forbidden("This endpoint takes an admin token"))
+        }
+    }
+}
+
+/// Whether an endpoint that the caller names may be on a private network, where the settings let
+/// trusted callers do so. A person who signed in from outside is no more trusted than an invitee.
+pub fn may_name_private_endpoint(caller: &Caller) -> bool {
+    matches!(caller, Caller::User(user) if user.internal)
 }
 
 /// The caller as a member of the room.

@@ -9,7 +9,7 @@ use super::{
     invites::refuse_full,
     joining::{self, Reach, Seat},
     limits::{self, Limit},
-    petnames,
+    names, petnames,
     room_tx::RoomTx,
     wire::stored,
 };
@@ -52,6 +52,7 @@ pub async fn join(app: &App, caller: &Caller, ip: IpAddr, request: AutoJoin) -> 
         app.visitors
             .take(ip, "/rooms/public/auto-join", most, now)?;
     }
+    app.denylist.refuse_banned(newcomer.user.as_str())?;
     let mut tx = RoomTx::begin(app).await?;
     let rows = tx.lock_rooms(&RESERVED_ROOMS).await?;
     let mut members = Vec::new();
@@ -75,6 +76,7 @@ pub async fn join(app: &App, caller: &Caller, ip: IpAddr, request: AutoJoin) -> 
                 name: name.as_deref(),
                 kind: newcomer.kind,
                 lineage: newcomer.lineage.as_ref(),
+                invite: None,
                 reach: &reach,
             };
             let row = rows.iter().find(|row| row.room_id == room.as_str());
@@ -173,7 +175,15 @@ async fn name_of(
     let known = members
         .iter()
         .find_map(|(_, member)| member.as_ref()?.user_name.clone());
-    match newcomer.name.clone().or(known) {
+    let asked = match &newcomer.name {
+        // Joining goes on under another name: whoever asks takes no refusal here.
+        Some(name) if newcomer.kind.is_external() => {
+            let pretence = names::pretence(tx, &RESERVED_ROOMS, &newcomer.user, name).await?;
+            pretence.is_none().then(|| name.clone())
+        }
+        name => names::for_user(tx, &RESERVED_ROOMS, &newcomer.user, name.as_deref()).await?,
+    };
+    match asked.or(known) {
         None if newcomer.kind == MemberKind::ExternalAgent => {
             petnames::free_name(app, tx, &RESERVED_ROOMS)
                 .await

@@ -109,14 +109,14 @@ async fn by_code(app: &App, code: &str, ip: IpAddr) -> Result<Target> {
         .unseal(&row.sealed_key)
         .ok_or_else(|| Error::internal("the key behind a short code cannot be read"))?;
     let named = match row.agent_endpoint {
-        Some(endpoint) => Some(endpoint),
+        Some(endpoint) => Some((endpoint, row.endpoint_trusted)),
         None => {
             tx.endpoint_of_container(&row.user_id, &row.container_id)
                 .await?
         }
     };
     let (endpoint, trust) = match named {
-        Some(endpoint) => (endpoint, Trust::User),
+        Some((endpoint, trusted)) => (endpoint, Trust::of(trusted)),
         None => (configured(app)?, Trust::Operator),
     };
     take(app, &mut tx, format!("bridge {}", row.container_id), now).await?;

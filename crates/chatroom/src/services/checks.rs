@@ -1,5 +1,6 @@
 //! Checks of what callers write. After these, the text is fit to be stored and shown.
 
+use super::names::line;
 use crate::error::{Error, Result};
 use protocol::{
     ErrorCode, MAX_CONTENT_BYTES, MAX_NAME_CHARS, MAX_ROOM_NAME_CHARS, MAX_RULES_BYTES,
@@ -39,6 +40,11 @@ pub fn room_name(name: &str) -> Result<String> {
 /// A member's name.
 pub fn member_name(field: &str, name: &str) -> Result<String> {
     line(field, name, MAX_NAME_CHARS)
+}
+
+/// Why somebody did something, in a line.
+pub fn reason(field: &str, text: &str) -> Result<String> {
+    line(field, text, MAX_ROOM_NAME_CHARS)
 }
 
 /// The rules or the data of a room.
@@ -120,22 +126,6 @@ pub fn in_range(field: &str, number: i64, range: std::ops::RangeInclusive<i64>) 
 /// How many rows of a list to skip.
 pub fn offset(wanted: Option<i64>) -> Result<i64> {
     in_range("offset", wanted.unwrap_or(0), 0..=i64::from(u32::MAX))
-}
-
-fn line(field: &str, text: &str, max_chars: usize) -> Result<String> {
-    let text = text.trim();
-    let chars = text.chars().count();
-    if chars == 0 || chars > max_chars {
-        return Err(Error::bad_request(format!(
-            "{field} must have 1 to {max_chars} characters"
-        )));
-    }
-    if text.chars().any(char::is_control) {
-        return Err(Error::bad_request(format!(
-            "{field} must be one line without control characters"
-        )));
-    }
-    Ok(text.to_owned())
 }
 
 #[cfg(test)]

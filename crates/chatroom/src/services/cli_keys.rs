@@ -44,6 +44,7 @@ pub async fn create(app: &App, caller: &Caller, request: CreateCliKey) -> Result
         user_id: user.id.to_string(),
         container_id: container,
         agent_endpoint: endpoint,
+        endpoint_trusted: access::may_name_private_endpoint(caller),
         label,
         created_at: now,
         expires_at: now + ttl,

@@ -69,6 +69,7 @@ impl EndpointChange {
                 agent_endpoint: None,
                 container_id: None,
                 akm: PushKey::Forget,
+                trusted: None,
             });
         };
         let (before, container_before) = (&target.agent_endpoint, &target.container_id);
@@ -87,6 +88,7 @@ impl EndpointChange {
             agent_endpoint,
             container_id,
             akm,
+            trusted: None,
         })
     }
 }
@@ -123,7 +125,10 @@ pub async fn set(
             "Of another member's endpoint, an owner can only detach it: send {\"agent_endpoint\": \"\"}",
         ));
     }
-    let endpoint = change.apply(app, &target)?;
+    let mut endpoint = change.apply(app, &target)?;
+    if request.agent_endpoint.is_some() {
+        endpoint.trusted = Some(access::may_name_private_endpoint(caller));
+    }
     let (new_key, has_key) = match &endpoint.akm {
         PushKey::Keep => (false, target.has_akm_key),
         PushKey::Forget => (false, false),

@@ -187,9 +187,9 @@ fn no_proof() -> Error {
 }
 
 /// Mints an identity token for a person who has signed in.
-pub async fn exchange(app: &App, user: &User, internal: bool) -> Result<IdentityCreated> {
+pub async fn exchange(app: &App, user: &User) -> Result<IdentityCreated> {
     if user.token_type != TokenType::Access {
-        return Err(match internal {
+        return Err(match user.internal {
             true => Error::forbidden("Only a token of type access can be exchanged"),
             false => auth::internal_only(),
         });

@@ -1,14 +1,14 @@
 //! Joining a room: who one is from then on, and with what one comes back.
 
 use super::{
-    access::refuse_archived,
-    audit, checks,
+    access::{may_name_private_endpoint, refuse_archived},
+    audit, bans, checks,
     endpoint::seal_key,
     fanout,
     idempotency::Repeatable,
     identity::{self, Basis, Lineage},
     invites::refuse_full,
-    keys, petnames, recovery,
+    keys, names, petnames, recovery,
     room_tx::RoomTx,
 };
 use crate::{
@@ -20,7 +20,8 @@ use crate::{
     store::{Tx, invites::InviteRow, members::NewMember, rooms::RoomRow},
 };
 use protocol::{
-    AdapterType, AgentId, ClientKind, ErrorCode, Join, Joined, MemberKind, Role, RoomId, UserId,
+    AdapterType, AgentId, ClientKind, ErrorCode, Join, Joined, MemberKind, Notice, Role, RoomId,
+    UserId,
 };
 
 /// A joiner whose credentials were accepted.
@@ -29,12 +30,16 @@ struct Joiner {
     name: Option<String>,
     kind: MemberKind,
     basis: Basis,
+    /// The invite they come with.
+    invite: Option<String>,
 }
 
 /// How messages will reach the joiner.
 pub struct Reach {
     adapter: AdapterType,
     endpoint: Option<String>,
+    /// Whether a trusted caller named it.
+    endpoint_trusted: bool,
     akm_key: Option<String>,
     container: Option<String>,
     card: Option<String>,
@@ -46,6 +51,7 @@ impl Reach {
         Self {
             adapter: AdapterType::Pull,
             endpoint: None,
+            endpoint_trusted: false,
             akm_key: None,
             container: None,
             card: None,
@@ -60,6 +66,8 @@ pub struct Seat<'a> {
     pub kind: MemberKind,
     /// Nothing where nobody has proven the id: [`identity::reissue`] finds out whose it is.
     pub lineage: Option<&'a Lineage>,
+    /// The invite they come with.
+    pub invite: Option<&'a str>,
     pub reach: &'a Reach,
 }
 
@@ -70,7 +78,7 @@ pub async fn join(
     request: Join,
     repeatable: &Repeatable,
 ) -> Result<Joined> {
-    let reach = reach(&request)?;
+    let reach = reach(caller, &request)?;
     let now = Now::get();
     let mut tx = RoomTx::begin(app).await?;
     if let Some(answer) = repeatable.answered(app, &mut tx).await? {
@@ -90,16 +98,18 @@ pub async fn join(
     if let Some(invite) = invite.as_ref().filter(|invite| invite.recovers.is_some()) {
         return recovery::redeem(app, tx, caller, row, invite, &request, repeatable).await;
     }
-    let joiner = match (caller, &invite) {
+    let mut joiner = match (caller, &invite) {
         (Caller::User(user), _) => {
             let source = identity::hold_source(&mut tx, caller).await?;
-            starchild(user, reach.adapter, source)
+            starchild(&mut tx, room, user, reach.adapter, source).await?
         }
         (_, Some(invite)) => {
             external(app, &mut tx, caller, &request, reach.adapter, invite, &row).await?
         }
         (_, None) => return Err(Error::missing_bearer()),
     };
+    joiner.invite = invite.as_ref().map(|invite| invite.jti.clone());
+    bans::refuse_banned(app, &mut tx, room.as_str(), &joiner.user).await?;
     refuse_archived(&row)?;
     if tx
         .member(room.as_str(), joiner.user.as_str())
@@ -164,20 +174,27 @@ fn admit(row: Option<RoomRow>, caller: &Caller, invite: Option<&InviteRow>) -> R
     }
 }
 
-fn starchild(user: &User, adapter: AdapterType, source: Option<String>) -> Joiner {
+async fn starchild(
+    tx: &mut Tx,
+    room: &RoomId,
+    user: &User,
+    adapter: AdapterType,
+    source: Option<String>,
+) -> Result<Joiner> {
     let kind = match adapter {
         AdapterType::Clawd => MemberKind::StarchildAgent,
         AdapterType::Pull => MemberKind::StarchildUser,
     };
-    Joiner {
+    Ok(Joiner {
         user: user.id.clone(),
-        name: user.name.clone(),
+        name: names::for_user(tx, &[room.as_str()], &user.id, user.name.as_deref()).await?,
         kind,
         basis: Basis {
             lineage: Lineage::of_user(&user.id),
             source,
         },
-    }
+        invite: None,
+    })
 }
 
 async fn external(
@@ -220,7 +237,11 @@ async fn external(
     };
     let name = match (&invite.display_name, &request.display_name) {
         (Some(name), _) => Some(name.clone()),
-        (None, Some(name)) => Some(checks::member_name("display_name", name)?),
+        (None, Some(name)) => {
+            let name = checks::member_name("display_name", name)?;
+            names::refuse_pretence(tx, &[&row.room_id], &user, "display_name", &name).await?;
+            Some(name)
+        }
         // Nobody is there to name whoever invited themselves.
         (None, None)
             if kind == MemberKind::ExternalAgent && invite.created_by == audit::VISITOR =>
@@ -235,10 +256,11 @@ async fn external(
         name,
         kind,
         basis,
+        invite: None,
     })
 }
 
-fn reach(request: &Join) -> Result<Reach> {
+fn reach(caller: &Caller, request: &Join) -> Result<Reach> {
     let adapter = request.adapter_type.unwrap_or(AdapterType::Clawd);
     let endpoint = request
         .agent_endpoint
@@ -259,6 +281,7 @@ fn reach(request: &Join) -> Result<Reach> {
     Ok(Reach {
         adapter,
         endpoint,
+        endpoint_trusted: may_name_private_endpoint(caller),
         akm_key: akm_key.filter(|_| push),
         container: request
             .container_id
@@ -289,6 +312,7 @@ async fn add(
         name: joiner.name.as_deref(),
         kind: joiner.kind,
         lineage: Some(&joiner.basis.lineage),
+        invite: joiner.invite.as_deref(),
         reach: &reach,
     };
     take_seat(app, &mut tx, row, seat, now).await?;
@@ -351,6 +375,7 @@ pub async fn take_seat(
         adapter_type: reach.adapter.as_str(),
         joined_at: now.seconds(),
         agent_endpoint: reach.endpoint.as_deref(),
+        endpoint_trusted: reach.endpoint_trusted,
         akm: reach
             .akm_key
             .as_deref()
@@ -359,6 +384,7 @@ pub async fn take_seat(
         container_id: reach.container.as_deref(),
         agent_card_url: reach.card.as_deref(),
         lineage: seat.lineage.map(Lineage::as_str),
+        invite_jti: seat.invite,
     })
     .await?;
     if reach.akm_key.is_some() {
@@ -366,10 +392,13 @@ pub async fn take_seat(
         fanout::arm(tx, &row, seat.user.as_str(), row.last_seq + 1).await?;
         app.hub.moves().follow(&row.room_id);
     }
+    names::remember(tx, &row.room_id, seat.user.as_str(), seat.name).await?;
     let mut log = Appender::new(row);
-    let shown = seat.name.unwrap_or(seat.user.as_str());
-    log.system_message(tx, format!("{shown} joined the room"), now)
-        .await?;
+    let notice = Notice::MemberJoined {
+        user_id: seat.user.to_string(),
+        user_name: seat.name.map(str::to_owned),
+    };
+    log.notice(tx, notice, now).await?;
     tx.tell(log);
     Ok(())
 }

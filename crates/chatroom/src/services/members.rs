@@ -2,7 +2,7 @@
 
 use super::{
     access::{self, Hold},
-    audit, checks,
+    audit, checks, names,
     reputation::scorer,
     revocation,
     room_tx::RoomTx,
@@ -15,9 +15,11 @@ use crate::{
     clock::Now,
     error::{Error, Result},
     events::Appender,
-    store::members::MemberRow,
+    store::{members::MemberRow, rooms::RoomRow},
 };
-use protocol::{AgentCardUpdated, MemberKind, Members, Renamed, RoomId, UserId, WELCOME_ROOM};
+use protocol::{
+    AgentCardUpdated, MemberKind, Members, Notice, Renamed, RoomId, UserId, WELCOME_ROOM,
+};
 use serde_json::json;
 use std::collections::HashMap;
 
@@ -80,46 +82,59 @@ pub async fn remove(app: &App, caller: &Caller, room: &RoomId, user: &UserId) ->
             "The owner cannot leave or be removed; archive the room instead",
         ));
     }
-    let actor = entry.member;
-    let words = match leaving {
-        true => format!("{} left the room", target.shown_name()),
-        false => format!(
-            "{} was removed by {}",
-            target.shown_name(),
-            actor.shown_name()
-        ),
-    };
-    let action = if leaving {
-        "member_left"
-    } else {
-        "member_removed"
-    };
-    let told_at = entry.room.last_seq + 1;
+    let actor = entry.member.user_id;
+    if !leaving {
+        return kick(tx, entry.room, &target, &actor, now).await;
+    }
     let mut log = Appender::new(entry.room);
+    let notice = Notice::MemberLeft {
+        user_id: target.user_id.clone(),
+        user_name: target.user_name.clone(),
+    };
     take_out(
         &mut tx,
         &mut log,
         &target,
-        &actor.user_id,
-        action,
-        words,
+        &actor,
+        "member_left",
+        notice,
         now,
     )
     .await?;
-    if !leaving {
-        scorer::kicked(
-            &mut tx,
-            room.as_str(),
-            user.as_str(),
-            &actor.user_id,
-            told_at,
-            now.seconds(),
-        )
-        .await?;
-    }
     tx.tell(log);
     tx.commit().await?;
     Ok(())
+}
+
+/// Removes a member on the owner's behalf, in whose locked room they are, and commits.
+pub async fn kick(
+    mut tx: RoomTx,
+    room: RoomRow,
+    member: &MemberRow,
+    owner: &str,
+    now: Now,
+) -> Result<()> {
+    let (id, told_at) = (room.room_id.clone(), room.last_seq + 1);
+    let user = member.user_id.as_str();
+    let notice = Notice::MemberRemoved {
+        user_id: user.to_owned(),
+        user_name: member.user_name.clone(),
+        by_user_id: owner.to_owned(),
+    };
+    let mut log = Appender::new(room);
+    take_out(
+        &mut tx,
+        &mut log,
+        member,
+        owner,
+        "member_removed",
+        notice,
+        now,
+    )
+    .await?;
+    scorer::kicked(&mut tx, &id, user, owner, told_at, now.seconds()).await?;
+    tx.tell(log);
+    tx.commit().await
 }
 
 /// Takes a member out of the room that the log is of, ends its keys, and says so there.
@@ -129,7 +144,7 @@ pub async fn take_out(
     member: &MemberRow,
     actor: &str,
     action: &str,
-    words: String,
+    notice: Notice,
     now: Now,
 ) -> Result<()> {
     let room = log.room().room_id.clone();
@@ -137,7 +152,7 @@ pub async fn take_out(
     tx.delete_member(&room, user).await?;
     revocation::revoke_member(tx, &room, user).await?;
     audit::record(tx, &room, actor, action, Some(user), json!({}), now).await?;
-    log.system_message(tx, words, now).await
+    log.notice(tx, notice, now).await
 }
 
 /// Renames a member who came with an invite. The names of Starchild members are not the room's
@@ -163,6 +178,7 @@ pub async fn rename(
     }
     tx.set_member_name(room.as_str(), user.as_str(), &name)
         .await?;
+    names::remember(&mut tx, room.as_str(), user.as_str(), Some(&name)).await?;
     let detail = json!({"from": target.user_name, "to": name});
     let actor = &entry.member.user_id;
     audit::record(

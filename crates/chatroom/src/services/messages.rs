@@ -262,6 +262,7 @@ pub async fn delete(app: &App, caller: &Caller, room: &RoomId, seq: i64) -> Resu
             .await?;
         tx.tell(log);
         tx.commit().await?;
+        app.text_deleted.notify_one();
     }
     Ok(MessageDeleted {
         ok: true,

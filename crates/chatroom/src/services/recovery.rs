@@ -89,6 +89,7 @@ pub async fn redeem(
     let now = Now::get();
     let recovers = invite.recovers.as_deref().unwrap_or_default();
     let user = asked_for(caller, request, recovers)?;
+    app.denylist.refuse_banned(user.as_str())?;
     refuse_archived(&row)?;
     let room: RoomId = stored(&row.room_id)?;
     let member = tx.member(room.as_str(), user.as_str()).await?;
@@ -108,6 +109,7 @@ pub async fn redeem(
         agent_endpoint: None,
         container_id: None,
         akm: PushKey::Forget,
+        trusted: None,
     };
     tx.set_endpoint(room.as_str(), user.as_str(), detached)
         .await?;

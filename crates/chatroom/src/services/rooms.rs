@@ -5,6 +5,7 @@ use super::{
     audit, checks,
     idempotency::Repeatable,
     members::PAGE,
+    names,
     reserved::refuse_change,
     wire::{self, stored},
 };
@@ -22,8 +23,9 @@ use protocol::{
 };
 use serde_json::json;
 
-/// The characters of a room's id after `rm_`.
-const ID_LENGTH: usize = 6;
+/// The characters of a room's id after `rm_`, of five random bits each: whoever may tell 403 from
+/// 404 still cannot find a room by trying.
+const ID_LENGTH: usize = 12;
 /// The exchanges between agents that an owner may allow.
 const MOST_EXCHANGES: i64 = 10_000;
 
@@ -54,6 +56,8 @@ pub async fn create(
             break id;
         }
     };
+    let owner_name = names::for_user(&mut tx, &[&room], &user.id, user.name.as_deref()).await?;
+    names::remember(&mut tx, &room, owner, owner_name.as_deref()).await?;
     // A person who signed in takes part as a person; anything else is that user's agent.
     let kind = match user.token_type {
         TokenType::Access => MemberKind::StarchildUser,
@@ -62,16 +66,18 @@ pub async fn create(
     tx.insert_member(NewMember {
         room_id: &room,
         user_id: owner,
-        user_name: user.name.as_deref(),
+        user_name: owner_name.as_deref(),
         member_kind: kind.as_str(),
         role: Role::Owner.as_str(),
         adapter_type: AdapterType::Clawd.as_str(),
         joined_at: now.seconds(),
         agent_endpoint: None,
+        endpoint_trusted: false,
         akm: None,
         container_id: None,
         agent_card_url: None,
         lineage: None,
+        invite_jti: None,
     })
     .await?;
     let detail = json!({"name": name, "visibility": visibility});
@@ -253,9 +259,7 @@ pub async fn update(app: &App, caller: &Caller, room: &RoomId, request: UpdateRo
 
 /// Every room there is, for the operator.
 pub async fn all(app: &App, caller: &Caller, limit: i64, offset: i64) -> Result<AdminRooms> {
-    if access::user(caller)?.token_type != TokenType::Admin {
-        return Err(Error::forbidden("This endpoint takes an admin token"));
-    }
+    access::operator(caller)?;
     let mut conn = app.db.read().await?;
     let total = conn.room_count().await?;
     let rows = conn.all_rooms(limit, offset).await?;

@@ -34,6 +34,9 @@ pub fn message(row: MessageRow, rules_version: i64) -> Message {
         reactions: BTreeMap::new(),
         mentions_me: None,
         content_html: None,
+        event: row
+            .event
+            .and_then(|event| serde_json::from_str(&event).ok()),
     }
 }
 
@@ -54,6 +57,7 @@ pub fn new_message(new: NewMessage, rules_version: i64) -> Message {
         reactions: BTreeMap::new(),
         mentions_me: None,
         content_html: None,
+        event: None,
     }
 }
 

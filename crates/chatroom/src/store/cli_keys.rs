@@ -14,6 +14,8 @@ row_struct! {
         pub user_id: String,
         pub container_id: String,
         pub agent_endpoint: Option<String>,
+        /// Whether a trusted caller named it.
+        pub endpoint_trusted: bool,
         pub label: Option<String>,
         pub created_at: i64,
         pub expires_at: i64,
@@ -27,8 +29,8 @@ row_struct! {
 macro_rules! select_cli_key {
     ($rest:literal) => {
         concat!(
-            "SELECT sealed_code, sealed_key, user_id, container_id, agent_endpoint, label, created_at, \
-             expires_at, revoked, use_count, last_used_at FROM cli_keys ",
+            "SELECT sealed_code, sealed_key, user_id, container_id, agent_endpoint, endpoint_trusted, label, \
+             created_at, expires_at, revoked, use_count, last_used_at FROM cli_keys ",
             $rest
         )
     };
@@ -39,7 +41,7 @@ impl Conn {
         exec!(
             self,
             "INSERT INTO cli_keys (code_hash, sealed_code, sealed_key, user_id, container_id, agent_endpoint, \
-             label, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+             label, created_at, expires_at, endpoint_trusted) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
             code_hash,
             &key.sealed_code,
             &key.sealed_key,
@@ -48,7 +50,8 @@ impl Conn {
             &key.agent_endpoint,
             &key.label,
             key.created_at,
-            key.expires_at
+            key.expires_at,
+            key.endpoint_trusted
         )?;
         Ok(())
     }
@@ -92,20 +95,20 @@ impl Conn {
         Ok(())
     }
 
-    /// Where the user's agent with this container is called, by its newest membership.
+    /// Where the user's agent with this container is called, by its newest membership, and whether
+    /// a trusted caller said so.
     pub async fn endpoint_of_container(
         &mut self,
         user: &str,
         container: &str,
-    ) -> DbResult<Option<String>> {
-        let found = row!(
+    ) -> DbResult<Option<(String, bool)>> {
+        row!(
             self,
-            (String,),
-            "SELECT agent_endpoint FROM room_members WHERE user_id = $1 AND container_id = $2 \
+            (String, bool),
+            "SELECT agent_endpoint, endpoint_trusted FROM room_members WHERE user_id = $1 AND container_id = $2 \
              AND agent_endpoint IS NOT NULL ORDER BY joined_at DESC LIMIT 1",
             user,
             container
-        )?;
-        Ok(found.map(|(endpoint,)| endpoint))
+        )
     }
 }

@@ -8,6 +8,7 @@ use super::{
     health::{Damaged, Trouble},
     reading::{self, PostgresReader, PostgresReaders, READERS, SqliteReader, SqliteReaders},
 };
+use crate::auth::secrets::{close_to_others, make_private_file};
 use sqlx::{
     ConnectOptions, Connection, PgConnection, PgPool, Postgres, Sqlite, SqliteConnection,
     SqlitePool, Transaction,
@@ -242,6 +243,7 @@ impl Db {
     /// Opens the SQLite file, making it where there is none. No query that reads takes longer than
     /// `read_time`.
     pub async fn open_sqlite(file: &Path, read_time: Duration) -> DbResult<Self> {
+        close_files(file)?;
         let options = SqliteConnectOptions::new()
             .filename(file)
             .create_if_missing(true)
@@ -249,6 +251,8 @@ impl Db {
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(Duration::from_secs(10))
             .statement_cache_capacity(STATEMENTS)
+            // What is deleted is written over.
+            .pragma("secure_delete", "ON")
             .pragma("cache_size", "-4096")
             .pragma("cell_size_check", "ON")
             .pragma("wal_autocheckpoint", "4000")
@@ -387,6 +391,18 @@ impl Db {
         turn.lock().await.note_damage(checked)
     }
 
+    /// Empties SQLite's write-ahead log, which holds what was written over since. Whether it could:
+    /// a reader may be in the way.
+    pub async fn empty_wal(&self) -> DbResult<bool> {
+        let Self::Sqlite { turn, .. } = self else {
+            return Ok(true);
+        };
+        let mut turn = turn.clone().lock_owned().await;
+        tokio::task::spawn_blocking(move || turn.groups.empty_wal())
+            .await
+            .map_err(|_| DbError::WorkerCrashed)?
+    }
+
     /// Closes every connection, work in hand first.
     pub async fn close(&self) {
         match self {
@@ -428,6 +444,18 @@ fn writers(most: u32) -> PgPoolOptions {
                 Ok(())
             })
         })
+}
+
+/// Makes the database a file that only its owner may open, whatever the folder lets others do.
+/// SQLite gives the files beside it the same rights.
+fn close_files(database: &Path) -> DbResult<()> {
+    make_private_file(database)?;
+    for suffix in ["-wal", "-shm", "-journal"] {
+        let mut beside = database.as_os_str().to_owned();
+        beside.push(suffix);
+        close_to_others(Path::new(&beside))?;
+    }
+    Ok(())
 }
 
 /// All rows of a query: `rows!(conn, Row, "SELECT … $1", a)`.

@@ -30,8 +30,8 @@ row_struct! {
         pub replies: i64,
         pub replies_since_ms: i64,
         pub user_name: Option<String>,
-        pub member_kind: String,
         pub agent_endpoint: String,
+        pub endpoint_trusted: bool,
         pub akm_key: String,
         pub container_id: Option<String>,
         pub data_content: String,
@@ -215,7 +215,7 @@ impl Conn {
             self,
             LaneRow,
             "SELECT d.next_seq, d.attempt, d.due_ms, d.generation, d.replies, d.replies_since_ms, \
-             m.user_name, m.member_kind, m.agent_endpoint, m.akm_key, m.container_id, r.data_content \
+             m.user_name, m.endpoint_trusted, m.agent_endpoint, m.akm_key, m.container_id, r.data_content \
              FROM deliveries d JOIN rooms r ON r.room_id = d.room_id \
              JOIN room_members m ON m.room_id = d.room_id AND m.user_id = d.user_id \
              WHERE d.room_id = $1 AND d.user_id = $2 AND COALESCE(d.claimed_by, $3) = $3 \

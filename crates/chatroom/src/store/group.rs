@@ -8,6 +8,7 @@ use super::{
     Conn, DbError, DbResult,
     db::exec,
     limits::{SAVE_WINDOW, WindowRow, on_window_conflict},
+    looks::{ADD_LOOK, FORGET_LOOKS},
     posting::{Addressed, json},
     rooms::RoomRow,
 };
@@ -36,6 +37,15 @@ pub struct NewMessage {
     pub calls_agents: bool,
 }
 
+/// A name that a member's token brought, and what it looks like.
+#[derive(Debug)]
+pub struct NewName {
+    pub room_id: String,
+    pub user_id: String,
+    pub name: String,
+    pub looks: Vec<String>,
+}
+
 /// What a group of posts writes.
 #[derive(Debug)]
 pub struct Group<'a> {
@@ -45,8 +55,7 @@ pub struct Group<'a> {
     /// Room, user and seq of each mention.
     pub mentions: &'a [(String, String, i64)],
     pub addressed: Vec<Addressed<'a>>,
-    /// Room, user and name of members whose token brought a new name.
-    pub names: &'a [(String, String, String)],
+    pub names: &'a [NewName],
     pub windows: Vec<&'a WindowRow>,
 }
 
@@ -65,6 +74,8 @@ const MENTION: &str =
 const ADDRESSED: &str = "UPDATE room_members SET addressed_seq = $1, addressed_depth = $2, addressed_at = $3 \
      WHERE room_id = $4 AND user_id = $5";
 
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// The posting thread's own connection to SQLite.
 pub struct GroupWriter {
     connection: Connection,
@@ -75,9 +86,9 @@ impl GroupWriter {
     pub fn open(file: &Path) -> DbResult<Self> {
         let open = || {
             let connection = Connection::open(file)?;
-            connection.busy_timeout(Duration::from_secs(10))?;
+            connection.busy_timeout(BUSY_TIMEOUT)?;
             connection.execute_batch(
-                "PRAGMA synchronous = FULL; PRAGMA cache_size = -4096; \
+                "PRAGMA synchronous = FULL; PRAGMA secure_delete = ON; PRAGMA cache_size = -4096; \
                  PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864; \
                  PRAGMA cell_size_check = ON;",
             )?;
@@ -87,6 +98,20 @@ impl GroupWriter {
             })
         };
         open().map_err(refused)
+    }
+
+    /// Empties the write-ahead log into the database file. Not where a reader is in the way: nobody
+    /// waits for it.
+    pub fn empty_wal(&mut self) -> DbResult<bool> {
+        let empty = || {
+            self.connection.busy_timeout(Duration::from_millis(100))?;
+            let busy: i64 =
+                self.connection
+                    .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+            self.connection.busy_timeout(BUSY_TIMEOUT)?;
+            Ok(busy == 0)
+        };
+        empty().map_err(refused)
     }
 
     /// Writes a group and commits it: when this returns, it is on the disk.
@@ -142,9 +167,18 @@ impl GroupWriter {
             let mut save = self.connection.prepare_cached(ADDRESSED)?;
             save.execute((seq, depth, at, a.room, a.user))?;
         }
-        for (room, user, name) in group.names {
-            let values = (name, fold(name), room, user);
+        for new in group.names {
+            let (room, user) = (&new.room_id, &new.user_id);
+            let values = (&new.name, fold(&new.name), room, user);
             self.connection.prepare_cached(NAME)?.execute(values)?;
+            self.connection
+                .prepare_cached(FORGET_LOOKS)?
+                .execute((room, user))?;
+            for look in &new.looks {
+                self.connection
+                    .prepare_cached(ADD_LOOK)?
+                    .execute((room, user, look))?;
+            }
         }
         for w in &group.windows {
             let mut save = self.connection.prepare_cached(SAVE_WINDOW)?;
@@ -218,9 +252,6 @@ impl Conn {
              addressed_depth = (j.v -> 2 ->> 1)::bigint, addressed_at = (j.v -> 2 ->> 2)::bigint \
              FROM jsonb_array_elements($1::jsonb) AS j(v) \
              WHERE room_members.room_id = j.v ->> 0 AND room_members.user_id = j.v ->> 1";
-        const NAMES: &str = "UPDATE room_members SET user_name = j.v ->> 2, name_folded = j.v ->> 3 \
-             FROM jsonb_array_elements($1::jsonb) AS j(v) \
-             WHERE room_members.room_id = j.v ->> 0 AND room_members.user_id = j.v ->> 1";
         const WINDOWS: &str = concat!(
             "INSERT INTO rate_windows (bucket, started_ms, count, ends_ms) \
              SELECT v ->> 0, (v ->> 1)::bigint, (v ->> 2)::bigint, (v ->> 3)::bigint \
@@ -253,13 +284,11 @@ impl Conn {
                 .collect();
             exec!(self, ADDRESSED_ALL, json(&rows))?;
         }
-        if !group.names.is_empty() {
-            let names: Vec<_> = group
-                .names
-                .iter()
-                .map(|(room, user, name)| (room, user, name, fold(name)))
-                .collect();
-            exec!(self, NAMES, json(&names))?;
+        for new in group.names {
+            self.set_member_name(&new.room_id, &new.user_id, &new.name)
+                .await?;
+            self.set_looks(&new.room_id, &new.user_id, &new.looks)
+                .await?;
         }
         if !group.windows.is_empty() {
             let rows: Vec<_> = group

@@ -3,6 +3,7 @@
 use super::{
     Conn, DbResult,
     db::{Sql, exec, row, rows},
+    looks::FORGET_LOOKS,
 };
 use protocol::mentions::fold;
 
@@ -57,10 +58,14 @@ pub struct NewMember<'a> {
     pub adapter_type: &'a str,
     pub joined_at: i64,
     pub agent_endpoint: Option<&'a str>,
+    /// Whether a trusted caller named it.
+    pub endpoint_trusted: bool,
     pub akm: Option<SealedKey>,
     pub container_id: Option<&'a str>,
     pub agent_card_url: Option<&'a str>,
     pub lineage: Option<&'a str>,
+    /// The invite that they came with.
+    pub invite_jti: Option<&'a str>,
 }
 
 /// A push bearer, encrypted, and the part of it that may be shown.
@@ -74,6 +79,8 @@ pub struct Endpoint<'a> {
     pub agent_endpoint: Option<&'a str>,
     pub container_id: Option<&'a str>,
     pub akm: PushKey,
+    /// Whether a trusted caller named the address; as it was where absent.
+    pub trusted: Option<bool>,
 }
 
 /// What becomes of a member's push bearer.
@@ -162,8 +169,8 @@ impl Conn {
         exec!(
             self,
             "INSERT INTO room_members (room_id, user_id, user_name, member_kind, role, adapter_type, joined_at, \
-             agent_endpoint, akm_key, akm_prefix, container_id, agent_card_url, lineage, name_folded) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
+             agent_endpoint, akm_key, akm_prefix, container_id, agent_card_url, lineage, endpoint_trusted, \
+             invite_jti, name_folded) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
             member.room_id,
             member.user_id,
             member.user_name,
@@ -177,6 +184,8 @@ impl Conn {
             member.container_id,
             member.agent_card_url,
             member.lineage,
+            member.endpoint_trusted,
+            member.invite_jti,
             member.user_name.map(fold)
         )?;
         Ok(())
@@ -185,6 +194,7 @@ impl Conn {
     /// Whether there was such a member. It is no longer called either.
     pub async fn delete_member(&mut self, room: &str, user: &str) -> DbResult<bool> {
         self.disarm_delivery(room, user).await?;
+        exec!(self, FORGET_LOOKS, room, user)?;
         let deleted = exec!(
             self,
             "DELETE FROM room_members WHERE room_id = $1 AND user_id = $2",
@@ -192,6 +202,18 @@ impl Conn {
             user
         )?;
         Ok(deleted == 1)
+    }
+
+    /// The invite that a member came with.
+    pub async fn invite_of_member(&mut self, room: &str, user: &str) -> DbResult<Option<String>> {
+        let found = row!(
+            self,
+            (Option<String>,),
+            "SELECT invite_jti FROM room_members WHERE room_id = $1 AND user_id = $2",
+            room,
+            user
+        )?;
+        Ok(found.and_then(|(invite,)| invite))
     }
 
     pub async fn set_member_name(&mut self, room: &str, user: &str, name: &str) -> DbResult<()> {
@@ -255,7 +277,8 @@ impl Conn {
             "UPDATE room_members SET agent_endpoint = $3, container_id = $4, \
              akm_key = CASE WHEN $5 THEN $6 ELSE akm_key END, \
              akm_prefix = CASE WHEN $5 THEN $7 ELSE akm_prefix END, \
-             key_stale = CASE WHEN $5 THEN FALSE ELSE key_stale END \
+             key_stale = CASE WHEN $5 THEN FALSE ELSE key_stale END, \
+             endpoint_trusted = COALESCE($8, endpoint_trusted) \
              WHERE room_id = $1 AND user_id = $2",
             room,
             user,
@@ -263,7 +286,8 @@ impl Conn {
             endpoint.container_id,
             replaced,
             akm_key,
-            akm_prefix
+            akm_prefix,
+            endpoint.trusted
         )?;
         Ok(())
     }

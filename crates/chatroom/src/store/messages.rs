@@ -22,6 +22,7 @@ row_struct! {
         pub edited_at: Option<i64>,
         /// Whether agents are called for it.
         pub calls_agents: bool,
+        pub event: Option<String>,
     }
 }
 
@@ -53,7 +54,7 @@ pub struct Page<'a> {
 macro_rules! columns {
     () => {
         "m.seq, m.sender_user_id, m.sender_user_name, m.via, m.type, m.content, m.reply_to_seq, \
-         m.reply_chain_depth, m.created_at, m.deleted, m.edited_at, m.calls_agents"
+         m.reply_chain_depth, m.created_at, m.deleted, m.edited_at, m.calls_agents, m.event"
     };
 }
 
@@ -289,6 +290,18 @@ impl Conn {
     }
 
     /// Takes the text away and leaves the place.
+    /// What a message of the server's own tells of, as JSON.
+    pub async fn set_message_event(&mut self, room: &str, seq: i64, event: &str) -> DbResult<()> {
+        exec!(
+            self,
+            "UPDATE messages SET event = $3 WHERE room_id = $1 AND seq = $2",
+            room,
+            seq,
+            event
+        )?;
+        Ok(())
+    }
+
     pub async fn redact_message(&mut self, room: &str, seq: i64) -> DbResult<()> {
         self.keep_first_mentions(room, seq).await?;
         exec!(

@@ -26,6 +26,7 @@ const MIGRATIONS: &[(i64, &str, Sql)] = &migrations![
     3 "reputation" "0003_reputation.sql",
     4 "boards" "0004_boards.sql",
     5 "derived_credentials" "0005_derived_credentials.sql",
+    6 "operators" "0006_operators.sql",
     7 "mentions" "0007_mentions.sql",
     8 "exchanges" "0008_exchanges.sql",
     9 "faults" "0009_faults.sql",

@@ -8,6 +8,7 @@
 mod row_struct;
 
 pub mod audit;
+pub mod bans;
 pub mod cli_keys;
 pub mod db;
 pub mod deliveries;
@@ -19,6 +20,7 @@ pub mod keys;
 pub mod leaderboard;
 pub mod limits;
 pub mod log;
+pub mod looks;
 pub mod members;
 pub mod messages;
 pub mod migrate;
@@ -31,6 +33,7 @@ pub mod replies;
 pub mod reputation;
 pub mod revocation;
 pub mod rooms;
+pub mod sessions;
 pub mod stats;
 pub mod welcome;
 

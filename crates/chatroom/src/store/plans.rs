@@ -3,6 +3,7 @@
 use super::{
     Db, DbResult, Tx,
     audit::AuditRow,
+    bans::RoomBanRow,
     cli_keys::CliKeyRow,
     deliveries::Held,
     group::NewMessage,
@@ -30,12 +31,16 @@ pub fn note(sql: &'static str) {
 
 /// Queries that look at a whole table on purpose, each a table that stays small or an operator's
 /// question.
-const WHOLE_TABLE: [&str; 6] = [
+const WHOLE_TABLE: [&str; 9] = [
     // A partial index, empty but for what an older server wrote.
     "WHERE name_folded IS NULL AND user_name IS NOT NULL",
+    // Once, at the first start after an update.
+    "FROM room_members m WHERE NOT EXISTS (SELECT 1 FROM member_looks",
     // Which rooms have something new: their heads are not indexed, so that posting stays cheap.
     "FROM rooms r LEFT JOIN reputation_rooms s",
     "SELECT COUNT(*) FROM rooms",
+    "FROM bans ORDER BY subject",
+    "SELECT user_id, not_before FROM token_cutoffs",
     "SELECT room_id FROM events GROUP BY room_id",
     "FROM rooms r ORDER BY r.created_at DESC",
     "SELECT CAST(COALESCE(SUM(messages), 0) AS BIGINT) FROM traffic",
@@ -129,12 +134,36 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
         adapter_type: "pull",
         joined_at: 1,
         agent_endpoint: None,
+        endpoint_trusted: false,
         akm: None,
         container_id: None,
         agent_card_url: None,
         lineage: None,
+        invite_jti: None,
     })
     .await?;
+    tx.invite_of_member("rm_a", "u_a").await?;
+    let ban = RoomBanRow {
+        user_id: "u_b".into(),
+        user_name: None,
+        reason: None,
+        banned_by: "u_a".into(),
+        banned_at: 1,
+    };
+    tx.insert_room_ban("rm_a", &ban).await?;
+    tx.is_banned_from("rm_a", "u_b").await?;
+    tx.room_bans("rm_a").await?;
+    tx.delete_room_ban("rm_a", "u_b").await?;
+    tx.insert_ban("u_b", None, 1).await?;
+    tx.bans().await?;
+    tx.delete_ban("u_b").await?;
+    tx.set_token_cutoff("u_b", 1).await?;
+    tx.token_cutoffs().await?;
+    tx.detach_user("u_b").await?;
+    tx.sessions_of("u_a", 1, 5).await?;
+    tx.revoke_cli_keys_of("u_b").await?;
+    tx.users_after("", 5).await?;
+    tx.rooms_and_name_of("u_a").await?;
     tx.member("rm_a", "u_a").await?;
     tx.members("rm_a", 5, 0).await?;
     tx.kinds_of_members("rm_a").await?;
@@ -146,11 +175,17 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
         agent_endpoint: None,
         container_id: None,
         akm: PushKey::Keep,
+        trusted: None,
     };
     tx.set_endpoint("rm_a", "u_a", endpoint).await?;
     tx.set_lineage("rm_a", "u_a", "l").await?;
     tx.user_is_known("u_a").await?;
     tx.name_is_taken(&["rm_a"], "A").await?;
+    tx.set_looks("rm_a", "u_a", &["a".to_owned()]).await?;
+    tx.look_is_taken(&["rm_a"], &["a".to_owned()], "u_b")
+        .await?;
+    tx.members_without_looks(5).await?;
+    tx.set_message_event("rm_a", 1, "{}").await?;
 
     tx.disarm_delivery("rm_a", "u_a").await?;
     tx.delivery_place("rm_a", "u_a").await?;
@@ -182,6 +217,7 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
         user_id: "u_a".into(),
         container_id: "1".into(),
         agent_endpoint: None,
+        endpoint_trusted: false,
         label: None,
         created_at: 1,
         expires_at: 9,

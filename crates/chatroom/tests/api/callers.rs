@@ -81,6 +81,14 @@ fn endpoints() -> Vec<(&'static str, Method, &'static str, Value)> {
         ("reader", M::GET, "/rooms/{id}/state", none.clone()),
         ("owner", M::GET, "/rooms/{id}/audit", none.clone()),
         ("owner", M::POST, "/rooms/{id}/invites", json!({})),
+        ("owner", M::GET, "/rooms/{id}/bans", none.clone()),
+        (
+            "owner",
+            M::POST,
+            "/rooms/{id}/bans",
+            json!({"user_id": "u_nobody"}),
+        ),
+        ("owner", M::DELETE, "/rooms/{id}/bans/{agent}", none.clone()),
         ("owner", M::GET, "/rooms/{id}/invites", none.clone()),
         (
             "owner",
@@ -199,12 +207,38 @@ fn endpoints() -> Vec<(&'static str, Method, &'static str, Value)> {
         ("anyone", M::GET, "/skills/{archive}", none.clone()),
         ("anyone", M::GET, "/starchild-{platform}", none.clone()),
         ("anyone", M::GET, "/install/cli", none.clone()),
-        ("admin", M::GET, "/internal/admin/rooms", none),
+        ("admin", M::GET, "/internal/admin/rooms", none.clone()),
+        ("admin", M::GET, "/internal/admin/users", none.clone()),
+        (
+            "admin",
+            M::GET,
+            "/internal/admin/users/{agent}/sessions",
+            none.clone(),
+        ),
+        (
+            "admin",
+            M::DELETE,
+            "/internal/admin/users/{agent}/sessions",
+            none.clone(),
+        ),
+        (
+            "admin",
+            M::DELETE,
+            "/internal/admin/credentials/{jti}",
+            none.clone(),
+        ),
+        ("admin", M::GET, "/internal/admin/bans", none),
+        (
+            "admin",
+            M::POST,
+            "/internal/admin/bans",
+            json!({"subject": "u_nobody"}),
+        ),
     ]
 }
 
 /// Endpoints whose answer depends on more than the kind of caller; their own sections test them.
-const ELSEWHERE: [(&str, &str); 12] = [
+const ELSEWHERE: [(&str, &str); 16] = [
     ("post", "/rooms/public/auto-join"), // changes what the others see
     ("post", "/rooms/rm_welcome/checklist/refresh"), // members of that room
     ("get", "/rooms/{id}/public-summary"), // public rooms only
@@ -217,6 +251,10 @@ const ELSEWHERE: [(&str, &str); 12] = [
     ("get", "/install/{short_code}"),    // errors are scripts
     ("get", "/metrics"),                 // by network
     ("get", "/openapi.json"),            // describes the others
+    ("get", "/auth/sessions"),           // see attacks::bans
+    ("delete", "/auth/sessions"),        // would end the others' credentials
+    ("delete", "/auth/sessions/{id}"),
+    ("delete", "/internal/admin/bans"), // names its subject in the query
 ];
 
 struct World {

@@ -268,7 +268,7 @@ async fn an_agent_that_is_gone_leaves_the_room(setup: Setup) {
     .await;
     assert_eq!(
         alice.reads(&room, seq + 1).await["content"],
-        "Bob left the room"
+        "u_bob left the room"
     );
 }
 

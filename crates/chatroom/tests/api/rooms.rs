@@ -35,7 +35,7 @@ async fn a_room_is_private_unless_it_says_otherwise(setup: Setup) {
 
     let id = room["room_id"].as_str().unwrap();
     let tail = id.strip_prefix("rm_").unwrap();
-    assert_eq!(tail.len(), 6, "{id}");
+    assert_eq!(tail.len(), 12, "{id}");
     assert!(
         tail.bytes()
             .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')

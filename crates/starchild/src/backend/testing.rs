@@ -48,5 +48,6 @@ pub fn message(seq: i64, name: &str, content: &str) -> Message {
         reactions: Default::default(),
         mentions_me: None,
         content_html: None,
+        event: None,
     }
 }

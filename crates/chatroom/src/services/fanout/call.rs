@@ -15,7 +15,6 @@ use crate::{
         rooms::RoomRow,
     },
 };
-use protocol::MemberKind;
 use reqwest::{Response, StatusCode, header};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -122,14 +121,6 @@ pub struct Target<'a> {
     pub trust: Trust,
     /// The same for every try of the same delivery, so that an agent can tell.
     pub delivery_id: String,
-}
-
-/// Whose endpoint a member of this kind names.
-pub fn trust(kind: &str) -> Trust {
-    match kind.parse::<MemberKind>() {
-        Ok(kind) if !kind.is_external() => Trust::User,
-        _ => Trust::Stranger,
-    }
 }
 
 /// Calls the agent and reads its answer to the end. `heard` is told how it grows, and once more

@@ -13,6 +13,7 @@ use crate::{
     clock::Now,
     error::Result,
     metrics::Delivered,
+    outbound::Trust,
     store::{
         deliveries::{LaneRow, REPLIES_WINDOW_MS, SKEW_MS},
         messages::{MessageRow, Page},
@@ -306,7 +307,7 @@ impl Task {
             endpoint: &row.agent_endpoint,
             bearer: &bearer,
             container: row.container_id.as_deref(),
-            trust: call::trust(&row.member_kind),
+            trust: Trust::of(row.endpoint_trusted),
             delivery_id: format!("{room}.{}.{user}", message.seq),
         };
         let mut typing = Typing::new(&self.app, &self.lane, message.seq);
@@ -399,6 +400,7 @@ mod tests {
             deleted,
             edited_at: None,
             calls_agents: true,
+            event: None,
         }
     }
 

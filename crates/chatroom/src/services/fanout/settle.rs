@@ -22,7 +22,7 @@ use crate::{
         posting::{Addressed, AddressedBy},
     },
 };
-use protocol::{ErrorCode, EventKind, MemberUpdated};
+use protocol::{ErrorCode, EventKind, MemberUpdated, Notice};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, Mutex},
@@ -335,8 +335,11 @@ async fn settle_one(
             if !tx.pass_message(held, *seq).await? {
                 return Ok(Settled::Lost);
             }
-            let words = format!("{} left the room", member.shown_name());
-            members::take_out(tx, log, &member, user, "member_left", words, times.now).await?;
+            let notice = Notice::MemberLeft {
+                user_id: user.to_owned(),
+                user_name: member.user_name.clone(),
+            };
+            members::take_out(tx, log, &member, user, "member_left", notice, times.now).await?;
         }
     }
     Ok(Settled::Done)

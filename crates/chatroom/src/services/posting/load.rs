@@ -1,7 +1,11 @@
 //! Asking the store what a group of posts depends on.
 
-use super::rules::{Known, KnownRoom, Post};
+use super::{
+    super::names,
+    rules::{Known, KnownRoom, Post},
+};
 use crate::{
+    auth::Credential,
     config::Limits,
     store::{DbError, db::GroupTurn},
 };
@@ -112,7 +116,38 @@ pub async fn load(
             known.prior.insert(at, row);
         }
     }
+    load_new_names(known, turn, posts).await?;
     load_windows(known, turn, posts, limits, alone).await
+}
+
+/// What members are called from now on whose token brings another name than they have.
+async fn load_new_names(
+    known: &mut Known,
+    turn: &mut GroupTurn,
+    posts: &[Post],
+) -> Result<(), DbError> {
+    for post in posts {
+        let Credential::User(user) = &post.credential else {
+            continue;
+        };
+        let room = known.rooms.get(post.room.as_str());
+        let author = room.and_then(|room| room.authors.get(user.id.as_str()));
+        let (Some(author), Some(name)) = (author, &user.name) else {
+            continue;
+        };
+        if author.user_name.as_ref() == Some(name)
+            || author.user_name == names::with_id(name, user.id.as_str())
+        {
+            continue;
+        }
+        let rooms = [post.room.as_str()];
+        let conn = turn.conn().await?;
+        if let Some(name) = names::for_user(conn, &rooms, &user.id, Some(name)).await? {
+            let at = (post.room.to_string(), user.id.to_string());
+            known.new_names.insert(at, name);
+        }
+    }
+    Ok(())
 }
 
 async fn load_windows(

@@ -7,6 +7,7 @@ use super::super::{
     access::{foreign_key, refuse_archived, scope_insufficient},
     checks::Content,
     limits::{Limit, Windows},
+    names::looks_of_member,
 };
 use super::exchanges::{self, Voice, Word};
 use crate::{
@@ -15,7 +16,7 @@ use crate::{
     config::Limits,
     error::{Error, Result},
     store::{
-        group::NewMessage,
+        group::{NewMessage, NewName},
         posting::{Addressed, AddressedBy, ParentRow, PosterRow, PostingKeyRow, PriorPostRow},
         rooms::RoomRow,
     },
@@ -136,6 +137,8 @@ pub struct Known {
     pub parents: HashMap<(String, i64), ParentRow>,
     /// What was posted before under a client key, by room, sender and key.
     pub prior: HashMap<(String, String, String), PriorPostRow>,
+    /// The names of members whose token brought another than they have here, by room and user.
+    pub new_names: HashMap<(String, String), String>,
     as_of: Option<u64>,
 }
 
@@ -171,6 +174,7 @@ impl Known {
         self.windows.saved();
         self.parents.clear();
         self.prior.clear();
+        self.new_names.clear();
         self.as_of = as_of;
     }
 }
@@ -183,8 +187,7 @@ pub struct Decided {
     pub mentions: Vec<(String, String, i64)>,
     /// Who, by room and user, is addressed by which message, or has now spoken.
     addressed: BTreeMap<(String, String), Option<AddressedBy>>,
-    /// Room, user and name of members whose token brought a new name.
-    pub names: Vec<(String, String, String)>,
+    pub names: Vec<NewName>,
     pub answers: Vec<Result<Posted>>,
 }
 
@@ -248,7 +251,7 @@ fn decide_one(
     };
     let effect = exchanges::weigh(&room.row, word, limits, now)?;
     known.windows.take(&post.limits(via, limits, alone), now)?;
-    let author = keep_up_with_name(post, author, room, decided);
+    let author = keep_up_with_name(author, room, &known.new_names, decided);
     let notice = exchanges::apply(&mut room.row, effect, &author.user_id, limits, now);
 
     let seq = next_seq(&mut room.row);
@@ -357,20 +360,21 @@ fn note_addressed(
 
 /// A user's name comes with the token, and the room keeps up with it.
 fn keep_up_with_name(
-    post: &Post,
     mut author: PosterRow,
     room: &mut KnownRoom,
+    new_names: &HashMap<(String, String), String>,
     decided: &mut Decided,
 ) -> PosterRow {
-    if let Credential::User(user) = &post.credential
-        && let Some(name) = &user.name
+    if !new_names.is_empty()
+        && let Some(name) = new_names.get(&(room.row.room_id.clone(), author.user_id.clone()))
         && author.user_name.as_ref() != Some(name)
     {
-        decided.names.push((
-            room.row.room_id.clone(),
-            author.user_id.clone(),
-            name.clone(),
-        ));
+        decided.names.push(NewName {
+            room_id: room.row.room_id.clone(),
+            user_id: author.user_id.clone(),
+            name: name.clone(),
+            looks: looks_of_member(&author.user_id, Some(name)),
+        });
         author.user_name = Some(name.clone());
         room.authors.insert(author.user_id.clone(), author.clone());
     }

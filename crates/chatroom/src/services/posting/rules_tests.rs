@@ -198,6 +198,8 @@ impl World {
                     _ => TokenType::Container,
                 },
                 identity: None,
+                issued_at: None,
+                internal: true,
             }),
             Kind::Pull | Kind::ClaimsToBeHuman | Kind::Person => {
                 let claims = json!({"kind": "room_key", "jti": format!("k_{n}"), "room_id": ROOM,

@@ -3,7 +3,11 @@
 //! What is tried on the machine of an agent's owner needs the daemon:
 //! `crates/starchild/tests/integration/attacks`.
 
+mod at_rest;
+mod bans;
 mod credentials;
 mod faults;
 mod loops;
+mod names;
+mod networks;
 mod waiting;

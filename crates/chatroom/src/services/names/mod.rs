@@ -1,0 +1,159 @@
+//! Names that cannot pretend: nobody picks a name that looks like the server's or like that of a
+//! member who is there already. Names that a room's owner gives stand.
+
+pub mod look;
+
+use crate::{
+    app::App,
+    error::{Error, Result},
+    store::{Conn, DbError, Tx},
+};
+use look::{is_reserved, looks, shown};
+use protocol::{MAX_NAME_CHARS, UserId};
+
+/// Where the database keeps by which rules its looks were made.
+const LOOKS_VERSION: (&str, &str) = ("looks_version", "1");
+/// Members whose looks are made in one transaction.
+const PAGE: i64 = 500;
+
+/// A line that somebody wrote to be shown: not too long, and without what cannot be seen.
+pub fn line(field: &str, text: &str, max_chars: usize) -> Result<String> {
+    let shown = shown(text);
+    if shown.had_hidden {
+        return Err(Error::bad_request(format!(
+            "{field} must be one line without control, invisible or direction characters"
+        )));
+    }
+    let chars = shown.text.chars().count();
+    if chars == 0 || chars > max_chars {
+        return Err(Error::bad_request(format!(
+            "{field} must have 1 to {max_chars} characters"
+        )));
+    }
+    Ok(shown.text)
+}
+
+/// A name out of a token, as rooms may show it. A person cannot change it there, so what must not
+/// be in it is left out.
+pub fn of_token(name: &str) -> Option<String> {
+    let name: String = shown(name).text.chars().take(MAX_NAME_CHARS).collect();
+    let name = name.trim_end();
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// Whose name it looks like, where somebody picks this one for themselves.
+pub async fn pretence(
+    conn: &mut Conn,
+    rooms: &[&str],
+    user: &UserId,
+    name: &str,
+) -> Result<Option<&'static str>> {
+    if is_reserved(name) {
+        return Ok(Some("a name of the server itself"));
+    }
+    let taken = conn
+        .look_is_taken(rooms, &looks(name), user.as_str())
+        .await?;
+    Ok(taken.then_some("the name of a member who is here already"))
+}
+
+/// Refuses a name that somebody picked for themselves and that looks like another's.
+pub async fn refuse_pretence(
+    conn: &mut Conn,
+    rooms: &[&str],
+    user: &UserId,
+    field: &str,
+    name: &str,
+) -> Result<()> {
+    match pretence(conn, rooms, user, name).await? {
+        None => Ok(()),
+        Some(whose) => Err(Error::bad_request(format!(
+            "{field} looks like {whose}; choose another"
+        ))),
+    }
+}
+
+/// The name of a user in these rooms: the token's, with the id where it looks like another's, and
+/// none where it looks like the server's.
+pub async fn for_user(
+    conn: &mut Conn,
+    rooms: &[&str],
+    user: &UserId,
+    name: Option<&str>,
+) -> Result<Option<String>, DbError> {
+    let Some(name) = name.filter(|name| !is_reserved(name)) else {
+        return Ok(None);
+    };
+    let taken = conn
+        .look_is_taken(rooms, &looks(name), user.as_str())
+        .await?;
+    Ok(match taken {
+        false => Some(name.to_owned()),
+        true => with_id(name, user.as_str()),
+    })
+}
+
+/// A name that cannot be mistaken for another's, because the id stands beside it.
+pub fn with_id(name: &str, user: &str) -> Option<String> {
+    let room = MAX_NAME_CHARS.checked_sub(user.chars().count() + 3)?;
+    let name: String = name.chars().take(room).collect();
+    let name = name.trim_end();
+    (!name.is_empty()).then(|| format!("{name} ({user})"))
+}
+
+/// What a member looks like: by name and by id, which is shown where there is no name.
+pub fn looks_of_member(user: &str, name: Option<&str>) -> Vec<String> {
+    let mut all = looks(user);
+    all.extend(name.map(looks).unwrap_or_default());
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// Remembers what a member looks like from now on.
+pub async fn remember(tx: &mut Tx, room: &str, user: &str, name: Option<&str>) -> Result<()> {
+    tx.set_looks(room, user, &looks_of_member(user, name))
+        .await?;
+    Ok(())
+}
+
+/// Makes the looks of members from before there were any. Any number of nodes may do so at once.
+pub async fn prepare(app: &App) -> Result<(), DbError> {
+    let (name, version) = LOOKS_VERSION;
+    if app.db.read().await?.meta(name).await?.as_deref() == Some(version) {
+        return Ok(());
+    }
+    loop {
+        let mut tx = app.db.begin().await?;
+        let members = tx.members_without_looks(PAGE).await?;
+        if members.is_empty() {
+            tx.set_meta(name, version).await?;
+            return tx.commit().await;
+        }
+        for (room, user, name) in members {
+            let looks = looks_of_member(&user, name.as_deref());
+            tx.set_looks(&room, &user, &looks).await?;
+        }
+        tx.commit().await?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tokens_name_is_made_fit() {
+        assert_eq!(of_token("  Ann\u{202e}\nLee ").as_deref(), Some("AnnLee"));
+        assert_eq!(of_token("\u{200b}"), None);
+        assert_eq!(of_token(&"x".repeat(200)).unwrap().len(), MAX_NAME_CHARS);
+    }
+
+    #[test]
+    fn a_name_beside_an_id_is_not_too_long() {
+        assert_eq!(with_id("Ann", "u_ann2").as_deref(), Some("Ann (u_ann2)"));
+        let long = with_id(&"x".repeat(64), "u_ann2").unwrap();
+        assert_eq!(long.chars().count(), MAX_NAME_CHARS);
+        assert_eq!(with_id("Ann", &"u".repeat(100)), None);
+    }
+}
