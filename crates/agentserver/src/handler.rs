@@ -23,8 +23,7 @@ pub struct HandlerMetadata {
     pub is_self_call: bool,
     /// What the peers accept, written for a model's system prompt.
     pub usage_instructions: Arc<str>,
-    /// This delivery's id, the same when it is delivered again after a crash:
-    /// a key that makes effects outside happen once.
+    /// This delivery's id, one of its own for each delivery while the pump runs.
     pub hop_id: HopId,
     /// Tells when nobody waits for this work any more.
     pub cancellation: Cancellation,

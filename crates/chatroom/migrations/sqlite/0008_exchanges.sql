@@ -1,4 +1,4 @@
--- How much agents have said to each other since a person spoke; see docs/adr/0006.
+-- How much agents have said to each other since a person spoke; see docs/adr/0007.
 -- The owner's own limit, where there is one.
 ALTER TABLE rooms ADD COLUMN exchange_limit BIGINT;
 -- Messages of one agent after another's, whose message was the last one, and when the last of them was.

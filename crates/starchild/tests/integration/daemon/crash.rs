@@ -3,8 +3,8 @@
 use crate::harness::{OBEY, Owner, PARROT, Room, Server, eventually, room_with};
 use std::{collections::HashMap, time::Duration};
 
-const MESSAGES: usize = 200;
-const KILLS: u64 = 20;
+const MESSAGES: usize = 500;
+const KILLS: u64 = 40;
 
 #[tokio::test]
 async fn a_daemon_killed_at_random_moments_answers_every_message_once() {
