@@ -21,7 +21,7 @@ pub enum Reading {
     /// As a member.
     Member(Box<Entry>),
     /// Because the room is public.
-    Visitor(RoomRow),
+    Visitor(Box<RoomRow>),
 }
 
 /// Whether the room is held until the transaction ends.
@@ -83,7 +83,7 @@ pub async fn reader(conn: &mut Conn, caller: &Caller, room: &RoomId) -> Result<R
             let room = found
                 .filter(RoomRow::is_public)
                 .ok_or_else(Error::room_not_found)?;
-            Ok(Reading::Visitor(room))
+            Ok(Reading::Visitor(Box::new(room)))
         }
         _ => Ok(Reading::Member(Box::new(enter(conn, caller, found).await?))),
     }

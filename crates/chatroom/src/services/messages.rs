@@ -165,7 +165,7 @@ pub async fn thread(
         Reading::Visitor(row) => {
             let most = app.config.limits.visitor_reads_per_minute;
             app.visitors.take(ip, room.as_str(), most, Now::get())?;
-            (row, None)
+            (*row, None)
         }
     };
     let rows = conn.thread(room.as_str(), seq, LONGEST_THREAD).await?;

@@ -1,7 +1,6 @@
 //! Whether the database takes writes, and what kind of trouble a failure is a sign of.
 
 use super::{Conn, DbError, DbResult, db::exec};
-use std::borrow::Cow;
 
 impl Conn {
     /// Writes what nobody needs, to find out whether it can be written.
@@ -67,7 +66,7 @@ impl Trouble {
     }
 
     /// SQLite's codes are numbers, PostgreSQL's have five characters.
-    fn of_code(code: &Cow<'_, str>) -> Option<Self> {
+    fn of_code(code: &str) -> Option<Self> {
         match code.as_bytes() {
             [_, _, _, _, _] => Self::of_postgres(code),
             _ => Self::of_sqlite(code.parse().ok()?),
@@ -114,7 +113,7 @@ mod tests {
 
     #[test]
     fn trouble_of_the_storage_is_told_from_a_wrong_query() {
-        let of = |code: &'static str| Trouble::of_code(&Cow::Borrowed(code));
+        let of = |code: &'static str| Trouble::of_code(code);
         assert_eq!(of("13"), Some(Trouble::Full));
         assert_eq!(of("778"), Some(Trouble::Away));
         assert_eq!(of("267"), Some(Trouble::Damaged));

@@ -108,13 +108,10 @@ impl<A> Aside<A> {
 
     /// Takes a post whose room is put aside already: it goes behind the others there. Gives back
     /// any other.
-    pub fn follow(&mut self, waiting: Waiting<A>, now: Instant) -> Result<(), Waiting<A>> {
-        if !self.rooms.contains_key(waiting.post.room.as_str()) {
-            return Err(waiting);
-        }
-        match self.put(waiting, now) {
-            None => Ok(()),
-            Some(refused) => Err(refused),
+    pub fn follow(&mut self, waiting: Waiting<A>, now: Instant) -> Option<Waiting<A>> {
+        match self.rooms.contains_key(waiting.post.room.as_str()) {
+            true => self.put(waiting, now),
+            false => Some(waiting),
         }
     }
 

@@ -167,7 +167,7 @@ impl Running {
                 false => Locking::Skip,
             };
             for (post, answer) in fresh.drain(..) {
-                if let Err(waiting) = self.aside.follow(Waiting::new(post, answer), now) {
+                if let Some(waiting) = self.aside.follow(Waiting::new(post, answer), now) {
                     group.push(waiting);
                 }
             }

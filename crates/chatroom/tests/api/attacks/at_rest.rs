@@ -34,7 +34,7 @@ async fn nobody_else_on_the_machine_reads_the_files() {
     let alice = server.token(&["--user", "u_alice"]);
     let alice = server.anonymous().with_token(&alice);
     let room = alice.post("/rooms", json!({"name": "a"})).await.created();
-    assert_eq!(open_to_others(server.data()), [PathBuf::new(); 0]);
+    assert_eq!(open_to_others(server.data()), Vec::<PathBuf>::new());
     let path = format!("/rooms/{}/messages", room["room_id"].as_str().unwrap());
     alice.post(path, json!({"content": "x"})).await.created();
 
@@ -47,7 +47,7 @@ async fn nobody_else_on_the_machine_reads_the_files() {
         std::fs::set_permissions(file, Permissions::from_mode(0o644)).unwrap();
     }
     server.restart().await;
-    assert_eq!(open_to_others(server.data()), [PathBuf::new(); 0]);
+    assert_eq!(open_to_others(server.data()), Vec::<PathBuf>::new());
 
     let (file, copy) = (
         server.folder().join("backup.tar"),
@@ -62,7 +62,7 @@ async fn nobody_else_on_the_machine_reads_the_files() {
         let output = server.run_aside(&args).await;
         assert!(output.status.success(), "{output:?}");
     }
-    assert_eq!(open_to_others(&copy), [PathBuf::new(); 0]);
+    assert_eq!(open_to_others(&copy), Vec::<PathBuf>::new());
 }
 
 #[tokio::test]
