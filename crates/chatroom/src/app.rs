@@ -15,7 +15,6 @@ use crate::{
         limits,
         posting::{Poster, Traffic},
         storage::Storage,
-        visitors::Visitors,
     },
     store::{Db, DbError},
 };
@@ -47,7 +46,8 @@ pub struct Parts {
     pub storage: Storage,
     /// This process's name among the nodes.
     pub node: String,
-    pub visitors: Visitors,
+    /// Counts what visitors read.
+    pub visitor_reads: limits::Counter,
     /// Counts what is written besides messages.
     pub write_counter: limits::Counter,
     /// The streams that are open, by key or user and by address.

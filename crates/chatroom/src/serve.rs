@@ -27,7 +27,6 @@ use crate::{
         reputation::scorer,
         reserved,
         storage::Storage,
-        visitors::Visitors,
     },
     store::{Db, DbError, migrate},
 };
@@ -161,7 +160,7 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
         node: node.clone(),
         fanout: Fanout::new(&config.fanout),
         outbound: Outbound::new(config.fanout.private_endpoints, &config.network),
-        visitors: Visitors::default(),
+        visitor_reads: Default::default(),
         write_counter: Default::default(),
         open_streams: Default::default(),
         metrics,

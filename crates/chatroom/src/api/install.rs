@@ -5,10 +5,9 @@ use super::extract::{Path, Query as FromQuery};
 use crate::{
     app::App,
     auth::network::Origin,
-    clock::Now,
     discovery::install::{self, Query},
     error::{Error, Result},
-    services::invites,
+    services::{invites, visitors},
 };
 use axum::{
     body::Body,
@@ -49,9 +48,7 @@ async fn room_script(
     code: Result<Path<String>>,
     query: Result<FromQuery<Query>>,
 ) -> Result<Response> {
-    let most = app.config.limits.visitor_reads_per_minute;
-    app.visitors
-        .take(origin.network(), "/install", most, Now::get())?;
+    visitors::count_read(app, origin.network(), "/install").await?;
     let (code, wishes) = (code?.0, query?.0.check()?);
     let refused = match invites::by_short_code(app, &code).await {
         Ok(_) => None,

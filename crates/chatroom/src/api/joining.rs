@@ -7,9 +7,8 @@ use super::{
 use crate::{
     app::App,
     auth::{Caller, MaybeCaller, network::Origin},
-    clock::Now,
     error::Result,
-    services::{bans, identity, invites, joining, members, recovery},
+    services::{bans, identity, invites, joining, members, recovery, visitors},
 };
 use axum::{Json as Reply, extract::State, http::StatusCode, http::header, response::IntoResponse};
 use protocol::{
@@ -90,15 +89,14 @@ async fn short_code(
     origin: Origin,
     Path(code): Path<String>,
 ) -> Result<impl IntoResponse> {
-    limit_guessing(&app, origin)?;
+    limit_guessing(&app, origin).await?;
     let code = invites::by_short_code(&app, &code).await?;
     Ok(([(header::CACHE_CONTROL, "no-store")], code))
 }
 
 /// Short codes are short: nobody may try many of them.
-fn limit_guessing(app: &App, origin: Origin) -> Result<()> {
-    let most = app.config.limits.visitor_reads_per_minute;
-    app.visitors.take(origin.network(), "/i", most, Now::get())
+async fn limit_guessing(app: &App, origin: Origin) -> Result<()> {
+    visitors::count_read(app, origin.network(), "/i").await
 }
 
 /// A QR code of the link with which a person joins by this invite. Anonymous.
@@ -109,7 +107,7 @@ async fn qr_code(
     origin: Origin,
     Path(code): Path<String>,
 ) -> Result<impl IntoResponse> {
-    limit_guessing(&app, origin)?;
+    limit_guessing(&app, origin).await?;
     let headers = [
         (header::CONTENT_TYPE, "image/svg+xml"),
         (header::CACHE_CONTROL, "no-store"),

@@ -7,9 +7,8 @@ use super::{
 use crate::{
     app::App,
     auth::{Caller, network::Origin},
-    clock::Now,
     error::Result,
-    services::keys,
+    services::{keys, visitors},
 };
 use axum::{
     Json as Reply,
@@ -81,12 +80,7 @@ async fn follow(
     origin: Origin,
     Path(code): Path<String>,
 ) -> Result<impl IntoResponse> {
-    app.visitors.take(
-        origin.network(),
-        "/k",
-        app.config.limits.visitor_reads_per_minute,
-        Now::get(),
-    )?;
+    visitors::count_read(&app, origin.network(), "/k").await?;
     let target = keys::follow(&app, &code).await?;
     let headers = [
         (header::LOCATION, target),

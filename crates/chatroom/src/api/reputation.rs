@@ -4,9 +4,11 @@ use super::extract::{Path, Query, room};
 use crate::{
     app::App,
     auth::{Caller, network::Origin},
-    clock::Now,
     error::Result,
-    services::reputation::{leaderboard, score},
+    services::{
+        reputation::{leaderboard, score},
+        visitors,
+    },
 };
 use axum::{Json as Reply, extract::State};
 use protocol::{ErrorBody, Leaderboard, MyScore, ScoringRules};
@@ -46,9 +48,7 @@ async fn everywhere(
     Query(asked): Query<Asked>,
 ) -> Result<Reply<Leaderboard>> {
     let query = leaderboard::Query::new(asked.window, asked.limit)?;
-    let most = app.config.limits.visitor_reads_per_minute;
-    app.visitors
-        .take(origin.network(), "/leaderboard", most, Now::get())?;
+    visitors::count_read(&app, origin.network(), "/leaderboard").await?;
     leaderboard::everywhere(&app, &query).await.map(Reply)
 }
 

@@ -7,11 +7,10 @@ use super::{
 use crate::{
     app::App,
     auth::{Caller, network::Origin},
-    clock::Now,
     error::{Error, Result},
     services::{
         access::{self, Hold},
-        audit, checks, rooms, state, texts,
+        audit, checks, rooms, state, texts, visitors,
     },
     store::rooms::Text,
 };
@@ -89,12 +88,7 @@ async fn public(
     Query(page): Query<Page>,
 ) -> Result<Reply<PublicRooms>> {
     let (limit, offset) = page.bounds()?;
-    app.visitors.take(
-        origin.network(),
-        "/rooms/public",
-        app.config.limits.visitor_reads_per_minute,
-        Now::get(),
-    )?;
+    visitors::count_read(&app, origin.network(), "/rooms/public").await?;
     rooms::public(&app, limit, offset).await.map(Reply)
 }
 
@@ -106,14 +100,9 @@ async fn public_summary(
     origin: Origin,
     Path(id): Path<String>,
 ) -> Result<Reply<PublicSummary>> {
-    let id = room(&id)?;
-    app.visitors.take(
-        origin.network(),
-        id.as_str(),
-        app.config.limits.visitor_reads_per_minute,
-        Now::get(),
-    )?;
-    rooms::public_summary(&app, &id).await.map(Reply)
+    rooms::public_summary(&app, origin.network(), &room(&id)?)
+        .await
+        .map(Reply)
 }
 
 /// Read a room.

@@ -11,6 +11,7 @@ use super::{
     limits::{self, Limit},
     names, petnames,
     room_tx::RoomTx,
+    visitors,
     wire::stored,
 };
 use crate::{
@@ -48,9 +49,7 @@ pub async fn join(app: &App, caller: &Caller, ip: IpAddr, request: AutoJoin) -> 
         _ => external(caller, request)?,
     };
     if matches!(caller, Caller::Anonymous) {
-        let most = app.config.limits.visitor_reads_per_minute;
-        app.visitors
-            .take(ip, "/rooms/public/auto-join", most, now)?;
+        visitors::count_read(app, ip, "/rooms/public/auto-join").await?;
     }
     app.denylist.refuse_banned(newcomer.user.as_str())?;
     let mut tx = RoomTx::begin(app).await?;

@@ -3,6 +3,7 @@
 use super::{
     checks, cli_keys,
     limits::{self, Limit},
+    visitors,
 };
 use crate::{
     app::App,
@@ -97,8 +98,8 @@ async fn by_code(app: &App, code: &str, ip: IpAddr) -> Result<Target> {
         .filter(|row| !row.revoked && row.expires_at > now.seconds());
     let Some(row) = row else {
         // Whoever guesses does not guess often.
-        let most = app.config.limits.visitor_reads_per_minute;
-        app.visitors.take(ip, "/agent/chat/stream", most, now)?;
+        drop(tx);
+        visitors::count_read(app, ip, "/agent/chat/stream").await?;
         return Err(Error::new(
             ErrorCode::AkmInvalid,
             "This short code does not exist, has expired or was revoked; log in again",

@@ -11,7 +11,7 @@ use crate::{
 use protocol::ErrorCode;
 use std::{
     collections::HashMap,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 /// A window may begin so much later than now and still count: whoever opened it looked at another
@@ -53,6 +53,11 @@ impl Windows {
             .extend(rows.into_iter().map(|row| (row.bucket.clone(), row)));
     }
 
+    /// The windows as the store keeps them.
+    fn into_rows(self) -> Vec<WindowRow> {
+        self.open.into_values().collect()
+    }
+
     /// Whether a bucket's window is here.
     pub fn has(&self, bucket: &str) -> bool {
         self.open.contains_key(bucket)
@@ -60,14 +65,7 @@ impl Windows {
 
     /// Counts one more under every limit, or under none if one of them is reached.
     pub fn take(&mut self, limits: &[Limit], now: Now) -> Result<()> {
-        for limit in limits.iter().filter(|limit| limit.most > 0) {
-            if let Some(window) = self.window(limit, now)
-                && window.count >= limit.most
-            {
-                let wait = window.started_ms + limit.window_ms - now.millis();
-                return Err(Error::limited(limit.code, limit.words, wait));
-            }
-        }
+        self.refuse_full(limits, now)?;
         for limit in limits.iter().filter(|limit| limit.most > 0) {
             match self.window(limit, now).is_some() {
                 true => {
@@ -87,6 +85,19 @@ impl Windows {
             }
             if limit.stored {
                 self.changed.insert(limit.bucket.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses what a limit that is reached would.
+    fn refuse_full(&self, limits: &[Limit], now: Now) -> Result<()> {
+        for limit in limits.iter().filter(|limit| limit.most > 0) {
+            if let Some(window) = self.window(limit, now)
+                && window.count >= limit.most
+            {
+                let wait = window.started_ms + limit.window_ms - now.millis();
+                return Err(Error::limited(limit.code, limit.words, wait));
             }
         }
         Ok(())
@@ -131,23 +142,35 @@ impl Windows {
 
 /// Counts one more in the store, as part of a transaction.
 pub async fn take(tx: &mut Tx, limits: &[Limit], now: Now) -> Result<()> {
+    let mut windows = lock_windows(tx, limits).await?;
+    windows.take(limits, now)?;
+    tx.save_windows(&windows.changed()).await?;
+    Ok(())
+}
+
+/// The windows of these limits, which nobody else counts in until the transaction ends.
+async fn lock_windows(tx: &mut Tx, limits: &[Limit]) -> Result<Windows> {
     let buckets: Vec<&str> = limits
         .iter()
         .filter(|limit| limit.most > 0)
         .map(|limit| limit.bucket.as_str())
         .collect();
     tx.open_windows(&buckets).await?;
-    let mut windows = Windows::new(tx.windows(&buckets).await?);
-    windows.take(limits, now)?;
-    tx.save_windows(&windows.changed()).await?;
-    Ok(())
+    Ok(Windows::new(tx.windows(&buckets).await?))
 }
 
 /// Counts in the store where other processes count too, and in memory where this one is alone.
 #[derive(Debug, Default)]
 pub struct Counter {
-    /// How often it was asked, and the windows.
-    memory: Mutex<(usize, Windows)>,
+    memory: Mutex<Memory>,
+}
+
+/// What a counter remembers. Beside a store, this is the windows that were found full: whoever goes
+/// on asking is refused without the store.
+#[derive(Debug, Default)]
+struct Memory {
+    windows: Windows,
+    asked: usize,
 }
 
 impl Counter {
@@ -159,20 +182,30 @@ impl Counter {
         if limits.iter().all(|limit| limit.most <= 0) {
             return Ok(());
         }
-        if !db.is_sqlite() {
-            let mut tx = db.begin_aside().await?;
-            take(&mut tx, limits, now).await?;
-            return Ok(tx.commit().await?);
+        if db.is_sqlite() {
+            let mut memory = self.memory(now);
+            memory.windows.take(limits, now)?;
+            memory.windows.saved();
+            return Ok(());
         }
+        self.memory(now).windows.refuse_full(limits, now)?;
+        let mut tx = db.begin_aside().await?;
+        let mut windows = lock_windows(&mut tx, limits).await?;
+        if let Err(refused) = windows.take(limits, now) {
+            self.memory(now).windows.add(windows.into_rows());
+            return Err(refused);
+        }
+        tx.save_windows(&windows.changed()).await?;
+        Ok(tx.commit().await?)
+    }
+
+    fn memory(&self, now: Now) -> MutexGuard<'_, Memory> {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        let (asked, windows) = &mut *memory;
-        *asked += 1;
-        if asked.is_multiple_of(Self::SWEEP_EVERY) {
-            windows.forget_ended(now);
+        memory.asked += 1;
+        if memory.asked.is_multiple_of(Self::SWEEP_EVERY) {
+            memory.windows.forget_ended(now);
         }
-        windows.take(limits, now)?;
-        windows.saved();
-        Ok(())
+        memory
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
     },
     reputation::scorer,
     room_tx::RoomTx,
-    wire,
+    visitors, wire,
 };
 use crate::{
     app::App,
@@ -75,8 +75,9 @@ pub async fn list(
             if query.mentions_me {
                 return Err(Error::missing_bearer());
             }
-            let most = app.config.limits.visitor_reads_per_minute;
-            app.visitors.take(ip, room.as_str(), most, Now::get())?;
+            drop(conn);
+            visitors::count_read(app, ip, room.as_str()).await?;
+            conn = app.db.read().await?;
             page.limit = limit.min(MOST_FOR_VISITORS);
             read_page(&mut conn, &row, page, None).await?
         }
@@ -163,8 +164,9 @@ pub async fn thread(
     let (row, me) = match access::reader(&mut conn, caller, room).await? {
         Reading::Member(entry) => (entry.room, Some(entry.member.user_id)),
         Reading::Visitor(row) => {
-            let most = app.config.limits.visitor_reads_per_minute;
-            app.visitors.take(ip, room.as_str(), most, Now::get())?;
+            drop(conn);
+            visitors::count_read(app, ip, room.as_str()).await?;
+            conn = app.db.read().await?;
             (*row, None)
         }
     };

@@ -7,6 +7,7 @@ use super::{
     members::PAGE,
     names,
     reserved::refuse_change,
+    visitors,
     wire::{self, stored},
 };
 use crate::{
@@ -22,6 +23,7 @@ use protocol::{
     Visibility,
 };
 use serde_json::json;
+use std::net::IpAddr;
 
 /// The characters of a room's id after `rm_`, of five random bits each: whoever may tell 403 from
 /// 404 still cannot find a room by trying.
@@ -133,13 +135,16 @@ pub async fn public(app: &App, limit: i64, offset: i64) -> Result<PublicRooms> {
 }
 
 /// What a visitor may see of a public room. Names, never ids.
-pub async fn public_summary(app: &App, room: &RoomId) -> Result<PublicSummary> {
+pub async fn public_summary(app: &App, ip: IpAddr, room: &RoomId) -> Result<PublicSummary> {
     let mut conn = app.db.read().await?;
     let row = conn
         .room(room.as_str())
         .await?
         .filter(|row| row.is_public());
     let row = row.ok_or_else(Error::room_not_found)?;
+    drop(conn);
+    visitors::count_read(app, ip, room.as_str()).await?;
+    let mut conn = app.db.read().await?;
     let members = conn.members(room.as_str(), PAGE, 0).await?;
     let mut kinds = KindCounts::default();
     let mut member_count = 0;

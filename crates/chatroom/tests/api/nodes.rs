@@ -125,6 +125,33 @@ async fn a_limit_holds_over_both_nodes() {
 }
 
 #[tokio::test]
+async fn a_visitor_reads_no_more_by_asking_every_node() {
+    let one = setup().limit("visitor_reads_per_minute", 10).start().await;
+    let two = one.another_node().await;
+    let room = one.user("u_alice").creates_a_public_room().await;
+    let visitor = one.anonymous().seen_from_outside();
+    for place in [format!("/rooms/{room}/messages"), "/leaderboard".into()] {
+        let mut read = 0;
+        for n in 0..30 {
+            let reply = visitor
+                .at(if n % 2 == 0 { &one } else { &two })
+                .get(&place)
+                .await;
+            match reply.status {
+                200 => read += 1,
+                _ => {
+                    assert!(reply.header("retry-after").is_some());
+                    reply.refused(429, "rate_limited");
+                }
+            }
+        }
+        assert_eq!(read, 10, "{place}");
+    }
+    let other = visitor.at(&two).from("198.51.100.7");
+    other.get("/leaderboard").await.ok();
+}
+
+#[tokio::test]
 async fn one_node_calls_an_agent_and_another_takes_over_when_it_dies() {
     let mut one = setup().start().await;
     let alice = one.user("u_alice");

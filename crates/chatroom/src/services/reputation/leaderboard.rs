@@ -14,6 +14,7 @@ use crate::{
         access::{self, Hold},
         checks::in_range,
         petnames::petname,
+        visitors,
         wire::stored,
     },
     store::{
@@ -105,12 +106,12 @@ pub async fn of_room(
         // Whether a private room is there is nothing that a stranger learns.
         row.filter(RoomRow::is_public)
             .ok_or_else(Error::missing_bearer)?;
-        let most = app.config.limits.visitor_reads_per_minute;
-        app.visitors.take(ip, room.as_str(), most, Now::get())?;
+        drop(conn);
+        visitors::count_read(app, ip, room.as_str()).await?;
     } else {
         access::member(&mut conn, caller, room, Hold::No).await?;
+        drop(conn);
     }
-    drop(conn);
     let now = Now::get();
     scorer::settle(&app.db, room.as_str()).await?;
     let window = Window::new(query.days, now.seconds());
