@@ -178,15 +178,33 @@ fn refuse_nul(place: &str, encoded: &str) -> Result<()> {
 #[serde(try_from = "i64")]
 pub struct Seq(pub i64);
 
+impl Seq {
+    /// The largest there can be.
+    pub const LARGEST: i64 = (1 << 53) - 1;
+}
+
 impl TryFrom<i64> for Seq {
     type Error = String;
 
     fn try_from(number: i64) -> Result<Self, String> {
-        const LARGEST: i64 = (1 << 53) - 1;
-        match (0..=LARGEST).contains(&number) {
+        match (0..=Self::LARGEST).contains(&number) {
             true => Ok(Self(number)),
-            false => Err(format!("{number} is not between 0 and {LARGEST}")),
+            false => Err(format!("{number} is not between 0 and {}", Self::LARGEST)),
         }
+    }
+}
+
+/// Where reading begins or ends. Programs that want the newest messages send the largest number
+/// they know: whatever is larger than a [`Seq`] stands for the largest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "i64")]
+pub struct SeqBound(pub i64);
+
+impl TryFrom<i64> for SeqBound {
+    type Error = String;
+
+    fn try_from(number: i64) -> Result<Self, String> {
+        Seq::try_from(number.min(Seq::LARGEST)).map(|seq| Self(seq.0))
     }
 }
 

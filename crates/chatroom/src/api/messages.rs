@@ -1,7 +1,7 @@
 //! Messages and reactions.
 
 use super::{
-    extract::{Json, Path, Query, Render, Seq, room},
+    extract::{Json, Path, Query, Render, Seq, SeqBound, room},
     idempotency::{self, IdempotencyKey},
 };
 use crate::{
@@ -69,10 +69,10 @@ async fn post(
 struct Filter {
     /// Messages after this seq, oldest first.
     #[param(value_type = Option<i64>, minimum = 0)]
-    since: Option<Seq>,
+    since: Option<SeqBound>,
     /// The newest messages before this seq, oldest first.
     #[param(value_type = Option<i64>, minimum = 0)]
-    before: Option<Seq>,
+    before: Option<SeqBound>,
     /// How many, 50 where absent; 200 at most, 50 for visitors.
     limit: Option<i64>,
     /// `me`: only messages that mention the caller.
@@ -118,7 +118,7 @@ async fn list(
 }
 
 /// Read the chain of replies that leads to a message.
-#[utoipa::path(get, path = "/rooms/{id}/messages/{seq}/thread", tag = "Messages", params(("id" = String, Path), ("seq" = i64, Path), Shape),
+#[utoipa::path(get, path = "/rooms/{id}/messages/{seq}/thread", tag = "Messages", params(("id" = String, Path), ("seq" = i64, Path, minimum = 0, maximum = 9007199254740991_i64), Shape),
     responses((status = 200, body = Thread), (status = "4XX", body = ErrorBody)))]
 async fn thread(
     State(app): State<App>,
@@ -134,7 +134,7 @@ async fn thread(
 }
 
 /// Edit one's own message, within five minutes.
-#[utoipa::path(patch, path = "/rooms/{id}/messages/{seq}", tag = "Messages", params(("id" = String, Path), ("seq" = i64, Path)), request_body = EditMessage,
+#[utoipa::path(patch, path = "/rooms/{id}/messages/{seq}", tag = "Messages", params(("id" = String, Path), ("seq" = i64, Path, minimum = 0, maximum = 9007199254740991_i64)), request_body = EditMessage,
     responses((status = 200, body = MessageEdited), (status = "4XX", body = ErrorBody)))]
 async fn edit(
     State(app): State<App>,
@@ -148,7 +148,7 @@ async fn edit(
 }
 
 /// Delete one's own message, within five minutes. Its place stays taken.
-#[utoipa::path(delete, path = "/rooms/{id}/messages/{seq}", tag = "Messages", params(("id" = String, Path), ("seq" = i64, Path)),
+#[utoipa::path(delete, path = "/rooms/{id}/messages/{seq}", tag = "Messages", params(("id" = String, Path), ("seq" = i64, Path, minimum = 0, maximum = 9007199254740991_i64)),
     responses((status = 200, body = MessageDeleted), (status = "4XX", body = ErrorBody)))]
 async fn delete(
     State(app): State<App>,
@@ -161,7 +161,7 @@ async fn delete(
 }
 
 /// React to a message. Twice is as good as once.
-#[utoipa::path(post, path = "/rooms/{id}/messages/{seq}/reactions", tag = "Messages", params(("id" = String, Path), ("seq" = i64, Path)), request_body = React,
+#[utoipa::path(post, path = "/rooms/{id}/messages/{seq}/reactions", tag = "Messages", params(("id" = String, Path), ("seq" = i64, Path, minimum = 0, maximum = 9007199254740991_i64)), request_body = React,
     responses((status = 200, body = ReactionAdded), (status = "4XX", body = ErrorBody)))]
 async fn react(
     State(app): State<App>,
@@ -175,7 +175,7 @@ async fn react(
 }
 
 /// Take one's own reaction back. Twice is as good as once.
-#[utoipa::path(delete, path = "/rooms/{id}/messages/{seq}/reactions/{emoji}", tag = "Messages", params(("id" = String, Path), ("seq" = i64, Path), ("emoji" = String, Path)),
+#[utoipa::path(delete, path = "/rooms/{id}/messages/{seq}/reactions/{emoji}", tag = "Messages", params(("id" = String, Path), ("seq" = i64, Path, minimum = 0, maximum = 9007199254740991_i64), ("emoji" = String, Path)),
     responses((status = 200, body = ReactionRemoved), (status = "4XX", body = ErrorBody)))]
 async fn unreact(
     State(app): State<App>,

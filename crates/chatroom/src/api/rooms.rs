@@ -210,7 +210,7 @@ async fn read_state(
 #[derive(Deserialize, IntoParams)]
 struct After {
     /// Lines after this one.
-    #[param(value_type = Option<i64>, minimum = 0)]
+    #[param(value_type = Option<i64>, minimum = 0, maximum = 9007199254740991_i64)]
     since: Option<Seq>,
     /// How many, 50 where absent, 200 at most.
     limit: Option<i64>,

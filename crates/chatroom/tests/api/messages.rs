@@ -334,7 +334,9 @@ async fn reading_begins_after_since(setup: Setup) {
     }
     assert_eq!(alice.hears(&room, first).await, ["1", "2", "3", "4"]);
     assert_eq!(alice.hears(&room, first + 4).await, [""; 0]);
-    assert_eq!(alice.hears(&room, (1 << 53) - 1).await, [""; 0]);
+    for beyond in [(1 << 53) - 1, 1 << 53, i64::MAX] {
+        assert_eq!(alice.hears(&room, beyond).await, [""; 0]);
+    }
     let page = alice
         .get(format!("{}?since={}&limit=2", messages(&room), first))
         .await
@@ -369,6 +371,11 @@ async fn reading_before_gives_the_newest_below(setup: Setup) {
         [first + 2, first + 3, first + 4],
         "oldest first"
     );
+    for beyond in [(1 << 53) - 1, 1 << 53, i64::MAX] {
+        let path = format!("{}?before={beyond}&limit=1", messages(&room));
+        let page = alice.get(path).await.ok();
+        assert_eq!(seqs(&page), [first + 5], "the newest before {beyond}");
+    }
 }
 
 async fn a_page_is_50_messages_and_200_at_most(setup: Setup) {
