@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 one_engine![every_endpoint_knows_every_kind_of_caller];
 
 /// Who calls. The rooms are the owner's; `R` is private.
-const CALLERS: [&str; 17] = [
+const CALLERS: [&str; 19] = [
     "nobody",
     "rubbish",   // a bearer that is no token
     "expired",   // the owner's user token, expired
@@ -26,6 +26,8 @@ const CALLERS: [&str; 17] = [
     "shared",    // a room key of the owner's that may post, as it is given away
     "removed",   // the member token of an agent that was removed
     "outsider",  // the identity token of a person who is not in R, from the public internet
+    "banned",    // a user token of a member whom the owner banned from R
+    "barred",    // a user token of a member whom the operator banned
 ];
 
 const IN: &str = "in";
@@ -41,25 +43,25 @@ const HIDDEN: &str = "not_found";
 
 /// What each kind of caller gets from each kind of endpoint, in the order of [`CALLERS`].
 #[rustfmt::skip]
-const RULES: [(&str, [&str; 17]); 17] = [
-    // kind       nobody  rubbish   expired   invite    outside   stranger member owner agent     viewer    elsewhere identity  revoked   person shared removed outsider
-    ("anyone",   [IN,     IN,       IN,       IN,       IN,       IN,      IN,    IN,   IN,       IN,       IN,       IN,       IN, IN, IN, IN, IN]),
-    ("reader",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       IN,       HIDDEN,   TOKEN,    KEY, IN, IN, KEY, MEMBER]),
-    ("stream",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       IN,       HIDDEN,   TOKEN,    KEY, TOKEN, IN, KEY, TOKEN]),
-    ("visitor",  [HIDDEN, TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       IN,       HIDDEN,   TOKEN,    KEY, IN, IN, KEY, MEMBER]),
-    ("writer",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       SCOPE,    HIDDEN,   TOKEN,    KEY, IN, IN, KEY, MEMBER]),
-    ("poster",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       SCOPE,    HIDDEN,   TOKEN,    KEY, TOKEN, IN, KEY, TOKEN]),
-    ("owner",    [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  ROLE,  IN,   SCOPE,    SCOPE,    HIDDEN,   TOKEN,    KEY, IN, SCOPE, KEY, MEMBER]),
-    ("oneself",  [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  ROLE,  IN,   IN,       SCOPE,    HIDDEN,   TOKEN,    KEY, IN, SCOPE, KEY, MEMBER]),
-    ("consent",  [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  ROLE,  IN,   TOKEN,    TOKEN,    TOKEN,    TOKEN,    KEY, IN, TOKEN, KEY, MEMBER]),
-    ("user",     [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, IN,      IN,    IN,   TOKEN,    TOKEN,    TOKEN,    TOKEN,    KEY, IN, TOKEN, KEY, IN]),
-    ("member",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   TOKEN,    TOKEN,    TOKEN,    TOKEN,    KEY, IN, TOKEN, KEY, MEMBER]),
-    ("admin",    [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, ROLE,    ROLE,  ROLE, TOKEN,    TOKEN,    TOKEN,    TOKEN,    KEY, ROLE, TOKEN, KEY, ROLE]),
-    ("joiner",   [HIDDEN, TOKEN,    TOKEN,    TOKEN,    INTERNAL, IN,      IN,    IN,   HIDDEN,   HIDDEN,   HIDDEN,   HIDDEN,   KEY, IN, HIDDEN, KEY, IN]),
-    ("mint",     [NONE,   KEY,      KEY,      KEY,      KEY,      KEY,     KEY,   KEY,  IN,       SCOPE,    SCOPE,    KEY,      KEY, KEY, SCOPE, KEY, KEY]),
-    ("identity", [NONE,   IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IN, IDENTITY, IN, IDENTITY, IDENTITY, IN]),
-    ("reissue",  [NONE,   KEY,      KEY,      KEY,      KEY,      KEY,     KEY,   KEY,  IN,       ROLE,     ROLE,     IN,       KEY, ROLE, ROLE, KEY, ROLE]),
-    ("exchange", [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, ROLE,    ROLE,  ROLE, TOKEN,    TOKEN,    TOKEN,    TOKEN,    TOKEN, TOKEN, TOKEN, TOKEN, TOKEN]),
+const RULES: [(&str, [&str; 19]); 17] = [
+    // kind       nobody  rubbish   expired   invite    outside   stranger member owner agent     viewer    elsewhere identity  revoked   person shared removed outsider banned barred
+    ("anyone",   [IN,     IN,       IN,       IN,       IN,       IN,      IN,    IN,   IN,       IN,       IN,       IN,       IN, IN, IN, IN, IN, IN, IN]),
+    ("reader",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       IN,       HIDDEN,   TOKEN,    KEY, IN, IN, KEY, MEMBER, MEMBER, ROLE]),
+    ("stream",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       IN,       HIDDEN,   TOKEN,    KEY, TOKEN, IN, KEY, TOKEN, MEMBER, ROLE]),
+    ("visitor",  [HIDDEN, TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       IN,       HIDDEN,   TOKEN,    KEY, IN, IN, KEY, MEMBER, MEMBER, ROLE]),
+    ("writer",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       SCOPE,    HIDDEN,   TOKEN,    KEY, IN, IN, KEY, MEMBER, MEMBER, ROLE]),
+    ("poster",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       SCOPE,    HIDDEN,   TOKEN,    KEY, TOKEN, IN, KEY, TOKEN, MEMBER, ROLE]),
+    ("owner",    [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  ROLE,  IN,   SCOPE,    SCOPE,    HIDDEN,   TOKEN,    KEY, IN, SCOPE, KEY, MEMBER, MEMBER, ROLE]),
+    ("oneself",  [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  ROLE,  IN,   IN,       SCOPE,    HIDDEN,   TOKEN,    KEY, IN, SCOPE, KEY, MEMBER, MEMBER, ROLE]),
+    ("consent",  [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  ROLE,  IN,   TOKEN,    TOKEN,    TOKEN,    TOKEN,    KEY, IN, TOKEN, KEY, MEMBER, MEMBER, ROLE]),
+    ("user",     [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, IN,      IN,    IN,   TOKEN,    TOKEN,    TOKEN,    TOKEN,    KEY, IN, TOKEN, KEY, IN, IN, ROLE]),
+    ("member",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   TOKEN,    TOKEN,    TOKEN,    TOKEN,    KEY, IN, TOKEN, KEY, MEMBER, MEMBER, ROLE]),
+    ("admin",    [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, ROLE,    ROLE,  ROLE, TOKEN,    TOKEN,    TOKEN,    TOKEN,    KEY, ROLE, TOKEN, KEY, ROLE, ROLE, ROLE]),
+    ("joiner",   [HIDDEN, TOKEN,    TOKEN,    TOKEN,    INTERNAL, IN,      IN,    IN,   HIDDEN,   HIDDEN,   HIDDEN,   HIDDEN,   KEY, IN, HIDDEN, KEY, IN, IN, ROLE]),
+    ("mint",     [NONE,   KEY,      KEY,      KEY,      KEY,      KEY,     KEY,   KEY,  IN,       SCOPE,    SCOPE,    KEY,      KEY, KEY, SCOPE, KEY, KEY, KEY, KEY]),
+    ("identity", [NONE,   IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IDENTITY, IN, IDENTITY, IN, IDENTITY, IDENTITY, IN, IDENTITY, IDENTITY]),
+    ("reissue",  [NONE,   KEY,      KEY,      KEY,      KEY,      KEY,     KEY,   KEY,  IN,       ROLE,     ROLE,     IN,       KEY, ROLE, ROLE, KEY, ROLE, KEY, KEY]),
+    ("exchange", [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, ROLE,    ROLE,  ROLE, TOKEN,    TOKEN,    TOKEN,    TOKEN,    TOKEN, TOKEN, TOKEN, TOKEN, TOKEN, ROLE, ROLE]),
 ];
 
 /// Every endpoint, with what a good request to it looks like. `{seq}` is a message of the
@@ -299,6 +301,20 @@ async fn world(server: &TestServer) -> World {
     let removed = owner.lets_in(&room, "sunny_willow-7e2bd401").await;
     let path = format!("/rooms/{room}/members/{}", removed.id());
     owner.delete(path).await.ok();
+    let banned = server.user("u_banned");
+    owner.lets_in_user(&room, &banned).await;
+    let ban = json!({"user_id": banned.id()});
+    owner
+        .post(format!("/rooms/{room}/bans"), ban)
+        .await
+        .created();
+    let barred = server.user("u_barred");
+    owner.lets_in_user(&room, &barred).await;
+    server
+        .user_of_type("u_root", "admin")
+        .post("/internal/admin/bans", json!({"subject": barred.id()}))
+        .await
+        .created();
     let nobody = server.anonymous();
     let expired = server.token(&["--user", "u_owner", "--ttl", "0s"]);
     let callers = vec![
@@ -319,6 +335,8 @@ async fn world(server: &TestServer) -> World {
         shared,
         removed.caller.clone(),
         outsider,
+        banned,
+        barred,
     ];
     eventually("the token has expired", async || {
         let reply = callers[2].get("/rooms").await;
