@@ -17,7 +17,7 @@ use crate::{
 };
 use clap::Args;
 use client::{Client, ClientError, MessageQuery, protocol::ErrorCode};
-use protocol::{AdapterType, AutoJoin, ClientKind, Join, Joined, Message, RoomId, Via};
+use protocol::{AdapterType, AutoJoin, ClientKind, Join, Joined, Message, Notice, RoomId};
 
 /// The largest number that a server takes.
 const LARGEST: i64 = (1 << 53) - 1;
@@ -264,20 +264,17 @@ impl<'a> Place<'a> {
             left: None,
         };
         let client = self.client.with_token(file.member_token.expose())?;
-        let shown = file.user_name.as_deref().unwrap_or(file.user_id.as_str());
-        self.begin_where_it_came_in(&client, &self.address, shown)
-            .await?;
+        self.begin_where_it_came_in(&client, &self.address).await?;
         self.agent.save_room(&file)?;
         Ok(())
     }
 
-    /// Keeps the place in the room where the agent came in, under the name that was shown: what
-    /// was said before is not its business.
+    /// Keeps the place in the room where the agent came in: what was said before is not its
+    /// business.
     async fn begin_where_it_came_in(
         &self,
         client: &Client,
         address: &RoomAddress,
-        shown: &str,
     ) -> Result<(), Failure> {
         let query = MessageQuery {
             before: Some(LARGEST),
@@ -285,10 +282,8 @@ impl<'a> Place<'a> {
             ..MessageQuery::default()
         };
         let page = client.messages(&address.room, &query).await?;
-        let told = |message: &&Message| {
-            let content = message.content.strip_prefix(shown);
-            message.via == Via::System && content.is_some_and(|rest| rest.starts_with(" joined"))
-        };
+        let me = self.agent.user_id();
+        let told = |message: &&Message| matches!(&message.event, Some(Notice::MemberJoined { user_id, .. }) if user_id == me.as_str());
         let told = page.messages.iter().rev().find(told);
         let seq = told.map_or(page.latest_seq, |message| message.seq);
         self.agent
@@ -323,11 +318,8 @@ impl<'a> Place<'a> {
         for seat in seats.filter(|seat| seat.room_id.is_reserved()) {
             let address = RoomAddress::new(server, &seat.room_id);
             if seat.newly_joined {
-                let shown = seat.user_name.as_deref().unwrap_or(seat.user_id.as_str());
                 // Anybody may read these rooms. Where it fails, the daemon begins at the newest.
-                let _ = self
-                    .begin_where_it_came_in(self.client, &address, shown)
-                    .await;
+                let _ = self.begin_where_it_came_in(self.client, &address).await;
                 new.push(seat.room_id.to_string());
             }
             let _ = self.agent.remember_room(&address);
