@@ -14,6 +14,7 @@ mod login;
 mod organism;
 mod question;
 mod rooms;
+mod sessions;
 mod terminal;
 
 fn main() -> std::process::ExitCode {

@@ -11,7 +11,7 @@ use crate::{
         Daemon, keeper, log,
         process::{self, Report},
     },
-    home::{AgentHome, Home},
+    home::{AgentHome, Home, RoomFile},
     rooms::Of,
     terminal::printable,
 };
@@ -116,6 +116,10 @@ async fn start(agent: &AgentHome) -> Result<(), Failure> {
             match rooms {
                 0 => {
                     show::note(&format!("{id} runs, in no room yet."));
+                    for RoomFile { room_id, left, .. } in agent.rooms()? {
+                        let why = left.unwrap_or_default();
+                        show::note(&format!("It is out of {room_id}: {why}."));
+                    }
                     show::next(&format!("starchild room join CODE --agent {id}"));
                 }
                 n => {

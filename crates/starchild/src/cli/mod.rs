@@ -6,7 +6,7 @@ pub mod failure;
 mod personal;
 pub mod show;
 
-use crate::{agent, agents, home::Home, organism, question::QuestionArgs, rooms};
+use crate::{agent, agents, home::Home, organism, question::QuestionArgs, rooms, sessions};
 use clap::{CommandFactory, Parser, Subcommand};
 use failure::Failure;
 use std::process::ExitCode;
@@ -52,6 +52,9 @@ enum Command {
     /// Bring an agent into rooms and out again.
     #[command(subcommand)]
     Room(rooms::Command),
+    /// List what acts for an agent on a server, and end it.
+    #[command(subcommand)]
+    Sessions(sessions::Command),
     /// Start an agent's daemon: it follows the agent's rooms and has its backend answer.
     Run(daemon::RunArgs),
     /// End an agent's daemon, after the message in hand.
@@ -132,6 +135,7 @@ async fn do_command(command: Command) -> Result<(), Failure> {
         Command::Byoa(command) => agents::run(&home, command).await,
         Command::Id { prefix } => agents::id(&home, &prefix),
         Command::Room(command) => rooms::run(&home, command).await,
+        Command::Sessions(command) => sessions::run(&home, command).await,
         Command::Run(args) => daemon::run(&home, args).await,
         Command::Stop(args) => daemon::stop(&home, args).await,
         Command::Restart(args) => daemon::restart(&home, args).await,

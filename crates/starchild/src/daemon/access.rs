@@ -144,6 +144,7 @@ impl Access {
 
 fn never(error: impl std::fmt::Display) -> NoKey {
     NoKey::Never(format!(
-        "the room key does not hold any more and there is no other: {error}"
+        "the room key does not hold any more and there is no other: {error}; \
+         join again with a recovery invite from the room's owner"
     ))
 }

@@ -8,4 +8,5 @@ mod held_back;
 mod keys;
 mod reserved;
 mod rooms;
+mod sessions;
 mod skeletons;
