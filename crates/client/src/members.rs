@@ -8,9 +8,19 @@ use protocol::{
 
 impl Client {
     /// Joins a room.
-    pub async fn join(&self, room: &RoomId, join: &Join) -> Result<Joined> {
+    ///
+    /// With a key (a secret of at least 16 characters, such as a random UUID) it is tried again
+    /// when its answer is lost: the same key with the same request always gives the same tokens.
+    pub async fn join(
+        &self,
+        room: &RoomId,
+        join: &Join,
+        idempotency_key: Option<&str>,
+    ) -> Result<Joined> {
         self.post(&["rooms", room.as_str(), "join"])
+            .header("idempotency-key", idempotency_key)
             .json(join)
+            .repeatable(idempotency_key.is_some())
             .send()
             .await
     }

@@ -25,7 +25,7 @@ impl RoomAddress {
     }
 
     /// A name that no room of another server has.
-    fn full_name(&self) -> String {
+    pub(super) fn full_name(&self) -> String {
         let hash = Sha256::digest(self.server.as_bytes());
         let tag: String = hash.iter().take(8).map(|b| format!("{b:02x}")).collect();
         format!("{}@{tag}", self.room)

@@ -6,6 +6,7 @@
 //! identity/<user_id>.json                  an agent's own credential, and the rooms it is in
 //! sc-chatroom/<agent>/handler.yaml         which backend answers
 //! sc-chatroom/<agent>/rooms/<room>.json    the key of one room
+//! sc-chatroom/<agent>/joins/<room>.json    a request to join that has no answer yet
 //! sc-chatroom/<agent>/cursors/<room>.json  how far the daemon has come in it
 //! sc-chatroom/<agent>/sessions/<start>/    where a backend may log
 //! sc-chatroom/<agent>/agent.log            what the daemon has to say
@@ -16,6 +17,7 @@
 //! later: see [`AgentHome::room_name`].
 
 mod address;
+mod attempt;
 mod cursor;
 pub mod files;
 mod identity;
@@ -24,6 +26,7 @@ mod room;
 mod secret;
 
 pub use address::RoomAddress;
+pub use attempt::JoinAttempt;
 pub use cursor::{CursorFile, PreparedAnswer};
 pub use files::FileError;
 pub use identity::Identity;
@@ -156,6 +159,14 @@ impl AgentHome {
     /// The folder of the agents' own credentials.
     pub fn identity_folder(&self) -> PathBuf {
         self.home.0.join("identity")
+    }
+
+    fn joins_folder(&self) -> PathBuf {
+        self.folder.join("joins")
+    }
+
+    fn join_file(&self, name: &str) -> PathBuf {
+        self.joins_folder().join(format!("{name}.json"))
     }
 
     fn room_file(&self, name: &str) -> PathBuf {

@@ -13,7 +13,7 @@ use crate::{
         show::{self, Spinner},
     },
     daemon::process,
-    home::{AgentHome, CursorFile, Home, RoomAddress, RoomFile},
+    home::{AgentHome, CursorFile, Home, JoinAttempt, RoomAddress, RoomFile},
 };
 use clap::Args;
 use client::{Client, ClientError, MessageQuery, protocol::ErrorCode};
@@ -95,6 +95,13 @@ fn came_in_with(agent: &AgentHome, server: &str, code: &Kind) -> Option<RoomId> 
     rooms.find(came).map(|file| file.room_id)
 }
 
+/// The invite code of a request with this short code whose answer was lost: it may be used up.
+fn asked_with(agent: &AgentHome, server: &str, short: &str) -> Result<Option<String>, Failure> {
+    let mut attempts = agent.join_attempts(server)?.into_iter();
+    let attempt = attempts.find(|attempt| attempt.short_code.as_deref() == Some(short));
+    Ok(attempt.and_then(|attempt| attempt.join.invite_code))
+}
+
 /// The invite code behind a short code.
 async fn trade(client: &Client, code: &str) -> Result<String, Failure> {
     let invite = client.invite_code(code).await.map_err(|error| {
@@ -137,7 +144,10 @@ impl<'a> Place<'a> {
         }
         let (invite_code, short) = match code {
             Kind::Invite(code) => (code, None),
-            Kind::Short(short) => (trade(client, &short).await?, Some(short)),
+            Kind::Short(short) => match asked_with(agent, server, &short)? {
+                Some(invite_code) => (invite_code, Some(short)),
+                None => (trade(client, &short).await?, Some(short)),
+            },
         };
         let place = at(&invite::room_of(&invite_code).map_err(Failure::mend)?);
         let admission = match place.is_member().await? {
@@ -186,7 +196,13 @@ impl<'a> Place<'a> {
         short: Option<String>,
         answer: bool,
     ) -> Result<bool, Failure> {
-        let joined = match self.send(&join).await {
+        let attempt = self.attempt(join, short)?;
+        let outcome = self.send(&attempt).await;
+        let refused = |error: &ClientError| error.code().is_some() && !error.is_passing();
+        if outcome.as_ref().is_err_and(refused) {
+            self.agent.forget_join_attempt(&self.address)?;
+        }
+        let joined = match outcome {
             Ok(joined) => joined,
             Err(error) if error.code() == Some(ErrorCode::AlreadyMember) => {
                 return self.come_back().await.map(|()| false);
@@ -196,22 +212,40 @@ impl<'a> Place<'a> {
             }
             Err(error) => return Err(error.into()),
         };
-        self.keep(joined, short, answer).await?;
+        self.keep(joined, attempt.short_code, answer).await?;
+        self.agent.forget_join_attempt(&self.address)?;
         Ok(true)
     }
 
+    /// The request, kept; where one with this invite got no answer, that one as it was sent.
+    fn attempt(&self, join: Join, short_code: Option<String>) -> Result<JoinAttempt, Failure> {
+        let mut attempts = self.agent.join_attempts(&self.address.server)?.into_iter();
+        if let Some(kept) = attempts.find(|kept| kept.join.invite_code == join.invite_code) {
+            return Ok(kept);
+        }
+        let attempt = JoinAttempt {
+            server: self.address.server.clone(),
+            short_code,
+            idempotency_key: uuid::Uuid::new_v4().to_string().into(),
+            join,
+        };
+        self.agent.save_join_attempt(&self.address, &attempt)?;
+        Ok(attempt)
+    }
+
     /// Asks with the identity token, so that the server knows the agent for the one it met before.
-    async fn send(&self, join: &Join) -> Result<Joined, ClientError> {
+    async fn send(&self, attempt: &JoinAttempt) -> Result<Joined, ClientError> {
+        let (join, key) = (&attempt.join, Some(attempt.idempotency_key.expose()));
         let RoomAddress { server, room } = &self.address;
         let identity = self.agent.identity(server).ok().flatten();
         if let Some(identity) = identity {
             let client = self.client.with_token(identity.identity_token.expose())?;
-            match client.join(room, join).await {
+            match client.join(room, join, key).await {
                 Err(error) if error.status() == Some(401) => {}
                 outcome => return outcome,
             }
         }
-        self.client.join(room, join).await
+        self.client.join(room, join, key).await
     }
 
     async fn come_back(&self) -> Result<(), Failure> {

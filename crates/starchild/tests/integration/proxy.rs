@@ -38,6 +38,8 @@ pub struct Proxy {
 struct Shared {
     upstream: String,
     streams: Mutex<Streams>,
+    /// The last part of a path, and how many answers to such requests are still to be lost.
+    losing: Mutex<(String, usize)>,
     /// How often each path was asked for.
     asked: Mutex<HashMap<String, usize>>,
     /// For the last part of a path, how many such requests are under way, and how many ever were.
@@ -54,6 +56,7 @@ impl Proxy {
         let shared = Arc::new(Shared {
             upstream: server.trim_start_matches("http://").to_owned(),
             streams: Mutex::new(streams),
+            losing: Mutex::default(),
             asked: Mutex::default(),
             crowds: Mutex::default(),
             open: Mutex::default(),
@@ -84,6 +87,11 @@ impl Proxy {
         for task in self.shared.open.lock().unwrap().drain(..) {
             task.abort();
         }
+    }
+
+    /// The server gets the next requests whose path ends so, and nobody gets its answers.
+    pub fn lose_answers(&self, last: &str, count: usize) {
+        *self.shared.losing.lock().unwrap() = (last.to_owned(), count);
     }
 
     /// How often a path was asked for.
@@ -137,7 +145,11 @@ impl Shared {
         let (mut from_below, mut to_below) = below.split();
         let (mut from_above, mut to_above) = above.split();
         let up = tokio::io::copy(&mut from_below, &mut to_above);
+        let lost = self.loses_answer_of(last);
         let down = async {
+            if lost {
+                return tokio::io::copy(&mut from_above, &mut tokio::io::sink()).await;
+            }
             match streams {
                 Streams::Swallow => {
                     let (head, _) = read_head(&mut from_above).await?;
@@ -163,6 +175,14 @@ impl Shared {
             // Whoever asked has gone.
             done = up => done.map(drop),
         }
+    }
+
+    fn loses_answer_of(&self, last: &str) -> bool {
+        let mut losing = self.losing.lock().unwrap();
+        let (path, count) = &mut *losing;
+        let loses = path == last && *count > 0;
+        *count -= usize::from(loses);
+        loses
     }
 }
 

@@ -5,6 +5,7 @@ mod commands;
 mod contract;
 mod crash;
 mod held_back;
+mod joining;
 mod keys;
 mod reserved;
 mod rooms;
