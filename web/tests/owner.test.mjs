@@ -125,7 +125,7 @@ test("a member's card tells who it is; the owner renames and removes", async () 
   await card();
   await alice.clicks("dialog .card-actions > .danger");
   await alice.evaluates(() => [...document.querySelectorAll("dialog button")].find((button) => button.innerText === "Remove").click());
-  await alice.reads("was removed by Alice", "#messages");
+  await alice.reads("was removed by the owner", "#messages");
   await eventually("the member is gone", async () => (await server.api(`/rooms/${room}/members`, { token })).members.length === 1);
   await alice.leaves();
   await server.stop();
