@@ -8,10 +8,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+/// An unoptimised build takes several times as long for the same text.
+const SLOWNESS: u64 = if cfg!(debug_assertions) { 5 } else { 1 };
 /// What the code of one message may take. The rest of it stays plain, for everybody who reads it.
-const MESSAGE_TIME: Duration = Duration::from_millis(300);
+const MESSAGE_TIME: Duration = Duration::from_millis(300 * SLOWNESS);
 /// What the code of all messages of a request may take. The rest stays plain this time.
-const REQUEST_TIME: Duration = Duration::from_millis(600);
+const REQUEST_TIME: Duration = Duration::from_millis(600 * SLOWNESS);
 
 /// Tells the work for a request that nobody waits for it any more.
 #[derive(Clone, Default)]
