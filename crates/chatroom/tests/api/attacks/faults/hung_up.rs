@@ -12,12 +12,17 @@ both_engines!(
 
 /// Callers that hang up, each a little later than the one before.
 const CALLERS: u64 = 40;
+/// On a busy machine it takes more of them until one hangs up late enough.
+const MOST_CALLERS: u64 = 120;
 
 async fn an_edit_is_told_when_its_sender_hangs_up(setup: Setup) {
     let server = setup.start().await;
     let alice = server.user("u_alice");
     let mut edited = 0;
-    for n in 0..CALLERS {
+    for n in 0..MOST_CALLERS {
+        if n >= CALLERS && edited > 0 {
+            break;
+        }
         // A room of its own: nothing that follows may tell of what was missed.
         let room = alice.creates_a_room().await;
         let seq = alice.says(&room, "before").await;
@@ -48,7 +53,10 @@ async fn a_revoked_key_stops_reading_when_the_owner_hangs_up(setup: Setup) {
     let server = setup.start().await;
     let alice = server.user("u_alice");
     let mut revoked = 0;
-    for n in 0..CALLERS {
+    for n in 0..MOST_CALLERS {
+        if n >= CALLERS && revoked > 0 {
+            break;
+        }
         let room = alice.creates_a_room().await;
         let viewer = alice.viewer(&room).await;
         let events = viewer.listens(&room).await;
