@@ -3,6 +3,7 @@
 use crate::core::{HopId, ThreadId};
 use crate::payload::{Payload, PayloadError, Schema};
 use crate::pump::Meter;
+use crate::usage::Offer;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,6 +24,8 @@ pub struct HandlerMetadata {
     pub is_self_call: bool,
     /// What the peers accept, written for a model's system prompt.
     pub usage_instructions: Arc<str>,
+    /// The same as data: what it may send to whom.
+    pub offers: Arc<[Offer]>,
     /// This delivery's id, one of its own for each delivery while the pump runs.
     pub hop_id: HopId,
     /// Tells when nobody waits for this work any more.
@@ -136,6 +139,14 @@ pub enum Reply {
     /// Text that holds one payload or several, bare or in envelopes: what a
     /// model, a process or a handler of the old kind says.
     Text(Vec<u8>),
+    /// Something that holds no message though it was meant to: whoever wrote it
+    /// is told, by a `<huh>`, and may try again.
+    NotUnderstood {
+        /// What was written.
+        attempt: Vec<u8>,
+        /// What is wrong with it, in words for its writer.
+        reason: String,
+    },
 }
 
 impl From<()> for Reply {

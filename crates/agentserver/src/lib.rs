@@ -54,7 +54,8 @@ pub use handler::{
 pub use listener::Listener;
 pub use organism::{Gateway, Organism, OrganismError};
 pub use payload::Payload;
-pub use pump::{Conversation, Delivered, Pump, SendError, Settings};
+pub use pump::{AskError, Conversation, Delivered, Pump, SendError, Settings};
+pub use usage::Offer;
 
 /// What the derive needs; not part of the interface.
 #[doc(hidden)]

@@ -139,6 +139,25 @@ impl Listener {
         })
     }
 
+    /// Accepts a payload type with a handler that blocks: it runs on a thread of
+    /// its own, where it cannot keep others from running. After its time-out it
+    /// is no longer waited for; whether it ends then is its own affair.
+    pub fn on_blocking<P, H, R>(self, handler: H) -> Self
+    where
+        P: Payload,
+        H: Fn(P, HandlerMetadata) -> Result<R, HandlerError> + Send + Sync + 'static,
+        R: Into<Reply> + Send + 'static,
+    {
+        let handler = Arc::new(handler);
+        self.on(move |payload: P, metadata| {
+            let handler = handler.clone();
+            async move {
+                let run = tokio::task::spawn_blocking(move || handler(payload, metadata));
+                run.await?
+            }
+        })
+    }
+
     /// Accepts a payload type that has no Rust struct; the handler reads XML.
     pub fn on_schema<H, F, R>(self, schema: Schema, handler: H) -> Self
     where

@@ -3,7 +3,8 @@
 use crate::core::Fit;
 use crate::listener::{Listener, key};
 use crate::payload::{Canonical, FieldModel, PayloadType, Schema, SchemaError, Shape};
-use crate::{system, usage};
+use crate::system;
+use crate::usage::Usage;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -81,21 +82,21 @@ pub struct Entry {
     pub(crate) key: Arc<str>,
     pub(crate) listener: Listener,
     pub(crate) peers: HashSet<Arc<str>>,
-    usage: Usage,
+    usage: UsageByCaller,
 }
 
 /// What an agent is told of its peers and of its caller.
 #[derive(Debug)]
-struct Usage {
+struct UsageByCaller {
     /// By the caller's key.
-    by_caller: HashMap<Arc<str>, Arc<str>>,
+    by_caller: HashMap<Arc<str>, Usage>,
     /// For a caller that is nobody's listener or gateway any more.
-    without_caller: Arc<str>,
+    without_caller: Usage,
 }
 
 impl Entry {
     /// What the listener is told when it works for this caller.
-    pub(crate) fn usage(&self, caller: Option<&str>) -> &Arc<str> {
+    pub(crate) fn usage(&self, caller: Option<&str>) -> &Usage {
         caller
             .and_then(|caller| self.usage.by_caller.get(caller))
             .unwrap_or(&self.usage.without_caller)
@@ -177,7 +178,7 @@ impl Organism {
     }
 
     /// What one listener is told, for each that may call it.
-    fn usage(&self, listener: &Listener, all: &[Listener]) -> Usage {
+    fn usage(&self, listener: &Listener, all: &[Listener]) -> UsageByCaller {
         let own = listener.key();
         let calls = |peers: &[String]| peers.iter().any(|peer| key(peer) == own);
         let gateways = self.gateways.iter();
@@ -185,8 +186,8 @@ impl Organism {
         let gateways = gateways.map(|(key, _)| (key.clone(), None));
         let callers = all.iter().filter(|other| calls(&other.peers));
         let callers = callers.map(|caller| (caller.key(), Some(caller)));
-        let instructions = |caller| Arc::from(usage::instructions(listener, all, caller));
-        Usage {
+        let instructions = |caller| Usage::new(listener, all, caller);
+        UsageByCaller {
             by_caller: gateways
                 .chain(callers)
                 .map(|(key, caller)| (key, instructions(caller)))

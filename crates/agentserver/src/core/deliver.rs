@@ -33,6 +33,20 @@ impl Core {
             self.arrive(callee, from, payload, HopKind::Call, cause);
             return Ok(());
         }
+        self.call(thread, callee, entry, from, payload, cause);
+        Ok(())
+    }
+
+    /// Begins the call of a listener's thread.
+    pub(super) fn call(
+        &mut self,
+        thread: ThreadId,
+        callee: ThreadId,
+        entry: &Arc<Entry>,
+        from: Arc<str>,
+        payload: Canonical,
+        cause: Cause,
+    ) {
         let budget = entry.listener.budget.unwrap_or_default();
         let work = Work::Call(callee);
         let account = self
@@ -42,13 +56,18 @@ impl Core {
         self.arrive(callee, from, payload, HopKind::Call, call);
         self.accounts.leave(account);
         self.begin_next_calls();
-        Ok(())
     }
 
     pub(super) fn respond(&mut self, job: &Job, out: &Outgoing) -> Result<(), Refusal> {
         let Some(parent) = self.threads.parent(job.thread) else {
             return Ok(());
         };
+        if self.asks.is_asked(job.thread) {
+            let (from, to) = (job.entry.listener.name.clone(), job.from.clone());
+            self.hop(job.root, from, to, &out.payload, HopKind::Answer);
+            self.resolve(job.thread, Some(out.payload.clone()));
+            return Ok(());
+        }
         if let Some(caller) = self.owner(parent).filter(|_| !self.is_root(parent))
             && !caller
                 .listener
@@ -87,6 +106,9 @@ impl Core {
 
     /// The thread gives no answer: its caller gets a fault in its place.
     pub(super) fn fail(&mut self, thread: ThreadId, fault: &Canonical, cause: Cause) {
+        if self.resolve(thread, Some(fault.clone())) {
+            return;
+        }
         if let Some(parent) = self.threads.answer(thread, &mut self.ended) {
             let cause = self.accounts.beyond(thread, cause);
             self.tell(parent, fault.clone(), fault, cause);
@@ -108,6 +130,9 @@ impl Core {
                 .is_some_and(|entry| entry.listener.accepts(payload.namespace(), payload.root()));
             if hears {
                 break;
+            }
+            if self.resolve(thread, Some(fault.clone())) {
+                return;
             }
             self.threads.answer(thread, &mut self.ended);
             cause = self.accounts.beyond(thread, cause);
@@ -141,6 +166,9 @@ impl Core {
         };
         self.hop(root, system::NAME.into(), to, &fault, kind);
         if let Work::Call(thread) = work {
+            if self.resolve(thread, Some(fault.clone())) {
+                return;
+            }
             self.threads.answer(thread, &mut self.ended);
         }
         match parent {

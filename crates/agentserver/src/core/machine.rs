@@ -1,6 +1,7 @@
 //! The state machine: what happens when something comes in from outside and
 //! when a handler has finished.
 
+use super::asks::Asks;
 use super::budget::{Accounts, Cause, Usage, Work};
 use super::limits::CoreLimits;
 use super::message::{Effect, HopId, Job, Outcome, Outgoing};
@@ -33,6 +34,7 @@ pub struct Core {
     pub(super) calls: HashMap<ThreadId, VecDeque<Job>>,
     pub(super) running: HashMap<HopId, Running>,
     pub(super) todos: Todos,
+    pub(super) asks: Asks,
     pub(super) ended: Vec<Ended>,
     pub(super) effects: Vec<Effect>,
     pub(super) hops: u64,
@@ -44,6 +46,8 @@ pub struct Core {
 pub(super) struct Running {
     pub thread: ThreadId,
     pub cause: Cause,
+    /// Questions of its own that are open; while there are any, it holds no place.
+    pub asks: usize,
     pub cancellation: Cancellation,
 }
 
@@ -69,6 +73,7 @@ impl Core {
             calls: HashMap::new(),
             running: HashMap::new(),
             todos: Todos::default(),
+            asks: Asks::default(),
             ended: Vec::new(),
             effects: Vec::new(),
             hops: 0,
@@ -256,8 +261,10 @@ impl Core {
     /// A handler has finished, and used this much on its way.
     pub(crate) fn finish(&mut self, job: &Job, outcome: Outcome, used: Usage, now: Instant) {
         self.now = now;
-        self.running.remove(&job.id);
-        self.queues.done(&job.entry.key);
+        let running = self.running.remove(&job.id);
+        if running.is_none_or(|running| running.asks == 0) {
+            self.queues.done(&job.entry.key);
+        }
         self.accounts.charge(job.cause.account, used);
         let is_over = self.accounts.is_over(job.cause.account);
         if self.threads.is_alive(job.thread) && !is_over {
@@ -375,6 +382,7 @@ impl Core {
             && self.running.is_empty()
             && self.accounts.is_empty()
             && self.todos.is_empty()
+            && self.asks.is_empty()
             && self.ended.is_empty()
     }
 }

@@ -40,6 +40,10 @@ impl std::fmt::Display for HopId {
     }
 }
 
+/// A question that a handler asked while it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AskId(pub(super) u64);
+
 /// A message that a handler wants to send.
 #[derive(Debug, Clone)]
 pub struct Outgoing {
@@ -98,6 +102,11 @@ pub enum Effect {
     /// So many messages from outside are done with, and all that followed from
     /// them: others may be let in.
     Finished(usize),
+    /// A question that a handler asked has its answer, or will have none.
+    Answered {
+        id: AskId,
+        answer: Option<Canonical>,
+    },
     /// Nobody waits for this run any more.
     Cancel(Cancellation),
     /// A thread of a listener ended.

@@ -2,6 +2,7 @@
 //! machine. The pump drives it: it puts in what came from outside and what
 //! handlers gave back, and carries out the [`Effect`]s that come out.
 
+mod asks;
 mod budget;
 mod deliver;
 mod limits;
@@ -24,4 +25,4 @@ pub use threads::ThreadId;
 
 pub(crate) use budget::Usage;
 pub(crate) use machine::Core;
-pub(crate) use message::{Arrival, Effect, Fit, Form, Job, Outcome, Outgoing};
+pub(crate) use message::{Arrival, AskId, Effect, Fit, Form, Job, Outcome, Outgoing};

@@ -325,7 +325,11 @@ impl World {
                     );
                 }
                 Effect::Cancel(cancellation) => cancellation.cancel(),
-                Effect::Ended { .. } | Effect::Rest(_) | Effect::Finished(_) | Effect::Hop(_) => {}
+                Effect::Ended { .. }
+                | Effect::Rest(_)
+                | Effect::Finished(_)
+                | Effect::Answered { .. }
+                | Effect::Hop(_) => {}
             }
         }
     }

@@ -58,6 +58,16 @@ impl<J> Queues<J> {
         }
     }
 
+    /// A message that was taken, and given up its place, goes on. It may be one
+    /// more than the listener's limit for a while.
+    pub fn resume(&mut self, listener: &Arc<str>) {
+        let lane = self.lanes.entry(listener.clone()).or_insert_with(|| Lane {
+            running: 0,
+            senders: VecDeque::new(),
+        });
+        lane.running += 1;
+    }
+
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.lanes.is_empty()

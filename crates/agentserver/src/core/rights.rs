@@ -201,6 +201,11 @@ impl Refusal {
         self
     }
 
+    /// For the sender: what it could do.
+    pub fn advice(&self) -> &str {
+        &self.advice
+    }
+
     pub fn kind(&self) -> HopKind {
         HopKind::Refused {
             fault: self.fault,

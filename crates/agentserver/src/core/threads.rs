@@ -126,6 +126,18 @@ impl Threads {
         if known.is_some() {
             return known;
         }
+        self.call_apart(thread, target, max_depth)
+    }
+
+    /// A new thread in which `target` works for `thread`; `None` over the depth
+    /// limit.
+    pub fn call_apart(
+        &mut self,
+        thread: ThreadId,
+        target: &Arc<str>,
+        max_depth: usize,
+    ) -> Option<ThreadId> {
+        let caller = self.threads.get(&thread)?;
         let (root, depth) = (caller.root, caller.depth + 1);
         if depth > max_depth {
             return None;

@@ -40,6 +40,7 @@ impl Core {
                 let running = Running {
                     thread: job.thread,
                     cause: job.cause,
+                    asks: 0,
                     cancellation: job.cancellation.clone(),
                 };
                 self.running.insert(job.id, running);
@@ -87,6 +88,10 @@ impl Core {
     /// Calls that waited for one that is now done with.
     pub(super) fn begin_next_calls(&mut self) {
         while let Some(thread) = self.accounts.pop_done() {
+            // A question whose work is done without an answer has none.
+            if self.resolve(thread, None) {
+                continue;
+            }
             self.threads.end_call(thread);
             let waiting = self.calls.get_mut(&thread);
             let next = waiting.and_then(std::collections::VecDeque::pop_front);
@@ -138,6 +143,8 @@ impl Core {
             if was_busy {
                 self.cancel(thread);
             }
+            // Nobody waits for it any more.
+            self.resolve(thread, None);
             if let Some(entry) = self.lookup(&owner) {
                 self.effects.push(Effect::Ended { entry, thread });
             }

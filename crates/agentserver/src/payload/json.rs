@@ -4,7 +4,7 @@
 use super::{Canonical, FieldModel, Occurs, PayloadType, Schema, Shape};
 use crate::xml;
 use quick_xml::escape::escape;
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Number, Value, json};
 use uppsala::{Document, NodeId};
 
 /// JSON that is no payload of this type.
@@ -24,6 +24,59 @@ pub enum JsonError {
     Xml,
 }
 
+impl Schema {
+    /// XML from the fields. It still has to pass [`PayloadType::check`].
+    pub fn json_to_xml(&self, fields: &Value) -> Result<String, JsonError> {
+        let Schema {
+            name,
+            namespace,
+            fields: models,
+            ..
+        } = self;
+        let mut out = format!("<{name}");
+        if !namespace.is_empty() {
+            out.push_str(&format!(" xmlns=\"{}\"", escape(namespace)));
+        }
+        out.push('>');
+        fields_from_json(models, fields, name, &mut out)?;
+        out.push_str(&format!("</{name}>"));
+        Ok(out)
+    }
+
+    /// The JSON Schema of the fields, for models that write JSON.
+    pub fn json_schema(&self) -> Value {
+        object_schema(&self.fields)
+    }
+}
+
+fn object_schema(models: &[FieldModel]) -> Value {
+    let mut properties = Map::new();
+    for model in models {
+        let mut schema = match &model.shape {
+            Shape::Text => json!({ "type": "string" }),
+            Shape::Boolean => json!({ "type": "boolean" }),
+            Shape::Integer(_) => json!({ "type": "integer" }),
+            Shape::Decimal(_) => json!({ "type": "number" }),
+            Shape::Record(fields) => object_schema(fields),
+        };
+        if model.occurs == Occurs::Many {
+            schema = json!({ "type": "array", "items": schema });
+        }
+        if !model.description.is_empty() {
+            schema["description"] = Value::from(model.description.as_str());
+        }
+        properties.insert(model.name.clone(), schema);
+    }
+    let required = models.iter().filter(|model| model.occurs == Occurs::Once);
+    let required: Vec<_> = required.map(|model| model.name.as_str()).collect();
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
 impl PayloadType {
     /// The fields of a valid payload of this type.
     pub fn xml_to_json(&self, payload: &Canonical) -> Result<Value, JsonError> {
@@ -34,20 +87,7 @@ impl PayloadType {
 
     /// XML from the fields. It still has to pass [`PayloadType::check`].
     pub fn json_to_xml(&self, fields: &Value) -> Result<String, JsonError> {
-        let Schema {
-            name,
-            namespace,
-            fields: models,
-            ..
-        } = self.schema();
-        let mut out = format!("<{name}");
-        if !namespace.is_empty() {
-            out.push_str(&format!(" xmlns=\"{}\"", escape(namespace)));
-        }
-        out.push('>');
-        fields_from_json(models, fields, name, &mut out)?;
-        out.push_str(&format!("</{name}>"));
-        Ok(out)
+        self.schema().json_to_xml(fields)
     }
 }
 

@@ -32,8 +32,12 @@ impl Meter {
         &self.0.job
     }
 
+    pub(super) fn shared(&self) -> Option<Arc<Shared>> {
+        self.0.shared.upgrade()
+    }
+
     pub(crate) fn admit_model_call(&self) -> Result<(), HandlerError> {
-        let shared = self.0.shared.upgrade().ok_or("the pump is gone")?;
+        let shared = self.shared().ok_or("the pump is gone")?;
         let admitted = shared.step(|state| state.core.admit_model_call(self.job(), now()));
         Ok(admitted?)
     }

@@ -6,19 +6,22 @@
 //! room, which is where back-pressure is felt.
 
 mod admission;
+mod ask;
 mod conversation;
 mod mailbox;
 mod meter;
 mod run;
 mod timer;
 
+pub use ask::AskError;
 pub use conversation::{Conversation, Delivered, SendError};
 pub(crate) use meter::Meter;
 
-use crate::core::{Core, CoreLimits, Effect, ThreadId};
+use crate::core::{AskId, Core, CoreLimits, Effect, ThreadId};
 use crate::envelope::Envelope;
 use crate::listener::key;
 use crate::organism::Organism;
+use crate::payload::Canonical;
 use crate::system::{self, Fault};
 use crate::trace::{self, Hop};
 use crate::xml::{self, Limits};
@@ -28,7 +31,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Instant;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 /// How a pump is set up.
 #[derive(Debug, Clone)]
@@ -83,6 +86,8 @@ pub(crate) struct Shared {
 struct State {
     core: Core,
     mailboxes: HashMap<ThreadId, Mailbox>,
+    /// Handlers that wait for the answers to their questions.
+    asks: HashMap<AskId, oneshot::Sender<Option<Canonical>>>,
     /// When the timer will look again by itself.
     wakes_at: Option<Instant>,
 }
@@ -114,6 +119,7 @@ impl Pump {
             state: Mutex::new(State {
                 core: Core::new(organism.clone(), limits, now()),
                 mailboxes: HashMap::new(),
+                asks: HashMap::new(),
                 wakes_at: None,
             }),
             organism: RwLock::new(organism),
@@ -277,7 +283,7 @@ impl Shared {
             Effect::Finished(permits) => self.admission.release(permits),
             Effect::Cancel(cancellation) => cancellation.cancel(),
             Effect::Hop(hop) => self.trace(hop),
-            Effect::Deliver(_) | Effect::Rest(_) => {}
+            Effect::Deliver(_) | Effect::Rest(_) | Effect::Answered { .. } => {}
         }
     }
 
@@ -303,6 +309,12 @@ fn deliver(state: &mut State, effect: &Effect) {
             {
                 tracing::warn!(limit = "mailbox", conversation = %root, "cut off: it does not read");
                 state.core.close(root);
+            }
+        }
+        Effect::Answered { id, answer } => {
+            if let Some(asker) = state.asks.remove(id) {
+                // It may have stopped waiting.
+                let _ = asker.send(answer.clone());
             }
         }
         Effect::Rest(root) => {

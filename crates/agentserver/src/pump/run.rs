@@ -5,7 +5,7 @@ use crate::core::{Fit, Form, Job, Outcome, Outgoing, ThreadId};
 use crate::envelope::Envelope;
 use crate::handler::{Cancellation, HandlerMetadata, HandlerResponse, Reply, Target};
 use crate::organism::{Entry, Organism};
-use crate::payload::Canonical;
+use crate::payload::{Canonical, PayloadError, Schema};
 use crate::system::Fault;
 use crate::trace::{Hop, HopKind};
 use crate::xml::{self, Answer};
@@ -82,19 +82,18 @@ async fn handle(shared: &Shared, meter: &Meter) -> Outcome {
     if let Err(error) = envelope.write() {
         return failed(Fault::Validation, error.to_string());
     }
-    let usage = match &job.reminder {
-        None => job.entry.usage(job.caller.as_deref()).clone(),
-        Some(reminder) => {
-            let usage = job.entry.usage(job.caller.as_deref());
-            Arc::from(format!("{usage}{reminder}"))
-        }
+    let usage = job.entry.usage(job.caller.as_deref());
+    let instructions = match &job.reminder {
+        None => usage.text.clone(),
+        Some(reminder) => Arc::from(format!("{}{reminder}", usage.text)),
     };
     let metadata = HandlerMetadata {
         thread_id: job.thread,
         from_id: job.from.to_string(),
         own_name: listener.is_agent.then(|| listener.name.to_string()),
         is_self_call: job.is_self_call,
-        usage_instructions: usage,
+        usage_instructions: instructions,
+        offers: usage.offers.clone(),
         hop_id: job.id,
         cancellation: job.cancellation.clone(),
         meter: meter.clone(),
@@ -153,21 +152,33 @@ fn outcome(shared: &Shared, job: &Job, reply: Reply) -> Outcome {
                 .collect(),
         ),
         Reply::Text(bytes) => text(shared, job, bytes),
+        Reply::NotUnderstood { attempt, reason } => Outcome::Garbled { attempt, reason },
+    }
+}
+
+impl Shared {
+    /// A struct's payload, and whether it is a valid one.
+    pub(super) fn written(
+        &self,
+        organism: &Organism,
+        xml: Result<String, PayloadError>,
+        schema: fn() -> Schema,
+    ) -> (Canonical, Fit) {
+        let parsed = xml.map_err(|error| error.to_string()).and_then(|xml| {
+            Canonical::parse(&xml, &self.settings.xml).map_err(|error| error.to_string())
+        });
+        match parsed {
+            Ok(payload) => {
+                let fit = organism.fit_typed(&payload, schema);
+                (payload, fit)
+            }
+            Err(reason) => (Canonical::unwritable(), Fit::Not(reason)),
+        }
     }
 }
 
 fn typed(shared: &Shared, organism: &Organism, response: HandlerResponse) -> Outgoing {
-    let parsed = match response.xml {
-        Ok(xml) => Canonical::parse(&xml, &shared.settings.xml).map_err(|error| error.to_string()),
-        Err(error) => Err(error.to_string()),
-    };
-    let (payload, fit) = match parsed {
-        Ok(payload) => {
-            let fit = organism.fit_typed(&payload, response.schema);
-            (payload, fit)
-        }
-        Err(reason) => (Canonical::unwritable(), Fit::Not(reason)),
-    };
+    let (payload, fit) = shared.written(organism, response.xml, response.schema);
     Outgoing {
         target: response.target,
         payload,

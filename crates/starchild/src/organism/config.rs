@@ -1,6 +1,6 @@
 //! `organism.yaml` with the kinds of listeners that this program has.
 
-use super::kinds::{self, Kind};
+use super::kinds::{self, Kind, Memories};
 use super::model::ModelsFile;
 use agentserver::Organism;
 use agentserver::config::{ConfigError, OrganismFile};
@@ -40,8 +40,9 @@ fn lines(path: &Path, error: &ConfigError) -> String {
     problems.collect::<Vec<_>>().join("\n")
 }
 
-/// Reads the file and builds the organism.
-pub fn load(path: &Path) -> Result<(File, Organism), LoadError> {
+/// Reads the file and builds the organism. Its models remember what they did in
+/// `memories`.
+pub fn load(path: &Path, memories: &Memories) -> Result<(File, Organism), LoadError> {
     let text = std::fs::read_to_string(path).map_err(|error| LoadError::Read {
         path: path.to_owned(),
         error,
@@ -54,13 +55,14 @@ pub fn load(path: &Path) -> Result<(File, Organism), LoadError> {
     let folder = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
-    let organism = kinds::build(&file, folder.unwrap_or(Path::new("."))).map_err(wrong)?;
+    let organism =
+        kinds::build(&file, folder.unwrap_or(Path::new(".")), memories).map_err(wrong)?;
     Ok((file, organism))
 }
 
 /// `organism check`.
 pub fn check(path: &Path) -> Result<(), String> {
-    let (file, _) = load(path).map_err(|error| error.to_string())?;
+    let (file, _) = load(path, &Memories::default()).map_err(|error| error.to_string())?;
     println!(
         "{}: {} is well: {} listeners, {} gateways, {} payload types",
         path.display(),

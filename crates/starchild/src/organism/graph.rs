@@ -1,6 +1,7 @@
 //! `organism graph`: listeners and whom they may send to, as a picture.
 
 use super::config::{File, load};
+use super::kinds::Memories;
 use super::{FileArgument, GraphArguments};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt::Write;
@@ -15,7 +16,7 @@ pub fn run(arguments: &GraphArguments) -> Result<(), String> {
         file: FileArgument { file },
         output,
     } = arguments;
-    let (file, _) = load(file).map_err(|error| error.to_string())?;
+    let (file, _) = load(file, &Memories::default()).map_err(|error| error.to_string())?;
     let picture = svg(&file);
     match output {
         None => {

@@ -2,6 +2,7 @@
 //! input ends or a signal comes. SIGHUP reads the file again.
 
 use super::config::load;
+use super::kinds::Memories;
 use super::stdio::Session;
 use super::{FileArgument, RunArguments, trace};
 use agentserver::Pump;
@@ -21,7 +22,8 @@ pub async fn run(arguments: RunArguments) -> Result<(), String> {
         envelopes,
     } = arguments;
     let text = |error: &dyn std::fmt::Display| error.to_string();
-    let (file, organism) = load(&path).map_err(|error| text(&error))?;
+    let memories = Memories::default();
+    let (file, organism) = load(&path, &memories).map_err(|error| text(&error))?;
     let mut settings = file.settings();
     let mut writer = None;
     if let Some(trace) = trace {
@@ -61,7 +63,7 @@ pub async fn run(arguments: RunArguments) -> Result<(), String> {
                 }
             }
             signal = signals.next() => match signal {
-                Caught::Hangup => reload(&pump, &path),
+                Caught::Hangup => reload(&pump, &path, &memories),
                 // The talk ends when what is under way has been answered.
                 Caught::Stop if talk.is_some() && !is_stopping => {
                     is_stopping = true;
@@ -117,8 +119,8 @@ fn log_to_stderr() {
 }
 
 /// A file with something wrong in it changes nothing.
-fn reload(pump: &Pump, path: &Path) {
-    match load(path) {
+fn reload(pump: &Pump, path: &Path, memories: &Memories) {
+    match load(path, memories) {
         Ok((_, organism)) => {
             pump.reload(organism);
             eprintln!("{}: read again", path.display());

@@ -97,10 +97,36 @@ async fn a_model_of_each_kind_is_told_its_task_and_answers() {
         let body = asked.body.to_string();
         for part in [
             "You are a poet.",
-            "From console:\\n<Ask><text>A poem</text></Ask>",
+            "<from>console</from></meta><Ask><text>A poem</text></Ask>",
         ] {
             assert!(body.contains(part), "{kind:?}: {body}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_model_of_each_kind_is_offered_its_payloads_as_tools_and_answers_by_calling_one() {
+    for kind in ALL {
+        let says = [wire::call(
+            "call_1",
+            "answer_Told",
+            r#"{"text": "Roses & <violets>"}"#,
+        )];
+        let server = Server::start(vec![Reply::stream(kind, wire::body(kind, &says))]).await;
+        let folder = folder(&[format!(
+            "kind: {}, base_url: '{}', model: m, key_env: OURS",
+            kind.word(),
+            server.url
+        )]);
+        let out = organism(&folder, "run", &[("OURS", "secret-key")]).await;
+        assert_eq!(
+            text(&out.stdout),
+            "<Told><text>Roses &amp; &lt;violets&gt;</text></Told>\n",
+            "{kind:?}: {}",
+            text(&out.stderr)
+        );
+        let body = server.asked()[0].body.to_string();
+        assert!(body.contains("answer_Told"), "{kind:?}: {body}");
     }
 }
 

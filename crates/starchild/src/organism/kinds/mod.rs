@@ -2,7 +2,11 @@
 
 mod compiled;
 mod llm;
+mod memory;
 mod process;
+mod tools;
+
+pub use memory::Memories;
 
 use super::config::File;
 use super::model::{ModelsFile, Pool};
@@ -36,14 +40,17 @@ impl Default for Kind {
 pub type Types = Arc<HashMap<String, PayloadType>>;
 
 /// Builds the organism of a file. Commands run in the file's folder.
-pub fn build(file: &File, folder: &Path) -> Result<Organism, ConfigError> {
-    build_with(file, folder, |models| Ok(Arc::new(Pool::new(models)?)))
+pub fn build(file: &File, folder: &Path, memories: &Memories) -> Result<Organism, ConfigError> {
+    build_with(file, folder, memories, |models| {
+        Ok(Arc::new(Pool::new(models)?))
+    })
 }
 
 /// The same, with the models that `connect` gives.
 pub fn build_with(
     file: &File,
     folder: &Path,
+    memories: &Memories,
     connect: impl FnOnce(&ModelsFile) -> Result<Arc<Pool>, String>,
 ) -> Result<Organism, ConfigError> {
     let types: Types = Arc::new(file.payload_types());
@@ -67,7 +74,9 @@ pub fn build_with(
                 };
                 match &models {
                     Some(Ok(models)) => {
-                        llm.attach(&listener_file.prompt, accepts, listener, &types, models)
+                        let memory = memories.of(&listener_file.name.value);
+                        let prompt = &listener_file.prompt;
+                        llm.attach(prompt, accepts, listener, &types, models, memory)
                     }
                     Some(Err(message)) => Err(message.clone()),
                     None => Err("is a model, and the file has no `models`".to_owned()),

@@ -3,10 +3,10 @@
 
 use super::ModelError;
 use super::bucket::Bucket;
-use super::file::BackendFile;
+use super::file::{BackendFile, Price};
 use openstarry::pain::AgentPain;
 use openstarry::provider::{Context, Provider};
-use openstarry::segment::{ProviderResponse, StopReason};
+use openstarry::segment::{ProviderResponse, StopReason, Usage};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::time::Instant;
@@ -19,6 +19,7 @@ pub struct Backend {
     /// Or why there is none.
     provider: Result<Arc<dyn Provider>, String>,
     pub priority: i32,
+    price: Price,
     open: AtomicUsize,
     bucket: Mutex<Bucket>,
 }
@@ -35,13 +36,16 @@ impl Backend {
             std::env::var(variable).ok()
         };
         let provider = config.build(&key).map_err(|error| error.to_string());
-        Ok(Self::of(provider, file.priority, file.requests_per_minute))
+        let mut backend = Self::of(provider, file.priority, file.requests_per_minute);
+        backend.price = file.price;
+        Ok(backend)
     }
 
     pub fn of(provider: Result<Arc<dyn Provider>, String>, priority: i32, per_minute: u32) -> Self {
         Self {
             provider,
             priority,
+            price: Price::default(),
             open: AtomicUsize::new(0),
             bucket: Mutex::new(Bucket::new(per_minute, Instant::now())),
         }
@@ -59,14 +63,25 @@ impl Backend {
     }
 
     /// Asks once, as soon as the bucket allows.
-    pub async fn ask(&self, context: &Context, user: &str) -> Result<String, ModelError> {
+    pub async fn ask(&self, context: &Context, prompt: &str) -> Result<Answer, ModelError> {
         let provider = self.provider.as_ref();
         let provider = provider.map_err(|reason| ModelError::NoKey(reason.clone()))?;
         let _open = self.occupy();
         while let Err(wait) = self.take() {
             tokio::time::sleep(wait).await;
         }
-        words(&provider.generate(user, context).await?)
+        let reply = checked(provider.generate(prompt, context).await?)?;
+        let usage = reply.metadata.usage.unwrap_or_else(|| Usage {
+            input_tokens: tokens(&context.system) + tokens(prompt),
+            output_tokens: tokens(&reply.text()),
+            estimated: true,
+            ..Usage::default()
+        });
+        Ok(Answer {
+            tokens: usage.total(),
+            money: self.price.of(usage),
+            reply,
+        })
     }
 
     fn take(&self) -> Result<(), std::time::Duration> {
@@ -77,14 +92,31 @@ impl Backend {
     }
 }
 
-/// What a model said. One that had nothing to say and ended well said that.
-fn words(reply: &ProviderResponse) -> Result<String, ModelError> {
+/// What a model said, and what it cost.
+pub struct Answer {
+    /// Its words and calls.
+    pub reply: ProviderResponse,
+    /// Tokens read and written; about so many where the API does not tell.
+    pub tokens: u64,
+    /// In millionths of the currency of the prices.
+    pub money: u64,
+}
+
+/// About four bytes are a token.
+fn tokens(text: &str) -> u64 {
+    text.len() as u64 / 4
+}
+
+/// A reply that says something. One that had nothing to say and ended well said
+/// that.
+fn checked(reply: ProviderResponse) -> Result<ProviderResponse, ModelError> {
     let text = reply.text();
+    let is_silent = text.is_empty() && reply.calls().next().is_none();
     match &reply.metadata.stop_reason {
         _ if text.len() > ANSWER => Err(ModelError::TooLong(ANSWER)),
-        Some(StopReason::EndTurn) | None => Ok(text),
-        Some(reason) if text.is_empty() => Err(ModelError::Silent(reason.clone())),
-        Some(_) => Ok(text),
+        Some(StopReason::EndTurn) | None => Ok(reply),
+        Some(reason) if is_silent => Err(ModelError::Silent(reason.clone())),
+        Some(_) => Ok(reply),
     }
 }
 
@@ -106,7 +138,7 @@ mod tests {
     fn heard(events: impl IntoIterator<Item = Event>) -> Result<String, ModelError> {
         let mut fold = Fold::new("test");
         events.into_iter().for_each(|event| fold.push(event));
-        words(&fold.finish(Duration::ZERO))
+        checked(fold.finish(Duration::ZERO)).map(|reply| reply.text())
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What `organism.yaml` says under `models`.
 
 use openstarry::provider::{ProviderConfig, ProviderKind};
+use openstarry::segment::Usage;
 use serde::Deserialize;
 
 /// The backends, and how to choose among them.
@@ -43,6 +44,25 @@ pub(super) struct BackendFile {
     pub(super) requests_per_minute: u32,
     #[serde(default = "timeout_seconds")]
     timeout_seconds: f64,
+    #[serde(default)]
+    pub(super) price: Price,
+}
+
+/// What a million tokens cost, in whatever currency the budgets are in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Price {
+    input: f64,
+    output: f64,
+}
+
+impl Price {
+    /// What these tokens cost, in millionths.
+    pub(super) fn of(&self, usage: Usage) -> u64 {
+        let read = usage.input_tokens as f64 * self.input;
+        let written = usage.output_tokens as f64 * self.output;
+        (read + written).max(0.0).ceil() as u64
+    }
 }
 
 fn openai() -> ProviderKind {

@@ -9,6 +9,7 @@ mod pool;
 #[cfg(test)]
 mod script;
 
+pub use backend::Answer;
 pub use file::ModelsFile;
 pub use pool::Pool;
 #[cfg(test)]

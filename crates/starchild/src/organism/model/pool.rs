@@ -2,7 +2,7 @@
 //! to try again.
 
 use super::ModelError;
-use super::backend::Backend;
+use super::backend::{Answer, Backend};
 use super::file::{ModelsFile, Strategy};
 use openstarry::provider::Context;
 use std::hash::{BuildHasher, RandomState};
@@ -58,12 +58,8 @@ impl Pool {
         order
     }
 
-    /// What a model says to `user` under `system`.
-    pub async fn complete(&self, system: &str, user: &str) -> Result<String, ModelError> {
-        let context = Context {
-            system: system.to_owned(),
-            ..Context::default()
-        };
+    /// What a model says to `prompt`.
+    pub async fn complete(&self, context: &Context, prompt: &str) -> Result<Answer, ModelError> {
         let mut last = ModelError::None;
         // Each with the time before which it does not want to be asked.
         let begin = Instant::now();
@@ -75,7 +71,7 @@ impl Pool {
                     index += 1;
                     continue;
                 }
-                let error = match backend.ask(&context, user).await {
+                let error = match backend.ask(context, prompt).await {
                     Ok(said) => return Ok(said),
                     Err(error) => error,
                 };
@@ -131,6 +127,13 @@ mod tests {
     use openstarry::pain::AgentPain;
     use std::sync::Arc;
 
+    fn system() -> Context {
+        Context {
+            system: "s".to_owned(),
+            ..Context::default()
+        }
+    }
+
     fn pool(strategy: Strategy, scripts: &[&Arc<Script>]) -> Pool {
         let backends = scripts.iter().zip(0..).map(|(script, priority)| {
             let script: Arc<Script> = Arc::clone(script);
@@ -164,15 +167,15 @@ mod tests {
             Ok("hi"),
         ]);
         let said = pool(Strategy::Failover, &[&script])
-            .complete("s", "u")
+            .complete(&system(), "u")
             .await;
-        assert_eq!(said.unwrap(), "hi");
+        assert_eq!(said.unwrap().reply.text(), "hi");
         assert_eq!(script.asked(), vec![("s".to_owned(), "u".to_owned()); 4]);
 
         let script = Script::new([down(), down(), down(), down(), Ok("too late")]);
         let begin = Instant::now();
         let said = pool(Strategy::Failover, &[&script])
-            .complete("s", "u")
+            .complete(&system(), "u")
             .await;
         assert!(said.is_err());
         assert_eq!(script.asked().len(), 4);
@@ -184,7 +187,7 @@ mod tests {
     async fn a_refused_key_is_never_tried_again() {
         let script = Script::new([locked(), Ok("no")]);
         let said = pool(Strategy::Failover, &[&script])
-            .complete("s", "u")
+            .complete(&system(), "u")
             .await;
         assert!(matches!(said, Err(ModelError::Provider(AgentPain::Key(_)))));
         assert_eq!(script.asked().len(), 1);
@@ -195,7 +198,7 @@ mod tests {
         let script = Script::new([busy(100), Ok("hi")]);
         let begin = Instant::now();
         let pool = pool(Strategy::Failover, &[&script]);
-        pool.complete("s", "u").await.unwrap();
+        pool.complete(&system(), "u").await.unwrap();
         assert!(begin.elapsed() >= Duration::from_secs(100));
     }
 
@@ -205,7 +208,10 @@ mod tests {
         let other = Script::new([down(), down(), Ok("hi")]);
         let begin = Instant::now();
         let pool = pool(Strategy::Failover, &[&patient, &other]);
-        assert_eq!(pool.complete("s", "u").await.unwrap(), "hi");
+        assert_eq!(
+            pool.complete(&system(), "u").await.unwrap().reply.text(),
+            "hi"
+        );
         assert!(begin.elapsed() < Duration::from_secs(4));
         assert_eq!(patient.asked().len(), 1);
     }
@@ -218,7 +224,10 @@ mod tests {
         let pool = pool(Strategy::Failover, &[&broken, &refusing, &well]);
         let begin = Instant::now();
         for said in ["one", "two"] {
-            assert_eq!(pool.complete("s", "u").await.unwrap(), said);
+            assert_eq!(
+                pool.complete(&system(), "u").await.unwrap().reply.text(),
+                said
+            );
         }
         assert_eq!(begin.elapsed(), Duration::ZERO);
         for script in [broken, refusing, well] {
@@ -234,7 +243,10 @@ mod tests {
             Backend::of(Ok(well), 1, 60),
         ];
         let pool = Pool::of(Strategy::Failover, backends);
-        assert_eq!(pool.complete("s", "u").await.unwrap(), "hi");
+        assert_eq!(
+            pool.complete(&system(), "u").await.unwrap().reply.text(),
+            "hi"
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -243,10 +255,10 @@ mod tests {
         let pool = pool(Strategy::Failover, &[&script]);
         let begin = Instant::now();
         for _ in 0..60 {
-            pool.complete("s", "u").await.unwrap();
+            pool.complete(&system(), "u").await.unwrap();
         }
         assert_eq!(begin.elapsed(), Duration::ZERO);
-        pool.complete("s", "u").await.unwrap();
+        pool.complete(&system(), "u").await.unwrap();
         assert!(begin.elapsed() >= Duration::from_secs(1));
     }
 
@@ -258,7 +270,10 @@ mod tests {
         ];
         let pool = pool(Strategy::RoundRobin, &[&scripts[0], &scripts[1]]);
         for said in ["1", "2", "3", "4"] {
-            assert_eq!(pool.complete("s", "u").await.unwrap(), said);
+            assert_eq!(
+                pool.complete(&system(), "u").await.unwrap().reply.text(),
+                said
+            );
         }
     }
 
@@ -267,7 +282,10 @@ mod tests {
         let scripts = [Script::new([]), Script::new([Ok("hi")])];
         let pool = pool(Strategy::LeastLoaded, &[&scripts[0], &scripts[1]]);
         let _open = pool.backends[0].occupy();
-        assert_eq!(pool.complete("s", "u").await.unwrap(), "hi");
+        assert_eq!(
+            pool.complete(&system(), "u").await.unwrap().reply.text(),
+            "hi"
+        );
         assert!(scripts[0].asked().is_empty());
     }
 

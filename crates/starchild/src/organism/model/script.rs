@@ -3,11 +3,12 @@
 use futures_util::stream::{self, StreamExt};
 use openstarry::pain::AgentPain;
 use openstarry::provider::{Context, Event, EventStream, Provider};
-use openstarry::segment::StopReason;
+use openstarry::segment::{StopReason, joined_text};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-/// Gives each answer in turn, and keeps what it was asked.
+/// Gives each answer in turn, and keeps what it was asked. An answer that begins
+/// with `MAX ` was cut off there.
 pub struct Script {
     answers: Mutex<VecDeque<Result<&'static str, AgentPain>>>,
     asked: Mutex<Vec<(String, String)>>,
@@ -21,7 +22,7 @@ impl Script {
         })
     }
 
-    /// The system text and the prompt of each question.
+    /// The system text of each question, and all that was said with the prompt.
     pub fn asked(&self) -> Vec<(String, String)> {
         self.asked.lock().unwrap().clone()
     }
@@ -33,15 +34,24 @@ impl Provider for Script {
     }
 
     fn stream<'a>(&'a self, prompt: &'a str, context: &'a Context) -> EventStream<'a> {
-        let asked = (context.system.clone(), prompt.to_owned());
+        let said = context.with_prompt(prompt);
+        let said: Vec<_> = said
+            .iter()
+            .map(|said| joined_text(&said.segments))
+            .collect();
+        let asked = (context.system.clone(), said.join("\n\n"));
         self.asked.lock().unwrap().push(asked);
         let answer = self.answers.lock().unwrap().pop_front();
         match answer.unwrap_or_else(|| Err(AgentPain::Config("it has no more to say".into()))) {
-            Ok(text) => stream::iter([
-                Ok(Event::Text(text.to_owned())),
-                Ok(Event::Finish(StopReason::EndTurn)),
-            ])
-            .boxed(),
+            Ok(text) => {
+                let cut = text.strip_prefix("MAX ");
+                let stop = match cut {
+                    Some(_) => StopReason::MaxTokens,
+                    None => StopReason::EndTurn,
+                };
+                let text = cut.unwrap_or(text).to_owned();
+                stream::iter([Ok(Event::Text(text)), Ok(Event::Finish(stop))]).boxed()
+            }
             Err(pain) => stream::iter([Err(pain)]).boxed(),
         }
     }
