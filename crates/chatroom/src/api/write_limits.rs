@@ -5,7 +5,7 @@
 
 use crate::{
     app::App,
-    auth::{self, Credential, network::Origin},
+    auth::{self, Caller, Credential, network::Origin},
     clock::Now,
     config::Limits,
     error::Result,
@@ -159,46 +159,55 @@ async fn count(
 ) -> Result<Response> {
     let origin = Origin::of_request(&request, &app.config.network);
     let now = Now::get();
-    let limits = limits_of(&app, row, &request, origin, now);
+    let mut limits = vec![by_address(&app, origin)];
+    if let Some(row) = row {
+        let bearer = auth::bearer(request.headers()).ok().flatten();
+        let who = counted_as(&app, bearer, origin, now).await?;
+        limits.push(row.limit(&app, &who));
+    }
     app.write_counter.take(&app.db, &limits, now).await?;
     Ok(next.run(request).await)
 }
 
-fn limits_of(
-    app: &App,
-    row: Option<&Row>,
-    request: &Request,
-    origin: Origin,
-    now: Now,
-) -> Vec<Limit> {
-    let address = origin.network();
-    let mut limits = vec![Limit {
-        bucket: format!("writes {address}"),
+fn by_address(app: &App, origin: Origin) -> Limit {
+    Limit {
+        bucket: format!("writes {}", origin.network()),
         most: app.config.limits.writes_per_minute_per_address,
         window_ms: MINUTE_MS,
         code: ErrorCode::RateLimited,
         words: "Too many writes a minute from your address",
         stored: true,
-    }];
-    if let Some(row) = row {
-        let bearer = auth::bearer(request.headers()).ok().flatten();
-        let who = match Credential::check(app, bearer, origin, now) {
-            Ok(Credential::User(user)) => user.id.to_string(),
-            Ok(Credential::RoomKey(claims)) => claims.user_id.clone(),
-            Ok(Credential::Identity(claims)) => claims.user_id,
-            // A bearer that is no good is refused by the handler.
-            Ok(Credential::None) | Err(_) => address.to_string(),
-        };
-        limits.push(Limit {
-            bucket: format!("{} {who}", row.name),
-            most: (row.most)(&app.config.limits),
-            window_ms: row.window_ms,
-            code: ErrorCode::RateLimited,
-            words: row.words,
-            stored: true,
-        });
     }
-    limits
+}
+
+impl Row {
+    fn limit(&self, app: &App, who: &str) -> Limit {
+        Limit {
+            bucket: format!("{} {who}", self.name),
+            most: (self.most)(&app.config.limits),
+            window_ms: self.window_ms,
+            code: ErrorCode::RateLimited,
+            words: self.words,
+            stored: true,
+        }
+    }
+}
+
+/// Whose writes these are: what somebody does with a key that was shared, or that has ended, must
+/// not use up the limits of the member it was made for.
+async fn counted_as(app: &App, bearer: Option<&str>, origin: Origin, now: Now) -> Result<String> {
+    let caller = match Credential::check(app, bearer, origin, now) {
+        Ok(credential) => auth::resolve(app, credential).await?,
+        Err(refused) => Err(refused),
+    };
+    Ok(match caller {
+        Ok(Caller::User(user)) => user.id.to_string(),
+        Ok(Caller::RoomKey(key)) if key.is_own() => key.user_id,
+        Ok(Caller::RoomKey(key)) => format!("key {}", key.jti),
+        Ok(Caller::Identity(identity)) => identity.row.user_id,
+        // A bearer that is no good is refused by the handler.
+        Ok(Caller::Anonymous) | Err(_) => origin.network().to_string(),
+    })
 }
 
 #[cfg(test)]

@@ -316,7 +316,8 @@ impl FromRequestParts<App> for StreamCaller {
     }
 }
 
-async fn resolve(app: &App, credential: Credential) -> Result<Result<Caller, NoCaller>> {
+/// The caller behind a credential, or why there is none.
+pub async fn resolve(app: &App, credential: Credential) -> Result<Result<Caller, NoCaller>> {
     match credential {
         Credential::None => Ok(Ok(Caller::Anonymous)),
         Credential::User(user) => Ok(Ok(Caller::User(user))),

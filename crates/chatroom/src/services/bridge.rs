@@ -112,8 +112,13 @@ async fn by_code(app: &App, code: &str, ip: IpAddr) -> Result<Target> {
     let named = match row.agent_endpoint {
         Some(endpoint) => Some((endpoint, row.endpoint_trusted)),
         None => {
-            tx.endpoint_of_container(&row.user_id, &row.container_id)
-                .await?
+            let joined = tx
+                .endpoint_of_container(&row.user_id, &row.container_id)
+                .await?;
+            if let Some((endpoint, trusted)) = &joined {
+                tx.fix_cli_key_endpoint(&hash, endpoint, *trusted).await?;
+            }
+            joined
         }
     };
     let (endpoint, trust) = match named {

@@ -33,6 +33,19 @@ pub async fn create(app: &App, caller: &Caller, request: CreateCliKey) -> Result
         .as_deref()
         .map(|url| checks::endpoint("agent_endpoint", url))
         .transpose()?;
+    let mut tx = app.db.begin_aside().await?;
+    // Fixed here: the bearer goes where its owner sent it, wherever a membership points later.
+    let endpoint = match endpoint {
+        Some(named) => Some((named, access::may_name_private_endpoint(caller))),
+        None => {
+            tx.endpoint_of_container(user.id.as_str(), &container)
+                .await?
+        }
+    };
+    let (agent_endpoint, endpoint_trusted) = endpoint
+        .map_or((None, false), |(endpoint, trusted)| {
+            (Some(endpoint), trusted)
+        });
     let now = Now::get().seconds();
     let code = app
         .secrets
@@ -43,8 +56,8 @@ pub async fn create(app: &App, caller: &Caller, request: CreateCliKey) -> Result
         sealed_key: app.secrets.seal(&key).map_err(Error::internal)?,
         user_id: user.id.to_string(),
         container_id: container,
-        agent_endpoint: endpoint,
-        endpoint_trusted: access::may_name_private_endpoint(caller),
+        agent_endpoint,
+        endpoint_trusted,
         label,
         created_at: now,
         expires_at: now + ttl,
@@ -52,7 +65,6 @@ pub async fn create(app: &App, caller: &Caller, request: CreateCliKey) -> Result
         use_count: 0,
         last_used_at: None,
     };
-    let mut tx = app.db.begin_aside().await?;
     tx.insert_cli_key(&app.secrets.hash_code(&code), &row)
         .await?;
     tx.commit().await?;

@@ -191,7 +191,7 @@ pub async fn edit(
 ) -> Result<MessageEdited> {
     let content = Content::new(content)?;
     // Looked up before the turn to write, so that nobody waits for it.
-    let mentioned = mentioned(&mut app.db.read().await?, room.as_str(), content.as_str()).await?;
+    let mentioned = mentioned(&app.db, room.as_str(), content.as_str()).await?;
     let now = Now::get();
     let mut tx = RoomTx::begin(app).await?;
     let entry = writer(&mut tx, caller, room).await?;

@@ -95,6 +95,24 @@ impl Conn {
         Ok(())
     }
 
+    /// From now on the code calls this endpoint, wherever its owner's membership points.
+    pub async fn fix_cli_key_endpoint(
+        &mut self,
+        code_hash: &str,
+        endpoint: &str,
+        trusted: bool,
+    ) -> DbResult<()> {
+        exec!(
+            self,
+            "UPDATE cli_keys SET agent_endpoint = $2, endpoint_trusted = $3 \
+             WHERE code_hash = $1 AND agent_endpoint IS NULL",
+            code_hash,
+            endpoint,
+            trusted
+        )?;
+        Ok(())
+    }
+
     /// Where the user's agent with this container is called, by its newest membership, and whether
     /// a trusted caller said so.
     pub async fn endpoint_of_container(

@@ -6,12 +6,16 @@
 use super::{
     group::{Group, GroupWriter},
     health::{Damaged, Trouble},
-    reading::{self, PostgresReader, PostgresReaders, READERS, SqliteReader, SqliteReaders},
+    postgres_tx::{self, PostgresTx, is_unanswered},
+    reading::{
+        self, Deadline, PostgresReader, PostgresReaders, QueryTimer, READERS, SqliteReader,
+        SqliteReaders,
+    },
 };
 use crate::auth::secrets::{close_to_others, make_private_file};
 use sqlx::{
-    ConnectOptions, Connection, PgConnection, PgPool, Postgres, Sqlite, SqliteConnection,
-    SqlitePool, Transaction,
+    ConnectOptions, Connection, PgConnection, PgPool, Sqlite, SqliteConnection, SqlitePool,
+    Transaction,
     postgres::{PgConnectOptions, PgPoolOptions},
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
@@ -31,6 +35,8 @@ const WRITING: [(&str, &str); 3] = [
     ("statement_timeout", "10000"),
     ("idle_in_transaction_session_timeout", "3000"),
 ];
+/// The same for a statement that writes to SQLite.
+const SQLITE_STATEMENT_TIME: Duration = Duration::from_secs(10);
 /// The posting task waits for no room on behalf of all the others.
 const POSTING: (&str, &str) = ("lock_timeout", "100");
 /// How PostgreSQL finds out that a node is gone. Not every system has all of these.
@@ -74,7 +80,7 @@ pub enum Db {
     /// One writer, so that writes never meet a lock, and readers beside it. Whoever writes holds
     /// the turn.
     Sqlite {
-        writer: SqlitePool,
+        writer: SqliteWriter,
         readers: SqliteReaders,
         /// For the posting task alone: whoever reads much does not keep others from posting.
         posting_reader: SqliteReaders,
@@ -88,12 +94,50 @@ pub enum Db {
     },
 }
 
+/// The one connection that writes to SQLite, opened anew where it is of no more use.
+#[derive(Clone)]
+pub struct SqliteWriter {
+    pub pool: SqlitePool,
+    /// When its statement has to end.
+    deadline: Arc<Deadline>,
+}
+
+impl SqliteWriter {
+    async fn open(options: SqliteConnectOptions) -> DbResult<Self> {
+        let deadline = Arc::<Deadline>::default();
+        let watching = deadline.clone();
+        let pool = SqlitePoolOptions::new()
+            .max_connections(1)
+            .acquire_timeout(Duration::from_secs(30))
+            .after_connect(move |conn, _| {
+                let deadline = watching.clone();
+                Box::pin(async move { deadline.watch(conn).await })
+            })
+            // A full disk undoes a transaction under the driver, which then believes to be in one
+            // for ever: such a connection is of no more use.
+            .before_acquire(|conn, _| Box::pin(async { Ok(!conn.is_in_transaction()) }))
+            .connect_with(options)
+            .await?;
+        Ok(Self { pool, deadline })
+    }
+
+    async fn begin(&self, turn: OwnedMutexGuard<Turn>, statement_time: Duration) -> DbResult<Tx> {
+        turn.refuse_damaged()?;
+        let tx = self.pool.begin_with("BEGIN IMMEDIATE").await?;
+        let timer = QueryTimer::new(self.deadline.clone(), statement_time);
+        Ok(Tx {
+            conn: Conn::SqliteTx(tx, timer),
+            _turn: Some(turn),
+        })
+    }
+}
+
 /// A connection, in a transaction or not.
 pub enum Conn {
     Sqlite(SqliteReader),
-    SqliteTx(Transaction<'static, Sqlite>),
+    SqliteTx(Transaction<'static, Sqlite>, QueryTimer),
     Postgres(PostgresReader),
-    PostgresTx(Transaction<'static, Postgres>),
+    PostgresTx(PostgresTx),
 }
 
 /// A connection's engine, for the macros.
@@ -107,18 +151,32 @@ impl Conn {
     pub fn engine(&mut self) -> Engine<'_> {
         match self {
             Self::Sqlite(reader) => Engine::Sqlite(reader.ask()),
-            Self::SqliteTx(tx) => Engine::Sqlite(tx),
+            Self::SqliteTx(tx, timer) => {
+                timer.start();
+                Engine::Sqlite(tx)
+            }
             Self::Postgres(reader) => Engine::Postgres(reader.ask()),
-            Self::PostgresTx(tx) => Engine::Postgres(tx),
+            Self::PostgresTx(tx) => Engine::Postgres(tx.ask()),
+        }
+    }
+
+    /// How long to wait for PostgreSQL's answer: longer than it may take for it.
+    pub fn answer_time(&self) -> Duration {
+        match self {
+            Self::Postgres(reader) => reader.answer_time(),
+            _ => postgres_tx::ANSWER_TIME,
         }
     }
 
     /// What a query came to; `query` says which one it was.
     pub fn answered<T>(&mut self, result: DbResult<T>, query: &'static str) -> DbResult<T> {
         match self {
+            // The connection is closed, because it may answer yet.
+            Self::Postgres(_) | Self::PostgresTx(_) if is_unanswered(&result) => {}
             Self::Sqlite(reader) => reader.answered(),
+            Self::SqliteTx(_, timer) => timer.stop(),
             Self::Postgres(reader) => reader.answered(),
-            Self::SqliteTx(_) | Self::PostgresTx(_) => {}
+            Self::PostgresTx(tx) => tx.answered(),
         }
         reading::note_timeout(&result, query);
         result
@@ -178,7 +236,7 @@ impl Tx {
     /// Makes the transaction last: when this returns, it is on the disk.
     pub async fn commit(self) -> DbResult<()> {
         match self.conn {
-            Conn::SqliteTx(tx) => tx.commit().await,
+            Conn::SqliteTx(tx, _) => tx.commit().await,
             Conn::PostgresTx(tx) => tx.commit().await,
             Conn::Sqlite(_) | Conn::Postgres(_) => Ok(()),
         }
@@ -258,14 +316,7 @@ impl Db {
             .pragma("wal_autocheckpoint", "4000")
             .pragma("journal_size_limit", "67108864")
             .disable_statement_logging();
-        let writer = SqlitePoolOptions::new()
-            .max_connections(1)
-            .acquire_timeout(Duration::from_secs(30))
-            // A full disk undoes a transaction under the driver, which then believes to be in one
-            // for ever: such a connection is of no more use.
-            .before_acquire(|conn, _| Box::pin(async { Ok(!conn.is_in_transaction()) }))
-            .connect_with(options.clone())
-            .await?;
+        let writer = SqliteWriter::open(options.clone()).await?;
         let reading = options.create_if_missing(false).pragma("query_only", "ON");
         Ok(Self::Sqlite {
             writer,
@@ -306,16 +357,11 @@ impl Db {
         Ok(match self {
             Self::Sqlite { writer, turn, .. } => {
                 let mut turn = turn.clone().lock_owned().await;
-                turn.refuse_damaged()?;
                 turn.by_others += 1;
-                let tx = writer.begin_with("BEGIN IMMEDIATE").await?;
-                Tx {
-                    conn: Conn::SqliteTx(tx),
-                    _turn: Some(turn),
-                }
+                writer.begin(turn, SQLITE_STATEMENT_TIME).await?
             }
             Self::Postgres { pool, .. } => Tx {
-                conn: Conn::PostgresTx(pool.begin().await?),
+                conn: Conn::PostgresTx(PostgresTx::begin(pool).await?),
                 _turn: None,
             },
         })
@@ -326,12 +372,7 @@ impl Db {
         Ok(match self {
             Self::Sqlite { writer, turn, .. } => {
                 let turn = turn.clone().lock_owned().await;
-                turn.refuse_damaged()?;
-                let tx = writer.begin_with("BEGIN IMMEDIATE").await?;
-                Tx {
-                    conn: Conn::SqliteTx(tx),
-                    _turn: Some(turn),
-                }
+                writer.begin(turn, SQLITE_STATEMENT_TIME).await?
             }
             Self::Postgres { .. } => self.begin().await?,
         })
@@ -354,7 +395,7 @@ impl Db {
                 }
             }
             Self::Postgres { posting, .. } => GroupTurn::Postgres(Tx {
-                conn: Conn::PostgresTx(posting.begin().await?),
+                conn: Conn::PostgresTx(PostgresTx::begin(posting).await?),
                 _turn: None,
             }),
         })
@@ -414,7 +455,7 @@ impl Db {
             } => {
                 readers.close();
                 posting_reader.close();
-                writer.close().await;
+                writer.pool.close().await;
             }
             Self::Postgres {
                 pool,
@@ -462,12 +503,14 @@ fn close_files(database: &Path) -> DbResult<()> {
 macro_rules! rows {
     ($conn:expr, $row:ty, $sql:expr $(, $arg:expr)* $(,)?) => {{
         let sql = $crate::store::db::Sql::from($sql).noted();
+        let answer_time = $conn.answer_time();
         let result = match $conn.engine() {
             $crate::store::db::Engine::Sqlite(conn) => {
                 sqlx::query_as::<sqlx::Sqlite, $row>(sql.sqlite)$(.bind($arg))*.fetch_all(conn).await
             }
             $crate::store::db::Engine::Postgres(conn) => {
-                sqlx::query_as::<sqlx::Postgres, $row>(sql.postgres)$(.bind($arg))*.fetch_all(conn).await
+                let asking = sqlx::query_as::<sqlx::Postgres, $row>(sql.postgres)$(.bind($arg))*.fetch_all(conn);
+                $crate::store::postgres_tx::in_time(answer_time, asking).await
             }
         };
         $conn.answered(result, concat!(module_path!(), ":", line!()))
@@ -478,12 +521,14 @@ macro_rules! rows {
 macro_rules! row {
     ($conn:expr, $row:ty, $sql:expr $(, $arg:expr)* $(,)?) => {{
         let sql = $crate::store::db::Sql::from($sql).noted();
+        let answer_time = $conn.answer_time();
         let result = match $conn.engine() {
             $crate::store::db::Engine::Sqlite(conn) => {
                 sqlx::query_as::<sqlx::Sqlite, $row>(sql.sqlite)$(.bind($arg))*.fetch_optional(conn).await
             }
             $crate::store::db::Engine::Postgres(conn) => {
-                sqlx::query_as::<sqlx::Postgres, $row>(sql.postgres)$(.bind($arg))*.fetch_optional(conn).await
+                let asking = sqlx::query_as::<sqlx::Postgres, $row>(sql.postgres)$(.bind($arg))*.fetch_optional(conn);
+                $crate::store::postgres_tx::in_time(answer_time, asking).await
             }
         };
         $conn.answered(result, concat!(module_path!(), ":", line!()))
@@ -494,15 +539,55 @@ macro_rules! row {
 macro_rules! exec {
     ($conn:expr, $sql:expr $(, $arg:expr)* $(,)?) => {{
         let sql = $crate::store::db::Sql::from($sql).noted();
+        let answer_time = $conn.answer_time();
         let result = match $conn.engine() {
             $crate::store::db::Engine::Sqlite(conn) => {
                 sqlx::query::<sqlx::Sqlite>(sql.sqlite)$(.bind($arg))*.execute(conn).await.map(|done| done.rows_affected())
             }
             $crate::store::db::Engine::Postgres(conn) => {
-                sqlx::query::<sqlx::Postgres>(sql.postgres)$(.bind($arg))*.execute(conn).await.map(|done| done.rows_affected())
+                let asking = sqlx::query::<sqlx::Postgres>(sql.postgres)$(.bind($arg))*.execute(conn);
+                $crate::store::postgres_tx::in_time(answer_time, asking).await.map(|done| done.rows_affected())
             }
         };
         $conn.answered(result, concat!(module_path!(), ":", line!()))
     }};
 }
 pub(crate) use {exec, row, rows};
+
+#[cfg(test)]
+mod tests {
+    use super::{super::reading::tests::ENDLESS, *};
+
+    /// Begins a transaction whose statements have so much time.
+    async fn begin(db: &Db, statement_time: Duration) -> Tx {
+        let Db::Sqlite { writer, turn, .. } = db else {
+            unreachable!("this is SQLite");
+        };
+        let turn = turn.clone().lock_owned().await;
+        writer.begin(turn, statement_time).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_statement_in_a_transaction_ends_in_time_or_when_nobody_waits_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rooms.db");
+        let db = Db::open_sqlite(&file, Duration::from_secs(5))
+            .await
+            .unwrap();
+        let mut tx = begin(&db, Duration::from_millis(50)).await;
+        let error = row!(tx, (i64,), ENDLESS).unwrap_err();
+        assert!(reading::is_timed_out(&error), "{error}");
+        drop(tx);
+
+        let abandoned = async {
+            let mut tx = begin(&db, Duration::from_secs(3600)).await;
+            row!(tx, (i64,), ENDLESS)
+        };
+        let waited = tokio::time::timeout(Duration::from_millis(50), abandoned).await;
+        assert!(waited.is_err());
+        // Nobody could write before the statement has ended.
+        let mut tx = db.begin().await.unwrap();
+        assert_eq!(row!(tx, (i64,), "SELECT 7").unwrap(), Some((7,)));
+        tx.commit().await.unwrap();
+    }
+}

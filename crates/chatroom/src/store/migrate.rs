@@ -47,7 +47,7 @@ fn migrator(text: impl Fn(Sql) -> &'static str) -> Migrator {
 /// Brings the schema up to this program's version.
 pub async fn migrate(db: &Db) -> Result<(), MigrateError> {
     match db {
-        Db::Sqlite { writer, .. } => migrator(|sql| sql.sqlite).run(writer).await?,
+        Db::Sqlite { writer, .. } => migrator(|sql| sql.sqlite).run(&writer.pool).await?,
         Db::Postgres { pool, .. } => {
             // Nodes that start together wait here for the first one. An advisory lock would be
             // shorter, but not every engine that speaks PostgreSQL has them.

@@ -26,6 +26,7 @@ pub mod messages;
 pub mod migrate;
 #[cfg(test)]
 mod plans;
+mod postgres_tx;
 pub mod posting;
 pub mod reading;
 pub mod rechecks;

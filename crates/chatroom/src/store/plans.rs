@@ -74,7 +74,7 @@ async fn every_query_has_an_index_behind_it() {
             continue;
         }
         let explain = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}"));
-        for row in sqlx::query(explain).fetch_all(writer).await.unwrap() {
+        for row in sqlx::query(explain).fetch_all(&writer.pool).await.unwrap() {
             let step: String = row.get("detail");
             let scan = step.starts_with("SCAN");
             let harmless = [
@@ -233,6 +233,7 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.cli_key("h").await?;
     tx.cli_keys_of("u_a").await?;
     tx.count_cli_key_use("h", 1).await?;
+    tx.fix_cli_key_endpoint("h", "e", true).await?;
     tx.revoke_cli_key("h").await?;
     tx.endpoint_of_container("u_a", "1").await?;
 

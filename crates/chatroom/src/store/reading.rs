@@ -32,6 +32,9 @@ const STEPS: i32 = 1000;
 /// How often PostgreSQL looks whether the connection that a query runs for is still there.
 const CONNECTION_CHECK: Duration = Duration::from_millis(500);
 
+/// How much later than its time limit a query of PostgreSQL may be answered.
+const LATE_ANSWER: Duration = Duration::from_secs(2);
+
 /// Queries that ran into their deadline.
 pub static TIMED_OUT: LazyLock<Counter> = LazyLock::new(Counter::default);
 
@@ -140,10 +143,24 @@ struct SqliteSlot {
 }
 
 /// When a connection's query has to end, in milliseconds after the first look at the clock.
-#[derive(Default)]
-struct Deadline(AtomicU64);
+pub struct Deadline(AtomicU64);
+
+impl Default for Deadline {
+    fn default() -> Self {
+        Self(AtomicU64::new(u64::MAX))
+    }
+}
 
 impl Deadline {
+    /// Ends this connection's queries from now on.
+    pub async fn watch(self: &Arc<Self>, conn: &mut SqliteConnection) -> DbResult<()> {
+        let handled = self.clone();
+        conn.lock_handle()
+            .await?
+            .set_progress_handler(STEPS, move || handled.is_ahead());
+        Ok(())
+    }
+
     fn now() -> Duration {
         static FIRST: LazyLock<Instant> = LazyLock::new(Instant::now);
         FIRST.elapsed()
@@ -160,6 +177,42 @@ impl Deadline {
 
     fn end_now(&self) {
         self.0.store(0, Ordering::Relaxed);
+    }
+}
+
+/// The time of one query after the other. Dropped in the middle of one, it ends the query.
+pub struct QueryTimer {
+    deadline: Arc<Deadline>,
+    most_time: Duration,
+    asking: bool,
+}
+
+impl QueryTimer {
+    pub fn new(deadline: Arc<Deadline>, most_time: Duration) -> Self {
+        Self {
+            deadline,
+            most_time,
+            asking: false,
+        }
+    }
+
+    /// A query begins, and has its time from now on.
+    pub fn start(&mut self) {
+        self.asking = true;
+        self.deadline.set(self.most_time);
+    }
+
+    /// The query was answered, one way or another.
+    pub fn stop(&mut self) {
+        self.asking = false;
+    }
+}
+
+impl Drop for QueryTimer {
+    fn drop(&mut self) {
+        if self.asking {
+            self.deadline.end_now();
+        }
     }
 }
 
@@ -184,9 +237,10 @@ impl SqliteReaders {
             Some(slot) => slot,
             None => Arc::new(AsyncMutex::new(self.connect().await?)),
         };
+        let slot = slot.lock_owned().await;
         Ok(SqliteReader {
-            slot: slot.lock_owned().await,
-            asking: false,
+            timer: QueryTimer::new(slot.deadline.clone(), self.0.most_time),
+            slot,
             readers: self.clone(),
             _permit: permit,
             _share: share,
@@ -196,10 +250,7 @@ impl SqliteReaders {
     async fn connect(&self) -> DbResult<SqliteSlot> {
         let mut conn = self.0.options.connect().await?;
         let deadline = Arc::new(Deadline::default());
-        let handled = deadline.clone();
-        conn.lock_handle()
-            .await?
-            .set_progress_handler(STEPS, move || handled.is_ahead());
+        deadline.watch(&mut conn).await?;
         Ok(SqliteSlot { conn, deadline })
     }
 
@@ -213,7 +264,7 @@ impl SqliteReaders {
 /// A connection that reads SQLite. Dropped in the middle of a query, it ends the query.
 pub struct SqliteReader {
     slot: OwnedMutexGuard<SqliteSlot>,
-    asking: bool,
+    timer: QueryTimer,
     readers: SqliteReaders,
     _permit: OwnedSemaphorePermit,
     _share: Option<Share>,
@@ -222,23 +273,20 @@ pub struct SqliteReader {
 impl SqliteReader {
     /// The connection, to ask one query that has its time from now on.
     pub fn ask(&mut self) -> &mut SqliteConnection {
-        self.asking = true;
-        self.slot.deadline.set(self.readers.0.most_time);
+        self.timer.start();
         &mut self.slot.conn
     }
 
     /// The query was answered, one way or another.
     pub fn answered(&mut self) {
-        self.asking = false;
+        self.timer.stop();
     }
 }
 
 impl Drop for SqliteReader {
     fn drop(&mut self) {
-        if self.asking {
-            // The connection closes as soon as its thread has noticed.
-            self.slot.deadline.end_now();
-        } else if !self.readers.0.permits.is_closed() {
+        // A connection in the middle of a query closes as soon as its thread has noticed.
+        if !self.timer.asking && !self.readers.0.permits.is_closed() {
             let slot = OwnedMutexGuard::mutex(&self.slot).clone();
             lock(&self.readers.0.idle).push(slot);
         }
@@ -285,6 +333,7 @@ impl PostgresReaders {
         Ok(PostgresReader {
             conn: self.pool.acquire().await?,
             asking: false,
+            answer_time: self.most_time + LATE_ANSWER,
             share,
         })
     }
@@ -300,10 +349,16 @@ impl PostgresReaders {
 pub struct PostgresReader {
     conn: PoolConnection<Postgres>,
     asking: bool,
+    answer_time: Duration,
     share: Option<Share>,
 }
 
 impl PostgresReader {
+    /// How long to wait for an answer: a connection that went silent gives none.
+    pub fn answer_time(&self) -> Duration {
+        self.answer_time
+    }
+
     /// The connection, to ask one query.
     pub fn ask(&mut self) -> &mut PgConnection {
         self.asking = true;
@@ -335,12 +390,12 @@ impl Drop for PostgresReader {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::store::{Conn, db::row};
     use std::sync::Weak;
 
-    const ENDLESS: &str = "WITH RECURSIVE endless (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM endless) \
+    pub const ENDLESS: &str = "WITH RECURSIVE endless (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM endless) \
                            SELECT COUNT(*) FROM endless";
 
     fn readers(most_time: Duration) -> SqliteReaders {

@@ -17,7 +17,7 @@ use crate::{
         room_tx::RoomTx,
     },
     store::{
-        DbError,
+        Db, DbError,
         deliveries::Held,
         posting::{Addressed, AddressedBy},
     },
@@ -77,6 +77,8 @@ struct Item {
     lane: Lane,
     generation: i64,
     outcome: Outcome,
+    /// Whom an answer mentions.
+    mentions: Vec<String>,
     told: oneshot::Sender<Result<Settled>>,
 }
 
@@ -92,6 +94,7 @@ enum Work {
 #[derive(Clone)]
 pub struct Settler {
     queue: mpsc::Sender<Work>,
+    db: Db,
     trouble: Arc<Trouble>,
 }
 
@@ -110,9 +113,9 @@ impl Settler {
     /// Starts the task. It ends, its queue worked off, once every settler is gone.
     pub fn start(app: App) -> (Self, tokio::task::JoinHandle<()>) {
         let (queue, inbox) = mpsc::channel(QUEUE);
-        let trouble = Arc::<Trouble>::default();
+        let (db, trouble) = (app.db.clone(), Arc::<Trouble>::default());
         let running = tokio::spawn(run(app, inbox, trouble.clone()));
-        (Self { queue, trouble }, running)
+        (Self { queue, db, trouble }, running)
     }
 
     /// Whether what an agent answers can probably not be written.
@@ -135,11 +138,16 @@ impl Settler {
 
     /// Writes an outcome down.
     pub async fn settle(&self, lane: &Lane, generation: i64, outcome: Outcome) -> Result<Settled> {
+        let mentions = match &outcome {
+            Outcome::Reply { content, .. } => mentioned(&self.db, &lane.room, content).await?,
+            _ => Vec::new(),
+        };
         let (told, answer) = oneshot::channel();
         let item = Item {
             lane: lane.clone(),
             generation,
             outcome,
+            mentions,
             told,
         };
         let stopping = || Error::unavailable("The server is shutting down");
@@ -301,7 +309,12 @@ async fn settle_one(
     };
     match &item.outcome {
         Outcome::Reply { answered, content } => {
-            return settle_reply(app, tx, log, held, (answered, content), times).await;
+            let reply = ReplyToPost {
+                answered,
+                content,
+                mentions: &item.mentions,
+            };
+            return settle_reply(app, tx, log, held, reply, times).await;
         }
         Outcome::Failed {
             seq,
@@ -345,16 +358,28 @@ async fn settle_one(
     Ok(Settled::Done)
 }
 
+/// What an agent answered, as it is posted.
+struct ReplyToPost<'a> {
+    answered: &'a Answered,
+    content: &'a str,
+    mentions: &'a [String],
+}
+
 /// Posts what an agent answered.
 async fn settle_reply(
     app: &App,
     tx: &mut RoomTx,
     log: &mut Appender,
     held: Held<'_>,
-    (answered, content): (&Answered, &str),
+    reply: ReplyToPost<'_>,
     times: Times,
 ) -> Result<Settled> {
     let Times { now, schedule_ms } = times;
+    let ReplyToPost {
+        answered,
+        content,
+        mentions,
+    } = reply;
     let (room, user, limits) = (held.room, held.user, &app.config.limits);
     let Answered {
         seq, depth, sender, ..
@@ -379,8 +404,7 @@ async fn settle_reply(
     let posted = log
         .reply(tx, &member, content.to_owned(), *seq, depth, now)
         .await?;
-    let mentioned = mentioned(tx, room, content).await?;
-    let mentions: Vec<(&str, &str, i64)> = mentioned
+    let mentions: Vec<(&str, &str, i64)> = mentions
         .iter()
         .map(|user| (room, user.as_str(), posted))
         .collect();

@@ -106,13 +106,9 @@ impl<A> Aside<A> {
         None
     }
 
-    /// Takes a post whose room is put aside already: it goes behind the others there. Gives back
-    /// any other.
-    pub fn follow(&mut self, waiting: Waiting<A>, now: Instant) -> Option<Waiting<A>> {
-        match self.rooms.contains_key(waiting.post.room.as_str()) {
-            true => self.put(waiting, now),
-            false => Some(waiting),
-        }
+    /// Whether posts to this room are put aside: those that come later go behind them.
+    pub fn holds(&self, room: &str) -> bool {
+        self.rooms.contains_key(room)
     }
 
     fn push(&mut self, waiting: Waiting<A>, due: Instant) {
@@ -134,5 +130,66 @@ impl<A> Aside<A> {
         let taken: Vec<_> = due.flat_map(|(_, room)| room.posts).collect();
         self.posts -= taken.len();
         taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{auth::Credential, services::checks::Content};
+    use std::net::Ipv4Addr;
+
+    fn post(text: &str) -> Post {
+        Post {
+            room: "rm_abcdef".parse().unwrap(),
+            credential: Credential::None,
+            ip: Ipv4Addr::LOCALHOST.into(),
+            content: Content::new(text.to_owned()).unwrap(),
+            reply_to_seq: None,
+            depth: 0,
+            client_key: None,
+            mentions: Vec::new(),
+        }
+    }
+
+    fn texts(posts: Vec<Waiting<()>>) -> Vec<String> {
+        let text = |waiting: Waiting<()>| waiting.post.content.as_str().to_owned();
+        posts.into_iter().map(text).collect()
+    }
+
+    #[test]
+    fn a_room_that_is_put_aside_keeps_the_order_of_its_posts() {
+        let (mut aside, now) = (Aside::default(), Instant::now());
+        for text in ["first", "second", "third"] {
+            assert!(aside.put(Waiting::new(post(text), ()), now).is_none());
+        }
+        assert!(aside.take_due(now).is_empty());
+        let due = aside.take_due(aside.due());
+        assert_eq!(texts(due), ["first", "second", "third"]);
+        assert!(aside.is_empty());
+    }
+
+    #[test]
+    fn a_post_waits_for_its_room_no_longer_than_it_is_told() {
+        let (mut aside, mut now) = (Aside::default(), Instant::now());
+        let mut waiting = Waiting::new(post("a post"), ());
+        let began = now;
+        while aside.put(waiting, now).is_none() {
+            now = aside.due();
+            waiting = aside.take_due(now).remove(0);
+            assert!(now <= began + PATIENCE + LONGEST_BACKOFF);
+        }
+        assert!(now >= began + PATIENCE);
+    }
+
+    #[test]
+    fn a_post_that_finds_no_place_is_given_back_and_not_let_past() {
+        let (mut aside, now) = (Aside::default(), Instant::now());
+        for _ in 0..MOST {
+            assert!(aside.put(Waiting::new(post("early"), ()), now).is_none());
+        }
+        let room = post("late").room;
+        assert!(aside.holds(room.as_str()));
+        assert!(aside.put(Waiting::new(post("late"), ()), now).is_some());
     }
 }

@@ -1,10 +1,11 @@
 //! Who a message mentions. What may be a name is found in the text once; the store knows whose it is.
 
-use crate::store::{Conn, DbResult};
+use crate::store::{Db, DbResult};
 use protocol::mentions::{MAX_MENTIONS, candidates};
 
-/// The members of the room that the text mentions, [`MAX_MENTIONS`] at the most.
-pub async fn mentioned(conn: &mut Conn, room: &str, text: &str) -> DbResult<Vec<String>> {
+/// The members of the room that the text mentions, [`MAX_MENTIONS`] at the most. Looked up outside
+/// of any transaction, so that nobody waits for it.
+pub async fn mentioned(db: &Db, room: &str, text: &str) -> DbResult<Vec<String>> {
     if !text.contains('@') {
         return Ok(Vec::new());
     }
@@ -12,5 +13,6 @@ pub async fn mentioned(conn: &mut Conn, room: &str, text: &str) -> DbResult<Vec<
     if names.is_empty() {
         return Ok(Vec::new());
     }
+    let mut conn = db.read().await?;
     conn.members_called(room, &names, MAX_MENTIONS).await
 }

@@ -65,11 +65,9 @@ pub struct Poster {
 impl Poster {
     /// Posts a message. When this returns, it is on the disk and on its way to the readers.
     pub async fn post(&self, mut post: Post) -> Result<Posted> {
-        // Looked up before it is this post's turn, so that nobody waits for it.
-        if post.user().is_some() && post.content.as_str().contains('@') {
-            let mut conn = self.db.read().await?;
+        if post.user().is_some() {
             let (room, text) = (post.room.as_str(), post.content.as_str());
-            post.mentions = mentions::mentioned(&mut conn, room, text).await?;
+            post.mentions = mentions::mentioned(&self.db, room, text).await?;
         }
         let (answer, answered) = oneshot::channel();
         self.queue
@@ -167,8 +165,10 @@ impl Running {
                 false => Locking::Skip,
             };
             for (post, answer) in fresh.drain(..) {
-                if let Some(waiting) = self.aside.follow(Waiting::new(post, answer), now) {
-                    group.push(waiting);
+                let waiting = Waiting::new(post, answer);
+                match self.aside.holds(waiting.post.room.as_str()) {
+                    true => self.put_aside(waiting, now),
+                    false => group.push(waiting),
                 }
             }
             if !group.is_empty() {
@@ -193,9 +193,7 @@ impl Running {
         let mut answers = outcome.answers.into_iter();
         for (post, asker) in posts.into_iter().zip(askers) {
             if outcome.busy.contains(post.room.as_str()) {
-                if let Some(refused) = self.aside.put(asker.with(post), now) {
-                    let _ = refused.asker.answer.send(Err(busy()));
-                }
+                self.put_aside(asker.with(post), now);
             } else if let Some(answer) = answers.next() {
                 // Whoever has hung up meanwhile finds the message in the room.
                 let _ = asker.answer.send(answer);
@@ -203,6 +201,12 @@ impl Running {
         }
         for commit in outcome.written.into_iter().flat_map(commits) {
             self.publish(commit);
+        }
+    }
+
+    fn put_aside(&mut self, waiting: Waiting<Answer>, now: Instant) {
+        if let Some(refused) = self.aside.put(waiting, now) {
+            let _ = refused.asker.answer.send(Err(busy()));
         }
     }
 

@@ -1,6 +1,6 @@
 //! Whoever was shown the door stays out: sessions that ended, members and users who are banned.
 
-use crate::harness::{Caller, Setup, TestServer, both_engines};
+use crate::harness::{Caller, Engine, Setup, TestServer, both_engines, eventually};
 use serde_json::{Value, json};
 
 both_engines![
@@ -11,7 +11,7 @@ both_engines![
 ];
 
 fn sqlite() -> Setup {
-    Setup::new(crate::harness::Engine::Sqlite)
+    Setup::new(Engine::Sqlite)
 }
 
 /// A person who signed in, as the viewer does.
@@ -317,4 +317,34 @@ async fn the_servers_own_key_manages_a_server_with_a_provider() {
     link.post_nothing("/auth/exchange")
         .await
         .refused(401, "token_invalid");
+}
+
+#[tokio::test]
+async fn a_ban_holds_on_every_node() {
+    let one = Setup::new(Engine::Postgres).start().await;
+    let two = one.another_node().await;
+    let (alice, bob) = (one.user("u_alice"), one.user("u_bob"));
+    let room = alice.creates_a_public_room().await;
+    alice.lets_in_user(&room, &bob).await;
+    let (there, visitor) = (bob.at(&two), one.anonymous().from("203.0.113.77").at(&two));
+    let events = there.listens(&room).await;
+    visitor.get("/rooms/public").await.ok();
+    let data = one.data().to_str().unwrap();
+    for subject in ["u_bob", "203.0.113.77"] {
+        let output = one
+            .run_aside(&["ban", "add", subject, "--data", data])
+            .await;
+        assert!(output.status.success(), "{output:?}");
+    }
+    events.ended().await;
+    for (caller, path) in [(&there, "/rooms"), (&visitor, "/rooms/public")] {
+        let refused = eventually("the other node refuses them", async || {
+            let reply = caller.get(path).await;
+            (reply.status != 200).then_some(reply)
+        });
+        refused.await.refused(403, "forbidden");
+    }
+    let body = json!({"content": "still here"});
+    let posted = there.post(format!("/rooms/{room}/messages"), body).await;
+    posted.refused(403, "forbidden");
 }

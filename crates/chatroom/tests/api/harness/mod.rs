@@ -7,6 +7,7 @@
 mod caller;
 mod database;
 mod events;
+mod proxy;
 mod push;
 mod server;
 mod shell;
@@ -15,6 +16,7 @@ mod token;
 
 pub use caller::{Agent, Caller, Reply};
 pub use events::Events;
+pub use proxy::Proxy;
 pub use push::{PushAgent, metric};
 pub use server::{Engine, Setup, TestServer};
 pub use shell::Home;

@@ -4,6 +4,7 @@ use super::{
     DEADLINE,
     caller::Caller,
     database::Database,
+    proxy::Proxy,
     token::{PROGRAM, shared_keys, sign, user_token},
 };
 use std::{
@@ -206,13 +207,32 @@ impl TestServer {
 
     /// A second server on the same PostgreSQL database, which goes with this one.
     pub async fn another_node(&self) -> Self {
-        let database = self
-            ._database
-            .as_ref()
-            .expect("nodes share a PostgreSQL database");
+        self.node_on(&self.database().url()).await
+    }
+
+    /// The same, which reaches the database over this network.
+    pub async fn another_node_through(&self, network: &Proxy) -> Self {
+        let mut url = reqwest::Url::parse(&self.database().url()).unwrap();
+        url.set_ip_host(network.address().ip()).unwrap();
+        url.set_port(Some(network.address().port())).unwrap();
+        self.node_on(url.as_str()).await
+    }
+
+    /// Where its database server listens, `host:port`.
+    pub fn database_address(&self) -> String {
+        let url = reqwest::Url::parse(&self.database().url()).unwrap();
+        format!("{}:{}", url.host_str().unwrap(), url.port().unwrap_or(5432))
+    }
+
+    fn database(&self) -> &Database {
+        let database = self._database.as_ref();
+        database.expect("nodes share a PostgreSQL database")
+    }
+
+    async fn node_on(&self, database_url: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut node = Self {
-            setup: self.setup.clone().env("DATABASE_URL", &database.url()),
+            setup: self.setup.clone().env("DATABASE_URL", database_url),
             keys: self.keys.clone(),
             data: folder.path().join("data"),
             running: None,
@@ -315,9 +335,14 @@ impl TestServer {
         sign(&self.keys, args)
     }
 
-    /// From the next start on, the data and the keys are in this folder.
-    pub fn move_to(&mut self, data: &Path) {
+    /// From the next start on, the data is in this folder.
+    pub fn move_data_to(&mut self, data: &Path) {
         self.data = data.to_owned();
+    }
+
+    /// The same for the data and the keys.
+    pub fn move_to(&mut self, data: &Path) {
+        self.move_data_to(data);
         self.keys = data.join("keys");
     }
 

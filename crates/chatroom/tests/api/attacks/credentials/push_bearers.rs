@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 both_engines![
     a_bearer_does_not_follow_to_another_origin,
     an_owner_detaches_an_agent_and_never_redirects_it,
+    the_bearer_behind_a_short_code_stays_where_it_was_sent_first,
 ];
 
 const KEY: &str = "sk_ab12cd34_the_secret_of_the_agent";
@@ -130,4 +131,37 @@ async fn an_owner_detaches_an_agent_and_never_redirects_it(setup: Setup) {
     bob.put(&path, detach).await.ok();
     let both = json!({"agent_endpoint": "", "akm_key": "k"});
     bob.put(&path, both).await.refused(400, "bad_request");
+}
+
+async fn the_bearer_behind_a_short_code_stays_where_it_was_sent_first(setup: Setup) {
+    let server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let (honest, thief) = (PushAgent::start("always"), PushAgent::start("always"));
+    let path = endpoint(&room, "u_alice");
+    let attach = json!({"agent_endpoint": honest.url(), "akm_key": KEY, "container_id": "c1"});
+    let code = async || {
+        let body = json!({"akm_key": "sk_behind_the_code", "container_id": "c1"});
+        let made = alice.post("/cli-keys", body).await.created();
+        made["code"].as_str().unwrap().to_owned()
+    };
+    let calls = async |code: &str| {
+        let cli = server.anonymous().with_token(code).seen_from_outside();
+        let question = json!({"message": "What is up?", "thread_id": "cli-1"});
+        assert_eq!(cli.post("/agent/chat/stream", question).await.status, 200);
+    };
+    // One is made before the agent is there, and used once; the other is never used.
+    let early = code().await;
+    alice.put(&path, attach).await.ok();
+    calls(&early).await;
+    let late = code().await;
+    // Whoever got hold of the member's key moves the endpoint.
+    let moved = json!({"agent_endpoint": thief.url(), "akm_key": "sk_own", "container_id": "c1"});
+    alice.put(&path, moved).await.ok();
+    calls(&early).await;
+    calls(&late).await;
+    assert_eq!(bearers(&honest).await.len(), 3);
+    for bearer in bearers(&thief).await {
+        assert_ne!(bearer, "Bearer sk_behind_the_code");
+    }
 }

@@ -1,33 +1,25 @@
 //! A full disk is survived, and a damaged database noticed.
 
-use crate::harness::{Caller, Engine, Setup};
-use serde_json::json;
+use crate::harness::{Caller, Engine, Setup, TestServer, eventually, stand_in};
+use axum::{Router, routing::post};
+use serde_json::{Value, json};
 use sqlx::{ConnectOptions, Connection, sqlite::SqliteConnectOptions};
 use std::{
     fs::{self, File},
     io::{Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     process::Command,
+    sync::{Arc, Mutex},
 };
+use tokio::sync::Notify;
 
 #[tokio::test]
 async fn once_there_is_space_again_everything_works() {
-    let mut server = Setup::new(Engine::Sqlite).with_its_own_keys().start().await;
-    let token = server.token(&["--user", "u_alice"]);
-    assert!(server.terminate().await.success());
-    let Some(disk) = SmallDisk::mount(server.folder()) else {
-        eprintln!("nobody may mount a file system here: the test is left out");
+    let Some((mut server, disk)) = server_on_a_small_disk().await else {
         return;
     };
-    copy_folder(server.data(), &disk.0);
-    server.move_to(&disk.0.clone());
-    server.restart().await;
-    let alice = server.anonymous().with_token(&token);
-    let room = alice
-        .post("/rooms", json!({"name": "small"}))
-        .await
-        .created();
-    let room = room["room_id"].as_str().unwrap().to_owned();
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
     let fill = disk.0.join("fill");
     fill_up(&fill);
     let long = "x".repeat(3_000);
@@ -63,6 +55,63 @@ async fn once_there_is_space_again_everything_works() {
     assert!(server.terminate().await.success());
     drop(server);
     drop(disk);
+}
+
+#[tokio::test]
+async fn an_agent_is_not_asked_again_while_its_answer_cannot_be_kept() {
+    let (calls, answer) = (Arc::<Mutex<Vec<i64>>>::default(), Arc::new(Notify::new()));
+    let (noted, may_answer) = (calls.clone(), answer.clone());
+    let agent = Router::new().route(
+        "/chat/stream",
+        post(async move |body: axum::Json<Value>| {
+            let seq = body["thread_metadata"]["seq"].as_i64().unwrap();
+            noted.lock().unwrap().push(seq);
+            may_answer.notified().await;
+            may_answer.notify_one();
+            let text = json!({"text": "an answer ".repeat(200)});
+            format!("data: {text}\n\n")
+        }),
+    );
+    let agent = stand_in(agent).await;
+    let Some((mut server, disk)) = server_on_a_small_disk().await else {
+        return;
+    };
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let bob = server.user("u_bob");
+    let body = json!({"invite_code": alice.invites(&room).await, "agent_endpoint": agent,
+                      "akm_key": "sk_secret_of_bob"});
+    bob.post(format!("/rooms/{room}/join"), body)
+        .await
+        .created();
+    let first = alice.says(&room, "What is new?").await;
+    let asked = |seq: i64| calls.lock().unwrap().iter().filter(|s| **s == seq).count();
+    eventually("the agent is asked", async || {
+        (asked(first) == 1).then_some(())
+    })
+    .await;
+    let fill = disk.0.join("fill");
+    fill_up(&fill);
+    while say(&alice, &room, &"x".repeat(3_000)).await.status == 201 {}
+    answer.notify_one();
+    eventually("the answer cannot be kept", async || {
+        server.log().contains("disk").then_some(())
+    })
+    .await;
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    assert_eq!(asked(first), 1, "{:?}", calls.lock().unwrap());
+    fs::remove_file(&fill).unwrap();
+    let answers = eventually("the answer is there", async || {
+        let page = alice.get(format!("/rooms/{room}/messages?limit=200")).await;
+        let page = page.ok();
+        let messages = page["messages"].as_array().unwrap().clone();
+        let answers = messages.iter().filter(|m| m["reply_to_seq"] == first);
+        let answers = answers.count();
+        (answers > 0).then_some(answers)
+    })
+    .await;
+    assert_eq!((answers, asked(first)), (1, 1));
+    assert!(server.terminate().await.success());
 }
 
 #[tokio::test]
@@ -109,6 +158,20 @@ fn damage(file: &Path) {
 async fn say(caller: &Caller, room: &str, content: &str) -> crate::harness::Reply {
     let body = json!({"content": content});
     caller.post(format!("/rooms/{room}/messages"), body).await
+}
+
+/// A server whose data is on a disk that is soon full; none where nobody may mount one.
+async fn server_on_a_small_disk() -> Option<(TestServer, SmallDisk)> {
+    let mut server = Setup::new(Engine::Sqlite).start().await;
+    assert!(server.terminate().await.success());
+    let Some(disk) = SmallDisk::mount(server.folder()) else {
+        eprintln!("nobody may mount a file system here: the test is left out");
+        return None;
+    };
+    copy_folder(server.data(), &disk.0);
+    server.move_data_to(&disk.0.clone());
+    server.restart().await;
+    Some((server, disk))
 }
 
 /// A file system of its own, a few megabytes in all.

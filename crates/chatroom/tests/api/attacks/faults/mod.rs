@@ -3,6 +3,7 @@
 mod bus;
 mod full_disk;
 mod hung_up;
+mod network;
 mod restore;
 mod revocation;
 mod stalled_node;

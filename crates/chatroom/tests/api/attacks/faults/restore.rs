@@ -74,4 +74,13 @@ async fn a_restored_copy_calls_nobody_until_it_is_told_to() {
     called(before + 1).await;
     let health = server.anonymous().get("/health").await.ok();
     assert_eq!(health.get("warnings"), None);
+
+    // And a server that was told not to calls nobody after its next start.
+    let output = server.run_aside(&["calls", "pause", "--data", &copy]).await;
+    assert!(output.status.success(), "{output:?}");
+    server.restart().await;
+    let before = calls.load(Ordering::SeqCst);
+    alice.at(&server).says(&room, "for nobody").await;
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    assert_eq!(calls.load(Ordering::SeqCst), before);
 }

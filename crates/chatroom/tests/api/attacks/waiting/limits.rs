@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 both_engines!(
     every_kind_of_write_has_a_limit,
     all_writes_from_an_address_are_counted_together,
+    what_others_do_with_a_members_keys_does_not_use_up_its_limits,
 );
 
 /// Twice is fine, the third time is too much.
@@ -102,6 +103,26 @@ async fn all_writes_from_an_address_are_counted_together(setup: Setup) {
         .from("10.0.0.1")
         .says(&room, "messages are counted elsewhere")
         .await;
+}
+
+async fn what_others_do_with_a_members_keys_does_not_use_up_its_limits(setup: Setup) {
+    let server = setup.limit("reactions_per_minute", 2).start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let seq = alice.says(&room, "hello").await;
+    let path = format!("/rooms/{room}/messages/{seq}/reactions");
+    let thumb = json!({"emoji": "👍"});
+    let shared = alice.viewer_with(&room, "view+post").await;
+    third_is_refused(&shared, Method::POST, &path, thumb.clone()).await;
+    // Another key that was given away is another's.
+    let other = alice.viewer_with(&room, "view+post").await;
+    other.post(&path, thumb.clone()).await.ok();
+    alice.delete(format!("/rooms/{room}/room-keys")).await.ok();
+    for _ in 0..3 {
+        let reply = other.post(&path, thumb.clone()).await;
+        assert!([401, 429].contains(&reply.status), "{}", reply.text());
+    }
+    alice.post(&path, thumb).await.ok();
 }
 
 #[tokio::test]

@@ -1,10 +1,17 @@
 //! Numbers have bounds, queries have a time limit, and the server ends when it is told to.
 
-use crate::harness::{Caller, DEADLINE, Setup, TestServer, both_engines, eventually};
+use super::rendering::crafted;
+use crate::harness::{
+    Caller, DEADLINE, Engine, Setup, TestServer, both_engines, eventually, stand_in,
+};
+use axum::{Router, routing::post};
 use futures_util::future::join_all;
 use serde_json::json;
-use std::time::{Duration, Instant};
-use tokio::{io::AsyncWriteExt, net::TcpStream};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::{io::AsyncWriteExt, net::TcpStream, sync::Notify};
 
 both_engines!(
     counting_from_minus_infinity_stops_nobody,
@@ -206,4 +213,42 @@ async fn the_server_ends_in_time_whatever_runs(setup: Setup) {
         asked.elapsed()
     );
     attack.await.unwrap();
+}
+
+#[tokio::test]
+async fn the_server_ends_in_time_while_an_agent_answers_and_a_page_is_rendered() {
+    let called = Arc::new(Notify::new());
+    let calls = called.clone();
+    let agent = Router::new().route(
+        "/chat/stream",
+        post(async move || {
+            calls.notify_one();
+            std::future::pending::<String>().await
+        }),
+    );
+    let agent = stand_in(agent).await;
+    let setup = Setup::new(Engine::Sqlite).env("SHUTDOWN_SECONDS", "3");
+    let mut server = setup.start().await;
+    let (alice, bob) = (server.user("u_alice"), server.user("u_bob"));
+    let room = alice.creates_a_room().await;
+    let body = json!({"invite_code": alice.invites(&room).await, "agent_endpoint": agent,
+                      "akm_key": "sk_secret_of_bob"});
+    bob.post(format!("/rooms/{room}/join"), body)
+        .await
+        .created();
+    for n in 0..50 {
+        alice.says(&room, &crafted(n)).await;
+    }
+    let page = format!("/rooms/{room}/messages?render=html");
+    let rendering = tokio::spawn(join_all((0..4).map(|_| alice.get(&page).attempt())));
+    called.notified().await;
+    let asked = Instant::now();
+    let status = server.terminate().await;
+    assert!(status.success(), "{status}");
+    assert!(
+        asked.elapsed() < Duration::from_secs(6),
+        "{:?}",
+        asked.elapsed()
+    );
+    rendering.await.unwrap();
 }

@@ -5,7 +5,7 @@ use futures_util::future::join_all;
 use std::time::{Duration, Instant};
 
 /// Code that grammars take long for: every line is one they look at again and again.
-fn crafted(n: usize) -> String {
+pub fn crafted(n: usize) -> String {
     let line = "template<a<".repeat(17);
     let lines = format!("{line}\n").repeat(20);
     format!("{n}\n```cpp\n{lines}```")
