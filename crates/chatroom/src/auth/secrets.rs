@@ -3,7 +3,6 @@
 use aws_lc_rs::{
     aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
     digest, hkdf, hmac,
-    rand::{SecureRandom, SystemRandom},
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use std::{
@@ -36,7 +35,6 @@ pub struct Secrets {
     seal: LessSafeKey,
     code: hmac::Key,
     pseudonym: hmac::Key,
-    random: SystemRandom,
 }
 
 /// The size of a derived key, for HKDF.
@@ -50,11 +48,10 @@ impl hkdf::KeyType for Bytes32 {
 impl Secrets {
     /// Reads the master key from the folder, or makes both.
     pub fn open(dir: &Path) -> Result<Self, SecretsError> {
-        let random = SystemRandom::new();
         let path = dir.join(MASTER_FILE);
         let master = read_or_make(&path, || {
             let mut bytes = [0u8; 32];
-            random.fill(&mut bytes).map_err(|_| SecretsError::Random)?;
+            fill_random(&mut bytes)?;
             Ok(URL_SAFE_NO_PAD.encode(bytes))
         })?;
         let bytes = URL_SAFE_NO_PAD
@@ -77,7 +74,6 @@ impl Secrets {
             seal,
             code,
             pseudonym,
-            random: SystemRandom::new(),
         }
     }
 
@@ -94,9 +90,7 @@ impl Secrets {
     /// Encrypts text for the database.
     pub fn seal(&self, text: &str) -> Result<String, SecretsError> {
         let mut nonce = [0u8; NONCE_LEN];
-        self.random
-            .fill(&mut nonce)
-            .map_err(|_| SecretsError::Random)?;
+        fill_random(&mut nonce)?;
         let mut sealed = text.as_bytes().to_vec();
         self.seal
             .seal_in_place_append_tag(
@@ -127,9 +121,7 @@ impl Secrets {
     /// A random number.
     pub fn random_number(&self) -> Result<u32, SecretsError> {
         let mut bytes = [0u8; 4];
-        self.random
-            .fill(&mut bytes)
-            .map_err(|_| SecretsError::Random)?;
+        fill_random(&mut bytes)?;
         Ok(u32::from_be_bytes(bytes))
     }
 
@@ -145,14 +137,18 @@ impl Secrets {
     /// A new random word of `length` characters, none of which look like another.
     pub fn random_code(&self, prefix: &str, length: usize) -> Result<String, SecretsError> {
         let mut bytes = vec![0u8; length];
-        self.random
-            .fill(&mut bytes)
-            .map_err(|_| SecretsError::Random)?;
+        fill_random(&mut bytes)?;
         let tail = bytes
             .iter()
             .map(|b| char::from(CODE_ALPHABET[usize::from(b % 32)]));
         Ok(prefix.chars().chain(tail).collect())
     }
+}
+
+/// From the operating system. The library's own generator would measure the processor's jitter at
+/// every start, for longer than all the rest takes.
+fn fill_random(bytes: &mut [u8]) -> Result<(), SecretsError> {
+    getrandom::fill(bytes).map_err(|_| SecretsError::Random)
 }
 
 /// The private key that this server signs user tokens with, in PEM; made where there is none.

@@ -404,13 +404,14 @@ async fn editing_ends_with_the_window(setup: Setup) {
         alice.says(&room, "two").await,
     );
     let path = |seq: i64| format!("{}/{seq}", messages(&room));
+    // The later one's window closes last.
     let late = eventually("the window closes", async || {
-        let reply = alice.patch(path(one), json!({"content": "edited"})).await;
+        let reply = alice.patch(path(two), json!({"content": "edited"})).await;
         (reply.status != 200).then_some(reply)
     });
     late.await.refused(403, "forbidden");
-    alice.delete(path(two)).await.refused(403, "forbidden");
-    assert_eq!(alice.reads(&room, two).await["content"], "two");
+    alice.delete(path(one)).await.refused(403, "forbidden");
+    assert_eq!(alice.reads(&room, one).await["content"], "one");
 }
 
 async fn a_reaction_is_given_once(setup: Setup) {

@@ -1,10 +1,12 @@
-//! A PostgreSQL database of its own for each test, copied from one that is migrated already.
+//! A database of its own for each test, copied from one that is migrated already.
 
 use super::DEADLINE;
 use chatroom::store::{Db, migrate::migrate};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
+    io::Write,
+    os::unix::fs::OpenOptionsExt,
     path::Path,
     sync::atomic::{AtomicU32, Ordering},
 };
@@ -13,7 +15,27 @@ use tokio::sync::OnceCell;
 /// Held by the test process that makes a template, so that no two do at once.
 const TEMPLATE_LOCK: i64 = 0x7363_7465_7374;
 
-/// A database that exists as long as this value.
+/// Puts an SQLite file with every table there.
+pub async fn copy_sqlite_template(to: &Path) {
+    static TEMPLATE: OnceCell<Vec<u8>> = OnceCell::const_new();
+    let template = TEMPLATE.get_or_init(|| in_time(make_sqlite_template()));
+    let mut private = std::fs::OpenOptions::new();
+    private.write(true).create_new(true).mode(0o600);
+    let mut file = private.open(to).unwrap();
+    file.write_all(template.await).unwrap();
+}
+
+async fn make_sqlite_template() -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("template.db");
+    let db = Db::open_sqlite(&file, DEADLINE).await.unwrap();
+    migrate(&db).await.unwrap();
+    assert!(db.empty_wal().await.unwrap());
+    db.close().await;
+    std::fs::read(file).unwrap()
+}
+
+/// A PostgreSQL database that exists as long as this value.
 pub struct Database {
     admin_url: String,
     name: String,

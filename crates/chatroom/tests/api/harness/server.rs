@@ -3,13 +3,14 @@
 use super::{
     DEADLINE,
     caller::Caller,
-    database::Database,
+    database::{Database, copy_sqlite_template},
     proxy::Proxy,
     token::{PROGRAM, shared_keys, sign, user_token},
 };
 use std::{
-    fs::File,
+    fs::{DirBuilder, File},
     io::{BufRead, BufReader, Read},
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Output, Stdio},
     time::{Duration, Instant},
@@ -100,7 +101,7 @@ impl Setup {
         self
     }
 
-    /// A server that finds its PostgreSQL database without tables, as on its very first start.
+    /// A server that finds its database without tables, as on its very first start.
     pub fn on_an_empty_database(mut self) -> Self {
         self.empty_database = true;
         self
@@ -114,19 +115,25 @@ impl Setup {
     /// Starts a server with nothing in it.
     pub async fn start(self) -> TestServer {
         let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
         let database = match self.engine {
-            Engine::Sqlite => None,
+            Engine::Sqlite if self.own_keys || self.empty_database => None,
+            Engine::Sqlite => {
+                DirBuilder::new().mode(0o700).create(&data).unwrap();
+                copy_sqlite_template(&data.join("chatroom.db")).await;
+                None
+            }
             Engine::Postgres if self.empty_database => Some(Database::create_empty().await),
             Engine::Postgres => Some(Database::create().await),
         };
         let keys = match self.own_keys {
-            true => folder.path().join("data/keys"),
+            true => data.join("keys"),
             false => shared_keys().to_owned(),
         };
         let mut server = TestServer {
             setup: self,
             keys,
-            data: folder.path().join("data"),
+            data,
             running: None,
             base_url: String::new(),
             _database: database,
