@@ -36,6 +36,7 @@ extern crate self as agentserver;
 pub mod config;
 mod core;
 pub mod envelope;
+pub mod gateway;
 mod handler;
 mod listener;
 mod organism;

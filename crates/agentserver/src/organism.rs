@@ -2,7 +2,7 @@
 
 use crate::core::Fit;
 use crate::listener::{Listener, key};
-use crate::payload::{Canonical, FieldModel, PayloadType, Schema, SchemaError, Shape};
+use crate::payload::{Canonical, PayloadType, Schema, SchemaError};
 use crate::system;
 use crate::usage::Usage;
 use std::collections::{HashMap, HashSet};
@@ -211,7 +211,7 @@ impl Organism {
     fn add_type(&mut self, name: &str, schema: &Schema) -> Result<(), OrganismError> {
         let key = (Arc::from(&*schema.namespace), Arc::from(&*schema.name));
         if let Some(known) = self.types.get(&key) {
-            return match same_shape(&known.schema().fields, &schema.fields) {
+            return match known.schema().content.accepts_the_same(&schema.content) {
                 true => Ok(()),
                 false => Err(OrganismError::Type {
                     name: name.to_owned(),
@@ -278,18 +278,6 @@ impl Organism {
         });
         fit(own.as_ref(), payload)
     }
-}
-
-/// Whether two lists of fields accept the same documents.
-fn same_shape(one: &[FieldModel], other: &[FieldModel]) -> bool {
-    one.len() == other.len()
-        && one.iter().zip(other).all(|(a, b)| {
-            let same_content = match (&a.shape, &b.shape) {
-                (Shape::Record(one), Shape::Record(other)) => same_shape(one, other),
-                (one, other) => one == other,
-            };
-            a.name == b.name && a.occurs == b.occurs && same_content
-        })
 }
 
 fn type_key(payload: &Canonical) -> TypeKey {

@@ -1,11 +1,10 @@
 //! From the file to an organism, with a place for everything that is wrong.
 
 use super::{
-    BudgetFile, BudgetsFile, ConfigError, FieldFile, FieldType, LimitsFile, ListenerFile,
-    OrganismFile, PayloadFile, Problem,
+    BudgetFile, BudgetsFile, ConfigError, LimitsFile, ListenerFile, OrganismFile, Problem,
 };
 use crate::listener::key;
-use crate::payload::{FieldModel, Occurs, PayloadType, Schema, Shape};
+use crate::payload::{PayloadType, Schema};
 use crate::{Budget, Gateway, Listener, Organism, OrganismError, Settings, system};
 use serde_saphyr::Spanned;
 use std::collections::{HashMap, HashSet};
@@ -42,12 +41,12 @@ impl<K, M> OrganismFile<K, M> {
             for name in &file.accepts {
                 match schemas.get(&*name.value) {
                     Some(schema) => accepted.push(schema.clone()),
-                    None => {
-                        let message = format!("the payload {:?} does not exist", name.value);
-                        problems.push(at(name, message));
-                    }
+                    None => problems.push(no_payload(name)),
                 }
             }
+            let sent = file.sends.iter().flatten();
+            let unknown = sent.filter(|name| !schemas.contains_key(&*name.value));
+            problems.extend(unknown.map(no_payload));
             if problems.len() > known {
                 continue;
             }
@@ -276,54 +275,8 @@ fn millionths(given: f64) -> Option<u64> {
     (amount.is_finite() && (0.0..1e15).contains(&amount)).then_some(amount as u64)
 }
 
-impl PayloadFile {
-    fn schema(&self) -> Result<Schema, String> {
-        Ok(Schema {
-            name: self.name.value.clone(),
-            namespace: self.namespace.clone(),
-            description: self.description.clone(),
-            fields: models(&self.fields)?,
-        })
-    }
-}
-
-fn models(fields: &[FieldFile]) -> Result<Vec<FieldModel>, String> {
-    fields.iter().map(model).collect()
-}
-
-fn model(file: &FieldFile) -> Result<FieldModel, String> {
-    let FieldFile {
-        name,
-        kind,
-        description,
-        optional,
-        many,
-        example,
-        fields,
-    } = file;
-    if *kind != FieldType::Record && !fields.is_empty() {
-        return Err(format!("{name}: only a record has fields"));
-    }
-    if *kind == FieldType::Record && example.is_some() {
-        return Err(format!("{name}: the fields of a record have the examples"));
-    }
-    Ok(FieldModel {
-        name: name.clone(),
-        description: description.clone(),
-        shape: match kind {
-            FieldType::Text => Shape::Text,
-            FieldType::Boolean => Shape::Boolean,
-            FieldType::Integer => Shape::Integer("long"),
-            FieldType::Number => Shape::Decimal("double"),
-            FieldType::Record => Shape::Record(models(fields)?),
-        },
-        occurs: match (optional, many) {
-            (_, true) => Occurs::Many,
-            (true, false) => Occurs::Optional,
-            (false, false) => Occurs::Once,
-        },
-        example: example.clone(),
-    })
+fn no_payload(name: &Spanned<String>) -> Problem {
+    at(name, format!("the payload {:?} does not exist", name.value))
 }
 
 fn at<T>(place: &Spanned<T>, message: String) -> Problem {

@@ -59,16 +59,30 @@ pub struct PayloadFile {
     /// What it is for; agents read it.
     #[serde(default)]
     pub description: String,
-    /// The child elements, in order.
+    /// What the root element holds.
+    #[serde(default, rename = "type")]
+    pub kind: PayloadKind,
+    /// The fields of a `record`, in order, or the elements of a `choice`.
     #[serde(default)]
     pub fields: Vec<FieldFile>,
+}
+
+/// What a payload's root element holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PayloadKind {
+    /// Fields.
+    #[default]
+    Record,
+    /// Exactly one of several elements.
+    Choice,
 }
 
 /// A field of a payload type.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FieldFile {
-    /// The element.
+    /// The element or attribute.
     pub name: String,
     /// What it holds.
     #[serde(default, rename = "type")]
@@ -82,10 +96,23 @@ pub struct FieldFile {
     /// Whether it may occur any number of times.
     #[serde(default)]
     pub many: bool,
+    /// Whether it stands in an attribute.
+    #[serde(default)]
+    pub attribute: bool,
+    /// What it holds when it is left out.
+    #[serde(default)]
+    pub default: Option<String>,
     /// A value for the example.
     #[serde(default)]
     pub example: Option<String>,
-    /// The fields of a `record`.
+    /// The words of an `enum`.
+    #[serde(default)]
+    pub values: Vec<String>,
+    /// What the values of a `map` are.
+    #[serde(default)]
+    pub of: Option<FieldType>,
+    /// The fields of a `record` or the elements of a `choice`, be it the value
+    /// of a `map`.
     #[serde(default)]
     pub fields: Vec<FieldFile>,
 }
@@ -100,11 +127,33 @@ pub enum FieldType {
     /// `true` or `false`.
     Boolean,
     /// A whole number of 64 bits.
+    #[serde(alias = "int64")]
     Integer,
+    /// One of 8 bits.
+    Int8,
+    /// One of 16 bits.
+    Int16,
+    /// One of 32 bits.
+    Int32,
+    /// A whole number of 64 bits, 0 or more.
+    #[serde(alias = "uint64")]
+    Unsigned,
+    /// One of 8 bits.
+    Uint8,
+    /// One of 16 bits.
+    Uint16,
+    /// One of 32 bits.
+    Uint32,
     /// A number with a fraction.
     Number,
+    /// One of several words.
+    Enum,
     /// Fields of its own.
     Record,
+    /// Exactly one of several elements.
+    Choice,
+    /// Values by key.
+    Map,
 }
 
 /// A listener.
@@ -131,6 +180,9 @@ pub struct ListenerFile<K = Compiled> {
     /// The payload types it accepts, from `payloads`.
     #[serde(default)]
     pub accepts: Vec<Spanned<String>>,
+    /// The payload types it sends, from `payloads`, where that is known.
+    #[serde(default)]
+    pub sends: Option<Vec<Spanned<String>>>,
     /// How long one message may take.
     #[serde(default)]
     pub timeout_seconds: Option<f64>,

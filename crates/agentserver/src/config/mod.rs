@@ -3,11 +3,12 @@
 //! to say: its kinds (`K`) and settings of its own (`M`) are type parameters.
 
 mod build;
+mod fields;
 mod file;
 
 pub use file::{
     BudgetFile, BudgetsFile, Compiled, FieldFile, FieldType, GatewayFile, LimitsFile, ListenerFile,
-    ListenerLimits, OrganismFile, PayloadFile,
+    ListenerLimits, OrganismFile, PayloadFile, PayloadKind,
 };
 
 use std::fmt;

@@ -1,7 +1,8 @@
 //! A payload type ready for use: its schema and the validator made from it.
 
 use super::explain::explain;
-use super::{FieldModel, Payload, Schema, Shape};
+use super::schema::collapsed;
+use super::{FieldModel, Occurs, Payload, Place, Schema, Shape};
 use crate::xml::{self, Limits, XmlError};
 use std::fmt;
 use std::sync::Arc;
@@ -16,6 +17,17 @@ pub enum SchemaError {
     /// Two fields of one name.
     #[error("two fields are called {0:?}")]
     Twice(String),
+    /// An attribute that cannot be one.
+    #[error("{0:?} cannot be an attribute: that holds text, a number or a word, once")]
+    Attribute(String),
+    /// A default that nothing stands for.
+    #[error(
+        "{0:?} cannot have a default: that is for text, a number or a word that may be left out"
+    )]
+    Default(String),
+    /// A choice of nothing, or words that are none.
+    #[error("{0:?} has nothing to choose from, or something twice")]
+    Choice(String),
     /// Fields within fields without end.
     #[error("fields are nested deeper than {0}")]
     Depth(usize),
@@ -138,7 +150,7 @@ impl PayloadType {
     /// Makes the validator, and shows that the example passes it.
     pub fn compile(schema: Schema) -> Result<Self, SchemaError> {
         check_name(&schema.name)?;
-        check_fields(&schema.fields, Self::DEPTH)?;
+        check_shape(&schema.name, &schema.content, Self::DEPTH)?;
         let unfit = |reason: String| SchemaError::Example {
             name: schema.name.clone(),
             reason,
@@ -155,7 +167,7 @@ impl PayloadType {
         Ok(this)
     }
 
-    /// The type of a Rust struct.
+    /// The type of a Rust struct or enum.
     pub fn of<P: Payload>() -> Result<Self, SchemaError> {
         Self::compile(P::schema())
     }
@@ -184,18 +196,51 @@ impl PayloadType {
     }
 }
 
-fn check_fields(fields: &[FieldModel], depth: usize) -> Result<(), SchemaError> {
+fn check_shape(name: &str, shape: &Shape, depth: usize) -> Result<(), SchemaError> {
     let Some(below) = depth.checked_sub(1) else {
         return Err(SchemaError::Depth(PayloadType::DEPTH));
     };
+    match shape {
+        Shape::Record(fields) => check_fields(fields, below),
+        Shape::Choice(variants) => {
+            let is_plain =
+                |field: &FieldModel| field.place == Place::Element && field.occurs == Occurs::Once;
+            if variants.is_empty() || !variants.iter().all(is_plain) {
+                return Err(SchemaError::Choice(name.to_owned()));
+            }
+            check_fields(variants, below)
+        }
+        Shape::Map(value) => check_shape(name, value, below),
+        Shape::Enumeration(words) => {
+            let is_word = |word: &String| !word.is_empty() && collapsed(word) == *word;
+            let is_twice = |(index, word)| words[..index].contains(word);
+            match !words.is_empty()
+                && words.iter().all(is_word)
+                && !words.iter().enumerate().any(is_twice)
+            {
+                true => Ok(()),
+                false => Err(SchemaError::Choice(name.to_owned())),
+            }
+        }
+        Shape::Text | Shape::Boolean | Shape::Integer(_) | Shape::Decimal(_) => Ok(()),
+    }
+}
+
+fn check_fields(fields: &[FieldModel], depth: usize) -> Result<(), SchemaError> {
     for (index, field) in fields.iter().enumerate() {
-        check_name(&field.name)?;
-        if fields[..index].iter().any(|other| other.name == field.name) {
-            return Err(SchemaError::Twice(field.name.clone()));
+        let name = &field.name;
+        check_name(name)?;
+        if fields[..index].iter().any(|other| other.name == *name) {
+            return Err(SchemaError::Twice(name.clone()));
         }
-        if let Shape::Record(fields) = &field.shape {
-            check_fields(fields, below)?;
+        let is_scalar = field.shape.is_scalar();
+        if field.place == Place::Attribute && (!is_scalar || field.occurs == Occurs::Many) {
+            return Err(SchemaError::Attribute(name.clone()));
         }
+        if field.default.is_some() && (!is_scalar || field.occurs != Occurs::Optional) {
+            return Err(SchemaError::Default(name.clone()));
+        }
+        check_shape(name, &field.shape, depth)?;
     }
     Ok(())
 }

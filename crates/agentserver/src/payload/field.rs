@@ -1,6 +1,7 @@
 //! The Rust types that may stand in a payload.
 
-use super::{Occurs, Shape};
+use super::{IntegerType, Occurs, Shape};
+use std::collections::{BTreeMap, HashMap};
 
 /// A type that can be a payload's field.
 pub trait Field {
@@ -14,6 +15,11 @@ pub trait Field {
     fn is_absent(&self) -> bool {
         false
     }
+
+    /// Its content, where that is text alone.
+    fn text(&self) -> Option<String> {
+        None
+    }
 }
 
 macro_rules! scalar {
@@ -22,6 +28,10 @@ macro_rules! scalar {
             fn shape() -> Shape {
                 $shape
             }
+
+            fn text(&self) -> Option<String> {
+                Some(self.to_string())
+            }
         }
     )*};
 }
@@ -29,14 +39,16 @@ macro_rules! scalar {
 scalar! {
     String => Shape::Text,
     bool => Shape::Boolean,
-    i8 => Shape::Integer("byte"),
-    i16 => Shape::Integer("short"),
-    i32 => Shape::Integer("int"),
-    i64 => Shape::Integer("long"),
-    u8 => Shape::Integer("unsignedByte"),
-    u16 => Shape::Integer("unsignedShort"),
-    u32 => Shape::Integer("unsignedInt"),
-    u64 => Shape::Integer("unsignedLong"),
+    i8 => Shape::Integer(IntegerType::Int8),
+    i16 => Shape::Integer(IntegerType::Int16),
+    i32 => Shape::Integer(IntegerType::Int32),
+    i64 => Shape::Integer(IntegerType::Int64),
+    isize => Shape::Integer(IntegerType::Int64),
+    u8 => Shape::Integer(IntegerType::Uint8),
+    u16 => Shape::Integer(IntegerType::Uint16),
+    u32 => Shape::Integer(IntegerType::Uint32),
+    u64 => Shape::Integer(IntegerType::Uint64),
+    usize => Shape::Integer(IntegerType::Uint64),
     f32 => Shape::Decimal("float"),
     f64 => Shape::Decimal("double"),
 }
@@ -65,11 +77,29 @@ impl<F: Field> Field for Vec<F> {
     }
 }
 
+macro_rules! map {
+    ($($ty:ident),*) => {$(
+        impl<F: Field> Field for $ty<String, F> {
+            const OCCURS: Occurs = once::<F>(Occurs::Optional);
+
+            fn shape() -> Shape {
+                Shape::Map(Box::new(F::shape()))
+            }
+
+            fn is_absent(&self) -> bool {
+                self.is_empty()
+            }
+        }
+    )*};
+}
+
+map!(BTreeMap, HashMap);
+
 /// XML has no list of lists and no optional list: such a struct does not compile.
-const fn once<F: Field>(occurs: Occurs) -> Occurs {
+pub const fn once<F: Field>(occurs: Occurs) -> Occurs {
     assert!(
         matches!(F::OCCURS, Occurs::Once),
-        "Option and Vec hold neither Option nor Vec in a payload"
+        "Option, Vec, maps and variants hold neither Option nor Vec nor maps in a payload"
     );
     occurs
 }

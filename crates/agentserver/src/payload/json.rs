@@ -1,10 +1,12 @@
 //! A payload as JSON and back, for processes that would rather not read XML.
-//! The object has one member, the payload's name, that holds the fields.
+//! Attributes are members like elements; a field that was left out has its
+//! default.
 
-use super::{Canonical, FieldModel, Occurs, PayloadType, Schema, Shape};
+use super::schema::collapsed;
+use super::{Canonical, FieldModel, Occurs, PayloadType, Place, Schema, Shape};
 use crate::xml;
 use quick_xml::escape::escape;
-use serde_json::{Map, Number, Value, json};
+use serde_json::{Map, Number, Value};
 use uppsala::{Document, NodeId};
 
 /// JSON that is no payload of this type.
@@ -17,173 +19,231 @@ pub enum JsonError {
     #[error("{0} has no field {1}")]
     Unknown(String, String),
     /// A value of the wrong shape.
-    #[error("{0} has a value of the wrong kind")]
-    Kind(String),
+    #[error("{0} has a value of the wrong kind; expected {1}")]
+    Kind(String, String),
     /// The payload's own XML could not be read.
     #[error("the payload could not be read")]
     Xml,
 }
 
 impl Schema {
-    /// XML from the fields. It still has to pass [`PayloadType::check`].
-    pub fn json_to_xml(&self, fields: &Value) -> Result<String, JsonError> {
-        let Schema {
-            name,
-            namespace,
-            fields: models,
-            ..
-        } = self;
-        let mut out = format!("<{name}");
-        if !namespace.is_empty() {
-            out.push_str(&format!(" xmlns=\"{}\"", escape(namespace)));
+    /// XML from the JSON form. It still has to pass [`PayloadType::check`].
+    pub fn json_to_xml(&self, value: &Value) -> Result<String, JsonError> {
+        let mut out = format!("<{}", self.name);
+        if !self.namespace.is_empty() {
+            out.push_str(&format!(" xmlns=\"{}\"", escape(&self.namespace)));
         }
-        out.push('>');
-        fields_from_json(models, fields, name, &mut out)?;
-        out.push_str(&format!("</{name}>"));
+        put_rest(&self.name, &self.content, value, &self.name, &mut out)?;
         Ok(out)
     }
-
-    /// The JSON Schema of the fields, for models that write JSON.
-    pub fn json_schema(&self) -> Value {
-        object_schema(&self.fields)
-    }
-}
-
-fn object_schema(models: &[FieldModel]) -> Value {
-    let mut properties = Map::new();
-    for model in models {
-        let mut schema = match &model.shape {
-            Shape::Text => json!({ "type": "string" }),
-            Shape::Boolean => json!({ "type": "boolean" }),
-            Shape::Integer(_) => json!({ "type": "integer" }),
-            Shape::Decimal(_) => json!({ "type": "number" }),
-            Shape::Record(fields) => object_schema(fields),
-        };
-        if model.occurs == Occurs::Many {
-            schema = json!({ "type": "array", "items": schema });
-        }
-        if !model.description.is_empty() {
-            schema["description"] = Value::from(model.description.as_str());
-        }
-        properties.insert(model.name.clone(), schema);
-    }
-    let required = models.iter().filter(|model| model.occurs == Occurs::Once);
-    let required: Vec<_> = required.map(|model| model.name.as_str()).collect();
-    json!({
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": false,
-    })
 }
 
 impl PayloadType {
-    /// The fields of a valid payload of this type.
+    /// The JSON form of a valid payload of this type.
     pub fn xml_to_json(&self, payload: &Canonical) -> Result<Value, JsonError> {
         let document = xml::parse_trusted(payload.xml()).map_err(|_| JsonError::Xml)?;
         let root = document.document_element().ok_or(JsonError::Xml)?;
-        Ok(fields_to_json(&self.schema().fields, &document, root))
+        Ok(element_to_json(&self.schema().content, &document, root))
     }
 
-    /// XML from the fields. It still has to pass [`PayloadType::check`].
-    pub fn json_to_xml(&self, fields: &Value) -> Result<String, JsonError> {
-        self.schema().json_to_xml(fields)
+    /// XML from the JSON form. It still has to pass [`PayloadType::check`].
+    pub fn json_to_xml(&self, value: &Value) -> Result<String, JsonError> {
+        self.schema().json_to_xml(value)
     }
 }
 
-fn fields_to_json(models: &[FieldModel], document: &Document<'_>, parent: NodeId) -> Value {
+fn element_to_json(shape: &Shape, document: &Document<'_>, id: NodeId) -> Value {
+    match shape {
+        Shape::Record(fields) => record_to_json(fields, document, id),
+        Shape::Choice(variants) => {
+            let object = variants.iter().flat_map(|variant| {
+                let found = children(document, id, &variant.name);
+                found.map(|id| {
+                    let value = element_to_json(&variant.shape, document, id);
+                    (variant.name.clone(), value)
+                })
+            });
+            Value::Object(object.collect())
+        }
+        Shape::Map(value) => {
+            let entries = children(document, id, "entry").filter_map(|entry| {
+                let key = children(document, entry, "key").next()?;
+                let found = children(document, entry, "value").next()?;
+                let key = document.text_content_deep(key);
+                Some((key, element_to_json(value, document, found)))
+            });
+            Value::Object(entries.collect())
+        }
+        scalar => scalar.text_to_json(&document.text_content_deep(id)),
+    }
+}
+
+fn record_to_json(fields: &[FieldModel], document: &Document<'_>, id: NodeId) -> Value {
     let mut object = Map::new();
-    for model in models {
-        let mut values = document
-            .children_iter(parent)
-            .filter(|id| {
-                document
-                    .element(*id)
-                    .is_some_and(|e| *e.name.local_name == *model.name)
-            })
-            .map(|id| value_to_json(&model.shape, document, id));
-        match model.occurs {
-            Occurs::Many => drop(object.insert(model.name.clone(), values.collect())),
-            Occurs::Once | Occurs::Optional => {
-                if let Some(value) = values.next() {
-                    object.insert(model.name.clone(), value);
-                }
-            }
+    for field in fields {
+        let mut values = children(document, id, &field.name)
+            .map(|id| element_to_json(&field.shape, document, id));
+        let found = match (field.place, field.occurs) {
+            (Place::Attribute, _) => document
+                .get_attribute(id, &field.name)
+                .map(|text| field.shape.text_to_json(text)),
+            (Place::Element, Occurs::Many) => Some(values.collect()),
+            (Place::Element, _) => values.next(),
+        };
+        let default = field.default.as_ref();
+        let default = default.map(|text| field.shape.text_to_json(text));
+        if let Some(value) = found.or(default) {
+            object.insert(field.name.clone(), value);
         }
     }
     Value::Object(object)
 }
 
-fn value_to_json(shape: &Shape, document: &Document<'_>, id: NodeId) -> Value {
-    if let Shape::Record(fields) = shape {
-        return fields_to_json(fields, document, id);
-    }
-    let text = document.text_content_deep(id);
-    let word = text.trim();
-    let number = match shape {
-        Shape::Text | Shape::Record(_) => None,
-        Shape::Boolean => return Value::Bool(matches!(word, "true" | "1")),
-        Shape::Integer(_) => match word.trim_start_matches('+').parse::<i64>() {
-            Ok(number) => Some(Number::from(number)),
-            Err(_) => word
-                .trim_start_matches('+')
-                .parse::<u64>()
-                .ok()
-                .map(Number::from),
-        },
-        Shape::Decimal(_) => word.parse().ok().and_then(Number::from_f64),
+fn children<'a>(
+    document: &'a Document<'_>,
+    parent: NodeId,
+    name: &'a str,
+) -> impl Iterator<Item = NodeId> + 'a {
+    let is_it = move |id: &NodeId| {
+        let element = document.element(*id);
+        element.is_some_and(|element| *element.name.local_name == *name)
     };
-    // Infinity and "not a number" have no JSON number; they stay words.
-    number.map_or(Value::String(text), Value::Number)
+    document.children_iter(parent).filter(is_it)
 }
 
-fn fields_from_json(
-    models: &[FieldModel],
+impl Shape {
+    /// The value that a text stands for.
+    pub(super) fn text_to_json(&self, text: &str) -> Value {
+        let word = text.trim();
+        let number = match self {
+            Self::Enumeration(_) => return Value::from(collapsed(text)),
+            Self::Boolean => return Value::Bool(matches!(word, "true" | "1")),
+            Self::Integer(_) => {
+                let word = word.trim_start_matches('+');
+                let signed = word.parse::<i64>().map(Number::from);
+                signed
+                    .or_else(|_| word.parse::<u64>().map(Number::from))
+                    .ok()
+            }
+            Self::Decimal(_) => word.parse().ok().and_then(Number::from_f64),
+            _ => None,
+        };
+        // Infinity and "not a number" have no JSON number; they stay words.
+        number.map_or_else(|| Value::from(text), Value::Number)
+    }
+
+    fn wrong_kind(&self, path: &str) -> JsonError {
+        JsonError::Kind(path.to_owned(), self.in_words())
+    }
+}
+
+/// The rest of an element whose name and namespace are written.
+fn put_rest(
+    name: &str,
+    shape: &Shape,
     value: &Value,
     path: &str,
     out: &mut String,
 ) -> Result<(), JsonError> {
+    match shape {
+        Shape::Record(fields) => put_record(fields, value, path, out)?,
+        Shape::Choice(variants) => {
+            let object = members(variants, value, path)?;
+            let mut found = object.iter().filter(|(_, value)| !value.is_null());
+            let (Some((key, value)), None) = (found.next(), found.next()) else {
+                return Err(shape.wrong_kind(path));
+            };
+            out.push('>');
+            let variant = variants.iter().filter(|variant| variant.name == *key);
+            for variant in variant {
+                put_element(variant, value, &format!("{path}.{key}"), out)?;
+            }
+        }
+        Shape::Map(of) => {
+            let object = value.as_object().ok_or_else(|| shape.wrong_kind(path))?;
+            out.push('>');
+            for (key, value) in object {
+                out.push_str(&format!("<entry><key>{}</key><value", text(key)));
+                put_rest("value", of, value, &format!("{path}.{key}"), out)?;
+                out.push_str("</entry>");
+            }
+        }
+        scalar => {
+            out.push('>');
+            out.push_str(&text(&scalar_text(scalar, value, path)?));
+        }
+    }
+    out.push_str(&format!("</{name}>"));
+    Ok(())
+}
+
+fn put_record(
+    fields: &[FieldModel],
+    value: &Value,
+    path: &str,
+    out: &mut String,
+) -> Result<(), JsonError> {
+    let object = members(fields, value, path)?;
+    let of = |field: &FieldModel| object.get(&field.name).filter(|value| !value.is_null());
+    for field in fields.iter().filter(|f| f.place == Place::Attribute) {
+        if let Some(value) = of(field) {
+            let value = scalar_text(&field.shape, value, &format!("{path}.{}", field.name))?;
+            let value = text(&value).replace('\n', "&#10;").replace('\t', "&#9;");
+            out.push_str(&format!(" {}=\"{value}\"", field.name));
+        }
+    }
+    out.push('>');
+    for field in fields.iter().filter(|f| f.place == Place::Element) {
+        let path = format!("{path}.{}", field.name);
+        match (field.occurs, of(field)) {
+            (_, None) => {}
+            (Occurs::Many, Some(Value::Array(values))) => {
+                for value in values {
+                    put_element(field, value, &path, out)?;
+                }
+            }
+            (_, Some(value)) => put_element(field, value, &path, out)?,
+        }
+    }
+    Ok(())
+}
+
+fn put_element(
+    field: &FieldModel,
+    value: &Value,
+    path: &str,
+    out: &mut String,
+) -> Result<(), JsonError> {
+    out.push_str(&format!("<{}", field.name));
+    put_rest(&field.name, &field.shape, value, path, out)
+}
+
+/// The members of an object that has these fields and no others.
+fn members<'a>(
+    fields: &[FieldModel],
+    value: &'a Value,
+    path: &str,
+) -> Result<&'a Map<String, Value>, JsonError> {
     let object = value
         .as_object()
         .ok_or_else(|| JsonError::NotAnObject(path.to_owned()))?;
-    if let Some(unknown) = object
-        .keys()
-        .find(|key| models.iter().all(|model| model.name != **key))
-    {
-        return Err(JsonError::Unknown(path.to_owned(), unknown.clone()));
+    let is_unknown = |key: &&String| fields.iter().all(|field| field.name != **key);
+    match object.keys().find(is_unknown) {
+        None => Ok(object),
+        Some(unknown) => Err(JsonError::Unknown(path.to_owned(), unknown.clone())),
     }
-    for model in models {
-        let path = format!("{path}.{}", model.name);
-        match (model.occurs, object.get(&model.name)) {
-            (_, None | Some(Value::Null)) => {}
-            (Occurs::Many, Some(Value::Array(values))) => {
-                for value in values {
-                    value_from_json(model, value, &path, out)?;
-                }
-            }
-            (_, Some(value)) => value_from_json(model, value, &path, out)?,
-        }
-    }
-    Ok(())
 }
 
-fn value_from_json(
-    model: &FieldModel,
-    value: &Value,
-    path: &str,
-    out: &mut String,
-) -> Result<(), JsonError> {
-    out.push_str(&format!("<{}>", model.name));
-    match (&model.shape, value) {
-        (Shape::Record(fields), value) => fields_from_json(fields, value, path, out)?,
-        (Shape::Boolean, Value::Bool(value)) => out.push_str(if *value { "true" } else { "false" }),
-        (Shape::Integer(_) | Shape::Decimal(_), Value::Number(number)) => {
-            out.push_str(&number.to_string())
-        }
+fn scalar_text(shape: &Shape, value: &Value, path: &str) -> Result<String, JsonError> {
+    match (shape, value) {
+        (Shape::Boolean, Value::Bool(value)) => Ok(value.to_string()),
+        (Shape::Integer(_) | Shape::Decimal(_), Value::Number(number)) => Ok(number.to_string()),
         // Text as it stands: the schema decides whether it is a number.
-        (_, Value::String(text)) => out.push_str(&escape(text).replace('\r', "&#13;")),
-        _ => return Err(JsonError::Kind(path.to_owned())),
+        (_, Value::String(text)) => Ok(text.clone()),
+        _ => Err(shape.wrong_kind(path)),
     }
-    out.push_str(&format!("</{}>", model.name));
-    Ok(())
+}
+
+fn text(text: &str) -> String {
+    escape(text).replace('\r', "&#13;")
 }

@@ -1,26 +1,33 @@
 //! Payloads: what messages carry.
 //!
-//! A payload type is a [`Schema`]: a name, a namespace and fields. The XSD, the
-//! example and the prompt text are all made from it, and [`PayloadType::compile`]
-//! refuses a schema whose example its own XSD would refuse. A Rust struct gets
-//! its schema, and its way in and out of XML, from `#[derive(Payload)]`.
+//! A payload type is a [`Schema`]: a name, a namespace and what the root element
+//! holds. The XSD, the JSON Schema, the example and the prompt text are all made
+//! from it, and [`PayloadType::compile`] refuses a schema whose example its own
+//! XSD would refuse. A Rust struct or enum gets its schema, and its way in and
+//! out of XML, from `#[derive(Payload)]`.
 
 mod compiled;
+#[doc(hidden)]
+pub mod entries;
 mod explain;
 mod field;
 mod json;
+mod json_schema;
 mod render;
 mod schema;
+mod xsd;
 
 pub use compiled::{Canonical, PayloadError, PayloadType, SchemaError};
 pub use field::Field;
+#[doc(hidden)]
+pub use field::once;
 pub use json::JsonError;
-pub use schema::{FieldModel, Occurs, Schema, Shape};
+pub use schema::{FieldModel, IntegerType, Occurs, Place, Schema, Shape};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// A struct that travels as a payload. Derive it; do not write it by hand.
+/// A struct or enum that travels as a payload. Derive it; do not write it by hand.
 pub trait Payload: Serialize + DeserializeOwned + Send + 'static {
     /// The root element's local name.
     const NAME: &'static str;

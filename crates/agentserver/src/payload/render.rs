@@ -1,119 +1,140 @@
-//! XSD, example and prompt text from the field model.
+//! Example and prompt text from the field model.
 
-use super::{FieldModel, Occurs, Schema, Shape};
+use super::{FieldModel, IntegerType, Occurs, Place, Schema, Shape};
 use quick_xml::escape::escape;
-use std::fmt::Write;
 
 impl Schema {
-    /// The XML Schema document.
-    pub fn xsd(&self) -> String {
-        let mut out = String::from("<xs:schema xmlns:xs=\"http://www.w3.org/2001/XMLSchema\"");
-        if !self.namespace.is_empty() {
-            let namespace = escape(&self.namespace);
-            put(
-                &mut out,
-                format_args!(" targetNamespace=\"{namespace}\" xmlns=\"{namespace}\""),
-            );
-        }
-        out.push_str(" elementFormDefault=\"qualified\">");
-        put(
-            &mut out,
-            format_args!("<xs:element name=\"{}\">", self.name),
-        );
-        complex_type(&self.fields, &mut out);
-        out.push_str("</xs:element></xs:schema>");
-        out
-    }
-
     /// A document that the XSD accepts, as an agent would write it.
     pub fn example(&self) -> String {
         let mut out = format!("<{}", self.name);
         if !self.namespace.is_empty() {
-            put(
-                &mut out,
-                format_args!(" xmlns=\"{}\"", escape(&self.namespace)),
-            );
+            out.push_str(&format!(" xmlns=\"{}\"", escape(&self.namespace)));
         }
-        out.push('>');
-        examples(&self.fields, &mut out);
-        put(&mut out, format_args!("</{}>", self.name));
+        put_example(&self.name, &self.content, None, &mut out);
         out
     }
 
     /// What an agent needs to know to write this payload.
     pub fn prompt(&self) -> String {
         let mut out = format!("<{}>", self.name);
+        if !matches!(self.content, Shape::Record(_)) {
+            out.push_str(&format!(" ({})", self.content.in_words()));
+        }
         if !self.description.is_empty() {
-            put(&mut out, format_args!(": {}", self.description));
+            out.push_str(&format!(": {}", self.description));
         }
         out.push('\n');
-        describe(&self.fields, 1, &mut out);
-        put(&mut out, format_args!("Example: {}\n", self.example()));
+        describe(&self.content, 1, &mut out);
+        out.push_str(&format!("Example: {}\n", self.example()));
         out
     }
 }
 
-/// Writing to a `String` cannot fail.
-fn put(out: &mut String, arguments: std::fmt::Arguments<'_>) {
-    let _ = out.write_fmt(arguments);
-}
-
-fn complex_type(fields: &[FieldModel], out: &mut String) {
-    out.push_str("<xs:complexType><xs:sequence>");
-    for field in fields {
-        put(out, format_args!("<xs:element name=\"{}\"", field.name));
-        out.push_str(match field.occurs {
-            Occurs::Once => "",
-            Occurs::Optional => " minOccurs=\"0\"",
-            Occurs::Many => " minOccurs=\"0\" maxOccurs=\"unbounded\"",
-        });
-        match &field.shape {
-            Shape::Record(fields) => {
-                out.push('>');
-                complex_type(fields, out);
-                out.push_str("</xs:element>");
-            }
-            Shape::Text => out.push_str(" type=\"xs:string\"/>"),
-            Shape::Boolean => out.push_str(" type=\"xs:boolean\"/>"),
-            Shape::Integer(name) | Shape::Decimal(name) => {
-                put(out, format_args!(" type=\"xs:{name}\"/>"));
-            }
+/// The rest of an element whose name and namespace are written.
+fn put_example(name: &str, shape: &Shape, value: Option<&str>, out: &mut String) {
+    if let Shape::Record(fields) = shape {
+        let attributes = fields.iter().filter(|f| f.place == Place::Attribute);
+        for field in attributes {
+            let value = example_value(&field.shape, field.example_or_default());
+            out.push_str(&format!(" {}=\"{}\"", field.name, escape(&value)));
         }
     }
-    out.push_str("</xs:sequence></xs:complexType>");
+    out.push('>');
+    match shape {
+        Shape::Record(fields) => {
+            let elements = fields.iter().filter(|f| f.place == Place::Element);
+            elements.for_each(|field| put_field(field, out));
+        }
+        Shape::Choice(variants) => variants.iter().take(1).for_each(|f| put_field(f, out)),
+        Shape::Map(value) => {
+            out.push_str("<entry><key>key</key><value");
+            put_example("value", value, None, out);
+            out.push_str("</entry>");
+        }
+        scalar => out.push_str(&escape(example_value(scalar, value))),
+    }
+    out.push_str(&format!("</{name}>"));
 }
 
-fn examples(fields: &[FieldModel], out: &mut String) {
-    for field in fields {
-        put(out, format_args!("<{}>", field.name));
-        match (&field.example, &field.shape) {
-            (_, Shape::Record(fields)) => examples(fields, out),
-            (Some(value), _) => out.push_str(&escape(value)),
-            (None, Shape::Text) => out.push_str("text"),
-            (None, Shape::Boolean) => out.push_str("true"),
-            (None, Shape::Integer(_)) => out.push('1'),
-            (None, Shape::Decimal(_)) => out.push_str("1.5"),
+fn put_field(field: &FieldModel, out: &mut String) {
+    out.push_str(&format!("<{}", field.name));
+    put_example(&field.name, &field.shape, field.example_or_default(), out);
+}
+
+fn example_value(shape: &Shape, given: Option<&str>) -> String {
+    let own = match shape {
+        Shape::Boolean => "true",
+        Shape::Integer(_) => "1",
+        Shape::Decimal(_) => "1.5",
+        Shape::Enumeration(words) => words.first().map_or("", String::as_str),
+        _ => "text",
+    };
+    given.unwrap_or(own).to_owned()
+}
+
+fn describe(shape: &Shape, level: usize, out: &mut String) {
+    match shape {
+        Shape::Record(fields) | Shape::Choice(fields) => {
+            for field in fields {
+                let description = match field.description.is_empty() {
+                    true => String::new(),
+                    false => format!(": {}", field.description),
+                };
+                out.push_str(&"  ".repeat(level));
+                out.push_str(&format!("{}{description}\n", field.in_words()));
+                describe(&field.shape, level + 1, out);
+            }
         }
-        put(out, format_args!("</{}>", field.name));
+        Shape::Map(value) => describe(value, level, out),
+        _ => {}
     }
 }
 
-fn describe(fields: &[FieldModel], level: usize, out: &mut String) {
-    for field in fields {
-        let kind = field.shape.in_words();
-        let occurs = match field.occurs {
-            Occurs::Once => "",
-            Occurs::Optional => ", optional",
-            Occurs::Many => ", any number of times",
+impl FieldModel {
+    fn example_or_default(&self) -> Option<&str> {
+        self.example.as_deref().or(self.default.as_deref())
+    }
+
+    /// Its name and what it holds, for people and models.
+    pub(super) fn in_words(&self) -> String {
+        let place = match self.place {
+            Place::Element => "",
+            Place::Attribute => "attribute, ",
         };
-        let indent = "  ".repeat(level);
-        put(out, format_args!("{indent}{} ({kind}{occurs})", field.name));
-        if !field.description.is_empty() {
-            put(out, format_args!(": {}", field.description));
-        }
-        out.push('\n');
-        if let Shape::Record(fields) = &field.shape {
-            describe(fields, level + 1, out);
-        }
+        let occurs = match (self.occurs, &self.default) {
+            (Occurs::Once, _) => String::new(),
+            (Occurs::Optional, None) => ", optional".to_owned(),
+            (Occurs::Optional, Some(default)) => format!(", {default:?} unless said"),
+            (Occurs::Many, _) => ", any number of times".to_owned(),
+        };
+        format!("{} ({place}{}{occurs})", self.name, self.shape.in_words())
+    }
+}
+
+impl Shape {
+    /// What it holds, for people and models.
+    pub(super) fn in_words(&self) -> String {
+        let words = match self {
+            Self::Text => "text",
+            Self::Boolean => "true or false",
+            Self::Integer(kind) => {
+                return match (kind, kind.bounds()) {
+                    (IntegerType::Int64, _) => "whole number".to_owned(),
+                    (IntegerType::Uint64, _) => "whole number, 0 or more".to_owned(),
+                    (_, (least, most)) => format!("whole number from {least} to {most}"),
+                };
+            }
+            Self::Decimal(_) => "number",
+            Self::Enumeration(words) => return format!("one of: {}", words.join(", ")),
+            Self::Record(_) => "fields",
+            Self::Choice(_) => "exactly one of these elements",
+            Self::Map(value) => {
+                return format!(
+                    "<entry>s of a <key> and a <value>, no key twice; the value: {}",
+                    value.in_words()
+                );
+            }
+        };
+        words.to_owned()
     }
 }

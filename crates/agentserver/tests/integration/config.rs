@@ -131,3 +131,53 @@ fn hostile_yaml_is_refused() {
         assert!(build(text).is_err(), "{}", &text[..text.len().min(40)]);
     }
 }
+
+#[test]
+fn a_payload_of_a_file_can_be_all_that_a_struct_can() {
+    let text = "\
+payloads:
+  - name: Order
+    type: choice
+    fields:
+      - name: Buy
+        type: record
+        fields:
+          - {name: id, type: uint32, attribute: true}
+          - {name: count, type: uint8, default: 1, description: How many.}
+          - {name: speed, type: enum, values: [slow, fast], default: slow}
+          - {name: notes, type: map, optional: true}
+          - {name: prices, type: map, of: record, optional: true, fields: [{name: sum, type: int16}]}
+      - {name: Nothing, type: record}
+listeners: []
+";
+    let organism = build(text).unwrap_or_else(|error| panic!("{error}"));
+    let order = organism.payload_type("", "Order").unwrap();
+    let limits = agentserver::xml::Limits::default();
+    let json = |xml: &str| {
+        let payload = agentserver::payload::Canonical::parse(xml, &limits).unwrap();
+        order
+            .check(&payload)
+            .map(|()| order.xml_to_json(&payload).unwrap())
+    };
+    assert_eq!(
+        json("<Order><Buy id='7'><prices><entry><key>a</key><value><sum>-3</sum></value></entry></prices></Buy></Order>")
+            .unwrap(),
+        serde_json::json!({ "Buy": { "id": 7, "count": 1, "speed": "slow", "prices": { "a": { "sum": -3 } } } })
+    );
+    assert!(json("<Order><Buy id='-1'/></Order>").is_err());
+    for (line, field) in [
+        (3, "{name: n, type: uint8, default: 300}"),
+        (3, "{name: n, type: record, attribute: true}"),
+        (3, "{name: n, many: true, attribute: true}"),
+        (3, "{name: n, type: enum}"),
+        (3, "{name: n, values: [a]}"),
+        (3, "{name: n, of: integer}"),
+        (3, "{name: n, type: map, of: map}"),
+        (3, "{name: n, type: choice}"),
+        (3, "{name: n, many: true, default: 1}"),
+    ] {
+        let text = format!("listeners: []\npayloads:\n  - name: P\n    fields: [{field}]\n");
+        let found = problems(&text);
+        assert_eq!((found.len(), found[0].0), (1, line), "{found:?} in\n{text}");
+    }
+}

@@ -617,13 +617,13 @@ async fn every_hop_and_every_repair_is_in_the_trace() {
 
 #[test]
 fn a_type_has_one_meaning_and_the_systems_types_have_theirs() {
-    use agentserver::payload::{FieldModel, Schema};
+    use agentserver::payload::{FieldModel, Schema, Shape};
     let with = |name: &str, field: FieldModel| {
         let schema = Schema {
             name: name.into(),
             namespace: String::new(),
             description: String::new(),
-            fields: vec![field],
+            content: Shape::Record(vec![field]),
         };
         let other = Listener::named("other").on_schema(schema, |_, _| async { Ok(()) });
         Organism::new("test", [other, helper()], []).map(drop)

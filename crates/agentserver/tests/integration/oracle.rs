@@ -32,7 +32,7 @@ fn xmllint(arguments: &[&str], input: &str) -> (bool, String) {
     )
 }
 
-fn is_valid(folder: &Path, xsd: &str, document: &str) -> bool {
+pub fn is_valid(folder: &Path, xsd: &str, document: &str) -> bool {
     let path = folder.join("schema.xsd");
     std::fs::write(&path, xsd).unwrap();
     xmllint(

@@ -2,7 +2,7 @@
 
 use agentserver::Payload;
 use agentserver::payload::{
-    Canonical, FieldModel, Occurs, PayloadType, Schema, SchemaError, Shape,
+    Canonical, FieldModel, IntegerType, Occurs, PayloadType, Place, Schema, SchemaError, Shape,
 };
 use agentserver::system::{
     Boot, Huh, SystemError, TodoClosed, TodoComplete, TodoNudge, TodoRegistered, TodoUntil,
@@ -38,7 +38,7 @@ struct Inner {
 #[derive(Payload, Debug, Clone, PartialEq)]
 struct Nothing;
 
-fn round_trip<P: Payload + PartialEq + std::fmt::Debug>(payload: &P) {
+pub fn round_trip<P: Payload + PartialEq + std::fmt::Debug>(payload: &P) {
     let known = PayloadType::of::<P>().unwrap();
     let canonical = Canonical::parse(&payload.to_xml().unwrap(), &Limits::default()).unwrap();
     known.check(&canonical).unwrap();
@@ -49,7 +49,7 @@ fn round_trip<P: Payload + PartialEq + std::fmt::Debug>(payload: &P) {
 }
 
 /// Text as XML can carry it.
-fn text() -> impl Strategy<Value = String> {
+pub fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         Just(String::new()),
         Just("007".to_owned()),
@@ -98,6 +98,11 @@ proptest! {
         let example = Canonical::parse(&schema.example(), &Limits::default()).unwrap();
         known.check(&example).unwrap();
         prop_assert!(schema.prompt().contains(&schema.example()));
+        let json = known.xml_to_json(&example).unwrap();
+        let back = known.json_to_xml(&json).unwrap();
+        let back = Canonical::parse(&back, &Limits::default()).unwrap();
+        known.check(&back).unwrap();
+        prop_assert_eq!(known.xml_to_json(&back).unwrap(), json);
     }
 }
 
@@ -113,7 +118,48 @@ fn field(shape: impl Strategy<Value = Shape> + 'static) -> impl Strategy<Value =
             description,
             shape,
             occurs,
+            place: Place::Element,
+            default: None,
             example: None,
+        },
+    )
+}
+
+/// Variants of a choice: each once.
+fn variants(
+    shape: impl Strategy<Value = Shape> + 'static,
+) -> impl Strategy<Value = Vec<FieldModel>> {
+    fields(shape).prop_map(|mut variants| {
+        variants.push(FieldModel::of::<String>("last", "The last.", None));
+        let mut seen = std::collections::HashSet::new();
+        variants.retain(|field| seen.insert(field.name.clone()));
+        for variant in &mut variants {
+            variant.occurs = Occurs::Once;
+        }
+        variants
+    })
+}
+
+/// Fields of which those that can be are attributes, or have a default.
+fn record(shape: impl Strategy<Value = Shape> + 'static) -> impl Strategy<Value = Shape> {
+    (fields(shape), any::<[bool; 4]>(), any::<[bool; 4]>()).prop_map(
+        |(mut fields, are_attributes, have_defaults)| {
+            let marks = are_attributes.into_iter().zip(have_defaults);
+            for (field, (is_attribute, has_default)) in fields.iter_mut().zip(marks) {
+                let default = match &field.shape {
+                    Shape::Text => "any \"<text>\" & \nmore",
+                    Shape::Integer(_) => "7",
+                    Shape::Boolean => "false",
+                    _ => continue,
+                };
+                if is_attribute && field.occurs != Occurs::Many {
+                    field.place = Place::Attribute;
+                }
+                if has_default && field.occurs == Occurs::Optional {
+                    field.default = Some(default.to_owned());
+                }
+            }
+            Shape::Record(fields)
         },
     )
 }
@@ -130,21 +176,35 @@ fn schema() -> impl Strategy<Value = Schema> {
     let leaf = prop_oneof![
         Just(Shape::Text),
         Just(Shape::Boolean),
-        prop::sample::select(vec!["byte", "long", "unsignedByte", "unsignedLong"])
-            .prop_map(Shape::Integer),
+        prop::sample::select(vec![
+            IntegerType::Int8,
+            IntegerType::Int64,
+            IntegerType::Uint8,
+            IntegerType::Uint64,
+        ])
+        .prop_map(Shape::Integer),
         Just(Shape::Decimal("double")),
+        prop::collection::btree_set("[!-~]{1,4}( [!-~]{1,3})?", 1..4)
+            .prop_map(|words| Shape::Enumeration(words.into_iter().collect())),
     ];
-    let shape = leaf.prop_recursive(3, 12, 3, |inner| fields(inner).prop_map(Shape::Record));
+    let shape = leaf.prop_recursive(3, 12, 3, |inner| {
+        prop_oneof![
+            record(inner.clone()),
+            variants(inner.clone()).prop_map(Shape::Choice),
+            inner.prop_map(|value| Shape::Map(Box::new(value))),
+        ]
+    });
     (
         "[A-Za-z_][a-zA-Z0-9_.-]{0,8}",
         "(urn:[a-z\"<>&']{0,6})?",
-        fields(shape),
+        "[ -~]{0,20}",
+        shape,
     )
-        .prop_map(|(name, namespace, fields)| Schema {
+        .prop_map(|(name, namespace, description, content)| Schema {
             name,
             namespace,
-            description: String::new(),
-            fields,
+            description,
+            content,
         })
 }
 
@@ -210,13 +270,15 @@ fn a_schema_that_contradicts_itself_is_refused() {
         name: "T".into(),
         namespace: String::new(),
         description: String::new(),
-        fields,
+        content: Shape::Record(fields),
     };
     let field = |name: &str, example: Option<&str>| FieldModel {
         name: name.into(),
         description: String::new(),
-        shape: Shape::Integer("int"),
+        shape: Shape::Integer(IntegerType::Int32),
         occurs: Occurs::Once,
+        place: Place::Element,
+        default: None,
         example: example.map(Into::into),
     };
     let compile = |fields| PayloadType::compile(schema(fields)).map(drop);

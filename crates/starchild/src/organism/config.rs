@@ -2,6 +2,7 @@
 
 use super::kinds::{self, Kind, Memories};
 use super::model::ModelsFile;
+use super::original;
 use agentserver::Organism;
 use agentserver::config::{ConfigError, OrganismFile};
 use std::path::{Path, PathBuf};
@@ -30,9 +31,18 @@ pub enum LoadError {
         #[source]
         error: ConfigError,
     },
+    /// It is of the project that this one takes after.
+    #[error("{}: {words}", path.display())]
+    Original {
+        /// Which.
+        path: PathBuf,
+        /// What it would be here.
+        words: String,
+    },
 }
 
-fn lines(path: &Path, error: &ConfigError) -> String {
+/// What is wrong, a line each, with the file's name.
+pub fn lines(path: &Path, error: &ConfigError) -> String {
     let problems = error.0.iter().map(|problem| match problem.line {
         0 => format!("{}: {}", path.display(), problem.message),
         _ => format!("{}:{problem}", path.display()),
@@ -51,25 +61,22 @@ pub fn load(path: &Path, memories: &Memories) -> Result<(File, Organism), LoadEr
         path: path.to_owned(),
         error,
     };
-    let file = File::parse(&text).map_err(wrong)?;
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let organism =
-        kinds::build(&file, folder.unwrap_or(Path::new(".")), memories).map_err(wrong)?;
+    let file = match (File::parse(&text), original::refusal(&text)) {
+        (Ok(file), _) => file,
+        (Err(_), Some(words)) => {
+            let path = path.to_owned();
+            return Err(LoadError::Original { path, words });
+        }
+        (Err(error), None) => return Err(wrong(error)),
+    };
+    let organism = kinds::build(&file, folder_of(path), memories).map_err(wrong)?;
     Ok((file, organism))
 }
 
-/// `organism check`.
-pub fn check(path: &Path) -> Result<(), String> {
-    let (file, _) = load(path, &Memories::default()).map_err(|error| error.to_string())?;
-    println!(
-        "{}: {} is well: {} listeners, {} gateways, {} payload types",
-        path.display(),
-        file.organism,
-        file.listeners.len(),
-        file.gateways.len(),
-        file.payloads.len(),
-    );
-    Ok(())
+/// The folder that a file is in.
+pub fn folder_of(path: &Path) -> &Path {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
 }

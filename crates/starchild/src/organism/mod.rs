@@ -1,9 +1,11 @@
 //! `starchild organism`: many listeners around one pump, from a file.
 
+mod check;
 mod config;
 mod graph;
 mod kinds;
 mod model;
+mod original;
 mod run;
 mod stdio;
 mod trace;
@@ -64,7 +66,7 @@ pub struct GraphArguments {
 /// Runs one command. What went wrong is on standard error.
 pub async fn run(command: Command) -> ExitCode {
     let result = match command {
-        Command::Check(FileArgument { file }) => config::check(&file),
+        Command::Check(FileArgument { file }) => check::run(&file),
         Command::Run(arguments) => run::run(arguments).await,
         Command::Graph(arguments) => graph::run(&arguments),
     };

@@ -113,8 +113,91 @@ fn signal(child: &Child, signal: rustix::process::Signal) {
 }
 
 #[test]
-fn check_says_what_is_wrong_and_where() {
+fn check_finds_what_cannot_work_though_nothing_is_wrong() {
+    let folder = folder();
+    write(
+        folder.path(),
+        "organism.yaml",
+        "\
+payloads:
+  - {name: Ask, fields: [{name: text}]}
+  - {name: Told, fields: [{name: text}]}
+listeners:
+  - name: first
+    accepts: [Ask]
+    peers: [second, third]
+    sends: [Told]
+    kind: {process: {command: [no-such-program-anywhere]}}
+  - name: second
+    accepts: [Told]
+    peers: [third]
+    kind: {process: {command: [./add.sh]}}
+  - name: third
+    accepts: [Ask]
+    kind: {rust: echo}
+  - name: lost
+    accepts: [Ask]
+    peers: [lost-too]
+  - name: lost-too
+    accepts: [Ask]
+    kind: {process: {command: [./shell]}}
+  - name: system.boot
+    accepts: [Ask]
+    kind: {rust: echo}
+gateways:
+  - {name: console, peers: [first]}
+",
+    );
+    let output = with_input(folder.path(), &["check"], "");
+    assert!(!output.status.success());
+    let nobody = "it is no peer of a gateway, nor of a listener that one reaches";
+    assert_eq!(
+        lines(&output.stderr),
+        [
+            "organism.yaml:5:11: first: there is no program \"no-such-program-anywhere\" in any folder of PATH",
+            "organism.yaml:7:21: third accepts nothing that first sends (which is Told)",
+            "organism.yaml:10:11: second: there is no program \"./add.sh\" in .",
+            &format!("organism.yaml:17:11: nobody can reach lost: {nobody}"),
+            "organism.yaml:19:13: lost-too accepts nothing that lost sends (which is nothing)",
+            &format!("organism.yaml:20:11: nobody can reach lost-too: {nobody}"),
+        ]
+    );
+}
+
+#[test]
+fn a_file_of_the_python_project_is_refused_with_the_one_it_would_be_here() {
     let folder = tempfile::tempdir().unwrap();
+    let original = "\
+organism:
+  name: hello-world
+  port: 8765
+listeners:
+  - name: greeter
+    payload_class: handlers.hello.Greeting
+    handler: handlers.hello.handle_greeting
+    description: Responds with a greeting message
+    agent: false
+    broadcast: false
+";
+    write(folder.path(), "organism.yaml", original);
+    for command in ["check", "run"] {
+        let output = with_input(folder.path(), &[command], "");
+        assert!(!output.status.success());
+        let told = String::from_utf8(output.stderr).unwrap();
+        for part in [
+            "payload_class",
+            "organism: hello-world",
+            "accepts: [Greeting]",
+        ] {
+            assert!(told.contains(part), "{told}");
+        }
+    }
+}
+
+#[test]
+fn check_says_what_is_wrong_and_where() {
+    let folder = folder();
+    std::fs::remove_file(folder.path().join("organism.yaml")).unwrap();
     let output = with_input(folder.path(), &["check"], "");
     assert!(!output.status.success());
     assert!(lines(&output.stderr)[0].starts_with("organism.yaml: "));

@@ -170,7 +170,7 @@ impl Wrap {
             .ok_or_else(|| format!("the payload {name:?} does not exist"))?;
         let schema = known.schema().clone();
         let field = schema
-            .fields
+            .fields()
             .iter()
             .find(|field| field.shape == Shape::Text);
         let field = field.ok_or_else(|| format!("the payload {name:?} has no text field"))?;

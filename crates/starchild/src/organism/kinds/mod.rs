@@ -36,6 +36,35 @@ impl Default for Kind {
     }
 }
 
+/// What a listener is known to send by its kind.
+pub enum Sends {
+    /// It ends the chain.
+    Nothing,
+    /// The same types that it accepts.
+    WhatItAccepts,
+    /// Whatever it likes.
+    Anything,
+}
+
+impl Kind {
+    /// What a listener of this kind sends.
+    pub fn sends(&self) -> Sends {
+        match self {
+            Self::Rust(compiled::Name::Print) => Sends::Nothing,
+            Self::Rust(compiled::Name::Echo) => Sends::WhatItAccepts,
+            Self::Process(_) | Self::Llm(_) => Sends::Anything,
+        }
+    }
+
+    /// The program that has to be on this machine.
+    pub fn program(&self) -> Option<&str> {
+        match self {
+            Self::Process(process) => process.program(),
+            Self::Rust(_) | Self::Llm(_) => None,
+        }
+    }
+}
+
 /// The payload types of the file, by name, for those who write JSON or wrap text.
 pub type Types = Arc<HashMap<String, PayloadType>>;
 

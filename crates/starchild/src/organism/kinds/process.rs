@@ -55,6 +55,11 @@ struct Runner {
 }
 
 impl ProcessFile {
+    /// The program, as the file names it.
+    pub fn program(&self) -> Option<&str> {
+        self.command.first().map(String::as_str)
+    }
+
     pub fn attach(
         &self,
         accepts: Vec<Schema>,

@@ -125,7 +125,7 @@ fn usable(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use agentserver::payload::{FieldModel, Schema};
+    use agentserver::payload::{FieldModel, Schema, Shape};
     use serde_json::json;
 
     fn offer(to: Option<&str>) -> Offer {
@@ -136,10 +136,10 @@ mod tests {
                 name: "Pay".into(),
                 namespace: String::new(),
                 description: "A payment.".into(),
-                fields: vec![
+                content: Shape::Record(vec![
                     FieldModel::of::<i64>("sum", "How much.", None),
                     FieldModel::of::<Vec<String>>("note", "", None),
-                ],
+                ]),
             },
         }
     }

@@ -1,0 +1,247 @@
+//! The conversations of one gateway, by correlation id.
+
+use super::{Answer, CorrelationId, DeliveryError, Outlet};
+use crate::pump::{Conversation, Pump, SendError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// How long a conversation is kept after it has come to rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Idle(pub Duration);
+
+impl Default for Idle {
+    fn default() -> Self {
+        Self(Duration::from_secs(600))
+    }
+}
+
+/// The conversations that a gateway holds. Clones share them.
+pub struct Conversations<O> {
+    shared: Arc<Shared<O>>,
+}
+
+impl<O> Clone for Conversations<O> {
+    fn clone(&self) -> Self {
+        let shared = self.shared.clone();
+        Self { shared }
+    }
+}
+
+struct Shared<O> {
+    pump: Pump,
+    gateway: String,
+    outlet: O,
+    idle: Idle,
+    open: Mutex<HashMap<CorrelationId, Held>>,
+}
+
+/// A conversation, and those who are about to send in it.
+struct Held {
+    talk: Arc<Talk>,
+    senders: usize,
+}
+
+struct Talk {
+    conversation: Conversation,
+    /// Something was sent, or was not to be.
+    sent: Notify,
+    /// Nobody wants its answers any more.
+    closed: Notify,
+}
+
+impl<O: Outlet> Conversations<O> {
+    /// For the gateway of this name. What comes for any of its conversations
+    /// goes to `outlet`.
+    pub fn new(pump: Pump, gateway: impl Into<String>, outlet: O, idle: Idle) -> Self {
+        let shared = Shared {
+            pump,
+            gateway: gateway.into(),
+            outlet,
+            idle,
+            open: Mutex::default(),
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Where answers go.
+    pub fn outlet(&self) -> &O {
+        &self.shared.outlet
+    }
+
+    /// Sends a payload as XML; without a target, its type decides. A
+    /// conversation begins with the first message under its id. Waits while
+    /// there is no room, as [`Conversation::send`] does.
+    pub async fn send(
+        &self,
+        correlation: &CorrelationId,
+        to: Option<&str>,
+        xml: &str,
+    ) -> Result<(), SendError> {
+        let sending = Sending::begin(&self.shared, correlation)?;
+        let sent = sending.talk.conversation.send_xml(to, xml).await;
+        drop(sending);
+        sent
+    }
+
+    /// Ends a conversation: what is under way goes on, and its answers are no
+    /// longer heard. Whether there was one.
+    pub fn close(&self, correlation: &CorrelationId) -> bool {
+        let held = self.shared.lock().remove(correlation);
+        if let Some(held) = &held {
+            self.shared.outlet.closed(correlation);
+            held.talk.closed.notify_one();
+        }
+        held.is_some()
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.shared.lock().len()
+    }
+}
+
+impl<O> Shared<O> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<CorrelationId, Held>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Someone who sends: their conversation is not given up meanwhile.
+struct Sending<'a, O: Outlet> {
+    shared: &'a Arc<Shared<O>>,
+    correlation: &'a CorrelationId,
+    talk: Arc<Talk>,
+}
+
+impl<'a, O: Outlet> Sending<'a, O> {
+    fn begin(
+        shared: &'a Arc<Shared<O>>,
+        correlation: &'a CorrelationId,
+    ) -> Result<Self, SendError> {
+        let mut open = shared.lock();
+        let talk = match open.get_mut(correlation) {
+            Some(held) => {
+                held.senders += 1;
+                held.talk.clone()
+            }
+            None => {
+                let talk = Arc::new(Talk {
+                    conversation: shared.pump.open(&shared.gateway)?,
+                    sent: Notify::new(),
+                    closed: Notify::new(),
+                });
+                let held = Held {
+                    talk: talk.clone(),
+                    senders: 1,
+                };
+                open.insert(correlation.clone(), held);
+                let reader = Reader {
+                    shared: shared.clone(),
+                    correlation: correlation.clone(),
+                    talk: talk.clone(),
+                };
+                tokio::spawn(reader.run());
+                talk
+            }
+        };
+        Ok(Self {
+            shared,
+            correlation,
+            talk,
+        })
+    }
+}
+
+impl<O: Outlet> Drop for Sending<'_, O> {
+    fn drop(&mut self) {
+        if let Some(held) = self.shared.lock().get_mut(self.correlation)
+            && Arc::ptr_eq(&held.talk, &self.talk)
+        {
+            held.senders -= 1;
+        }
+        self.talk.sent.notify_one();
+    }
+}
+
+/// Hands the answers of one conversation to the outlet, in their order.
+struct Reader<O> {
+    shared: Arc<Shared<O>>,
+    correlation: CorrelationId,
+    talk: Arc<Talk>,
+}
+
+impl<O: Outlet> Reader<O> {
+    async fn run(self) {
+        tokio::select! {
+            () = self.talk.closed.notified() => {}
+            () = self.read_all() => {}
+        }
+    }
+
+    async fn read_all(&self) {
+        let mut number = 0;
+        // At first there is nothing to read.
+        self.talk.sent.notified().await;
+        loop {
+            match self.talk.conversation.next().await {
+                Some(message) => {
+                    number += 1;
+                    let answer = Answer {
+                        correlation: self.correlation.clone(),
+                        number,
+                        message,
+                    };
+                    self.deliver(&answer).await;
+                }
+                None => {
+                    self.shared.outlet.rested(&self.correlation);
+                    let sent = self.talk.sent.notified();
+                    let waited = tokio::time::timeout(self.shared.idle.0, sent).await;
+                    if waited.is_err() && self.give_up() {
+                        self.shared.outlet.closed(&self.correlation);
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Tries until the answer is taken, or nobody is there to take it.
+    async fn deliver(&self, answer: &Answer) {
+        const FIRST: Duration = Duration::from_millis(100);
+        const LAST: Duration = Duration::from_secs(30);
+        let mut backoff = FIRST;
+        loop {
+            let (correlation, number) = (&answer.correlation, answer.number);
+            match self.shared.outlet.deliver(answer).await {
+                Ok(()) => return,
+                Err(error @ DeliveryError::Gone(_)) => {
+                    tracing::warn!(%correlation, number, %error, "an answer was dropped");
+                    return;
+                }
+                Err(error) => tracing::info!(%correlation, number, %error, "an answer waits"),
+            }
+            tokio::time::sleep(backoff).await;
+            backoff = (backoff * 2).min(LAST);
+        }
+    }
+
+    /// Lets a conversation go that has been at rest for long, unless somebody
+    /// is about to send.
+    fn give_up(&self) -> bool {
+        let mut open = self.shared.lock();
+        let is_unused = open.get(&self.correlation).is_some_and(|held| {
+            held.senders == 0
+                && Arc::ptr_eq(&held.talk, &self.talk)
+                && held.talk.conversation.is_at_rest()
+        });
+        if is_unused {
+            open.remove(&self.correlation);
+        }
+        is_unused
+    }
+}

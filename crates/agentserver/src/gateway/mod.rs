@@ -1,0 +1,53 @@
+//! How the outside takes part in an organism, whatever it is: a terminal, HTTP,
+//! a schedule, a room.
+//!
+//! Whoever connects one implements [`Outlet`] and sends through
+//! [`Conversations`]: many conversations at once, each under a
+//! [`CorrelationId`] that the outside chose. An answer comes with the id of its
+//! conversation and is acknowledged by taking it.
+
+mod conversations;
+mod correlation;
+
+pub use conversations::{Conversations, Idle};
+pub use correlation::{CorrelationError, CorrelationId};
+
+use crate::pump::Delivered;
+use futures_util::future::BoxFuture;
+
+/// An answer on its way out.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The conversation it belongs to.
+    pub correlation: CorrelationId,
+    /// Counts the answers of its conversation, from 1: with the id, a key by
+    /// which the outside knows an answer that comes again.
+    pub number: u64,
+    /// What was said, and by whom.
+    pub message: Delivered,
+}
+
+/// Why an answer was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum DeliveryError {
+    /// It may be another time: the answer comes again.
+    #[error("not now: {0}")]
+    Retry(String),
+    /// Nobody is there any more: the answer is dropped, and the log says so.
+    #[error("never: {0}")]
+    Gone(String),
+}
+
+/// Where a gateway's answers go.
+pub trait Outlet: Send + Sync + 'static {
+    /// Gives an answer to the outside. `Ok` acknowledges it: it never comes
+    /// again. The next answer of the same conversation waits for this one.
+    fn deliver<'a>(&'a self, answer: &'a Answer) -> BoxFuture<'a, Result<(), DeliveryError>>;
+
+    /// Nothing of a conversation waits or runs any more; all its answers were
+    /// delivered.
+    fn rested(&self, _correlation: &CorrelationId) {}
+
+    /// A conversation is over; its id may be used for another.
+    fn closed(&self, _correlation: &CorrelationId) {}
+}
