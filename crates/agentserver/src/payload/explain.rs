@@ -155,7 +155,7 @@ fn map(name: &str, value: &Shape, document: &Document<'_>, id: NodeId) -> Option
         }
         let key = elements(document, entry).into_iter().next()?;
         let key = document.text_content_deep(key.0);
-        if let Some(key) = keys.replace(collapsed(&key)) {
+        if let Some(key) = keys.replace(key) {
             return Some(format!("<{name}> has the key {key:?} more than once."));
         }
     }

@@ -95,8 +95,7 @@ pub enum Shape {
     Record(Vec<FieldModel>),
     /// Exactly one of these elements.
     Choice(Vec<FieldModel>),
-    /// Values by key: `<entry>`s of a `<key>` and a `<value>`, no key twice,
-    /// whatever spaces are around it.
+    /// Values by key: `<entry>`s of a `<key>` and a `<value>`, no key twice.
     Map(Box<Shape>),
 }
 
@@ -109,6 +108,17 @@ impl Shape {
     /// Whether it is text alone, as an attribute's value must be.
     pub(super) fn is_scalar(&self) -> bool {
         !matches!(self, Self::Record(_) | Self::Choice(_) | Self::Map(_))
+    }
+
+    /// Whether there is a map somewhere in it.
+    pub(super) fn has_map(&self) -> bool {
+        match self {
+            Self::Map(_) => true,
+            Self::Record(fields) | Self::Choice(fields) => {
+                fields.iter().any(|field| field.shape.has_map())
+            }
+            _ => false,
+        }
     }
 
     /// Whether both accept the same documents.
