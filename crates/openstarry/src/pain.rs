@@ -42,8 +42,17 @@ pub enum AgentPain {
     /// The whole call took too long.
     #[error("no whole answer within {} s", .0.as_secs_f32())]
     Timeout(Duration),
+    /// Not even the first byte of an answer came in time.
+    #[error(
+        "no word of an answer within {} s (provider.first_byte_seconds allows more)",
+        .0.as_secs_f32()
+    )]
+    Silent(Duration),
     /// The stream said nothing for too long.
-    #[error("the stream stalled for {} s", .0.as_secs_f32())]
+    #[error(
+        "the stream stalled for {} s (provider.stall_seconds allows more)",
+        .0.as_secs_f32()
+    )]
     Stalled(Duration),
     /// The answer could not be read.
     #[error("the answer could not be read: {why}: {excerpt}")]

@@ -44,7 +44,7 @@ impl AgentConfig {
     /// Makes the agent and starts its MCP servers. A server that does not start
     /// is a warning: the agent works without it.
     pub async fn build(&self, around: Surroundings<'_>) -> Result<Built, ConfigError> {
-        let provider = self.provider.build(&around.env)?;
+        let provider = self.providers.build(&around.env)?;
         let registry = Registry::new();
         let selector = self.selector(around.env)?;
         let mut tools = self.builtin()?;

@@ -5,7 +5,7 @@ mod build;
 pub use build::{Built, Surroundings};
 
 use crate::pain::AgentPain;
-use crate::provider::ProviderConfig;
+use crate::provider::Providers;
 use crate::session::Price;
 use crate::tool::Risk;
 use crate::tool::mcp::McpConfig;
@@ -61,8 +61,9 @@ pub struct AgentConfig {
     /// Who it is, for the model.
     #[serde(default)]
     pub system: String,
-    /// Which model it asks.
-    pub provider: ProviderConfig,
+    /// Which model it asks, and which next where that gives no answer.
+    #[serde(alias = "provider")]
+    pub providers: Providers,
     /// The folder its tools work in, from the file's folder.
     #[serde(default = "here")]
     pub workspace: PathBuf,
@@ -299,7 +300,7 @@ impl AgentConfig {
         if self.name.is_empty() || self.name.len() > 64 || !self.name.chars().all(fits) {
             return Err(wrong("name", "want letters, digits, - and _, up to 64"));
         }
-        if self.provider.model.trim().is_empty() {
+        if self.providers.iter().any(|p| p.model.trim().is_empty()) {
             return Err(wrong("provider.model", "want the name of a model"));
         }
         seconds("tools.timeout_seconds", self.tools.timeout_seconds)?;
@@ -358,6 +359,21 @@ mod tests {
         assert_eq!(config.confirm.from, Risk::Destructive);
         assert_eq!((config.limits.rounds, config.limits.tokens), (10, 100_000));
         assert_eq!(config.memory.turns, 5);
+    }
+
+    #[test]
+    fn one_provider_or_a_list_of_them() {
+        let one = AgentConfig::parse(SMALL).unwrap();
+        assert!(one.providers.others.is_empty());
+        let chain = "providers: [{ kind: openai, model: a }, { kind: ollama, model: b }]";
+        let chain = AgentConfig::parse(chain).unwrap();
+        let models: Vec<_> = chain.providers.iter().map(|p| p.model.as_str()).collect();
+        assert_eq!(models, ["a", "b"]);
+        for text in ["providers: []", "{}", "provider: 7"] {
+            assert!(AgentConfig::parse(text).is_err(), "{text}");
+        }
+        let both = format!("{SMALL}\nproviders: [{{ kind: ollama, model: m }}]");
+        assert!(AgentConfig::parse(&both).is_err());
     }
 
     #[test]

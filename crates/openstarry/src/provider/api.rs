@@ -1,16 +1,12 @@
-//! What the four adapters have in common: a name, settings, an address, and the
-//! way from a request to a stream of events.
+//! What the adapters have in common: a name, settings, an address, and the way
+//! from a request to a stream of events.
 
+use super::call::{self, with_warnings};
 use super::decode::Decoder;
 use super::frames::Framing;
-use super::http::with_warnings;
 use super::wire::{Request, ToolCache, WireTools};
 use super::{Endpoint, EventStream, ProviderConfig};
-use crate::pain::AgentPain;
-use reqwest::Response;
-use reqwest::header::CONTENT_TYPE;
 use std::sync::Arc;
-use tokio::time::Instant;
 
 #[derive(Debug)]
 pub(crate) struct Api {
@@ -21,57 +17,31 @@ pub(crate) struct Api {
 }
 
 impl Api {
-    /// An API that takes its key in the header `key_header`.
-    pub(super) fn new(
-        config: &ProviderConfig,
-        mut endpoint: Endpoint,
-        key_header: &'static str,
-        key: Option<String>,
-    ) -> Result<Self, AgentPain> {
-        if let Some(key) = key {
-            endpoint = endpoint.secret(key_header, key)?;
-        }
-        Ok(Self {
+    pub(super) fn new(config: &ProviderConfig, endpoint: Endpoint) -> Self {
+        Self {
             name: config.name(),
             config: config.clone(),
             endpoint,
             tools: ToolCache::default(),
-        })
+        }
     }
 
     /// Sends a request, and reads the answer.
-    pub(super) async fn ask<'a, D: Decoder + 'a>(
+    pub(super) fn ask<'a, D: Decoder + 'a>(
         &'a self,
-        path: &str,
+        path: String,
         request: Request,
         framing: Framing,
-        decoder: impl FnOnce(&str, Arc<WireTools>) -> D,
-    ) -> Result<EventStream<'a>, AgentPain> {
-        let deadline = self.endpoint.deadline();
-        let response = self.endpoint.post(path, request.body, deadline).await?;
-        let decoder = decoder(&self.name, request.tools);
-        Ok(self.read(response, deadline, framing, decoder, request.warnings))
-    }
-
-    /// Reads an answer.
-    pub(super) fn read<'a>(
-        &'a self,
-        response: Response,
-        deadline: Instant,
-        framing: Framing,
-        decoder: impl Decoder + 'a,
-        warnings: Vec<String>,
+        decoder: impl Fn(&str, Arc<WireTools>) -> D + Send + 'a,
     ) -> EventStream<'a> {
-        let kind = response.headers().get(CONTENT_TYPE);
-        let json = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
-        // A server that cannot stream answers with one JSON document.
-        let framing = match (framing, json) {
-            (Framing::Sse, true) => Framing::Whole,
-            (framing, _) => framing,
-        };
-        let events = self
-            .endpoint
-            .read(response, deadline, framing, Box::new(decoder));
+        let Request {
+            body,
+            tools,
+            warnings,
+        } = request;
+        let make =
+            move || -> Box<dyn Decoder + 'a> { Box::new(decoder(&self.name, Arc::clone(&tools))) };
+        let events = call::ask(&self.endpoint, path, body, framing, Box::new(make));
         with_warnings(warnings, events)
     }
 }

@@ -1,10 +1,16 @@
 //! Which model to ask, and how.
 
-use super::{Anthropic, CallLimits, Endpoint, Gemini, Ollama, OpenAi, Provider};
+use super::{
+    Anthropic, CallLimits, Endpoint, Fallback, Gemini, Model, Ollama, OpenAi, Provider, Responses,
+    models,
+};
 use crate::pain::AgentPain;
 use crate::segment::MediaKind;
-use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +20,8 @@ use std::time::Duration;
 pub enum ProviderKind {
     /// OpenAI's chat completions, and what speaks like it.
     OpenAi,
+    /// OpenAI's responses.
+    Responses,
     /// Anthropic's messages.
     Anthropic,
     /// Google's Gemini.
@@ -24,12 +32,19 @@ pub enum ProviderKind {
 
 impl ProviderKind {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::OpenAi, Self::Anthropic, Self::Gemini, Self::Ollama];
+    pub const ALL: [Self; 5] = [
+        Self::OpenAi,
+        Self::Responses,
+        Self::Anthropic,
+        Self::Gemini,
+        Self::Ollama,
+    ];
 
     /// The word in `agent.yaml`.
     pub fn word(self) -> &'static str {
         match self {
             Self::OpenAi => "openai",
+            Self::Responses => "responses",
             Self::Anthropic => "anthropic",
             Self::Gemini => "gemini",
             Self::Ollama => "ollama",
@@ -39,7 +54,7 @@ impl ProviderKind {
     /// Where the API is unless told otherwise.
     pub fn default_base_url(self) -> &'static str {
         match self {
-            Self::OpenAi => "https://api.openai.com/v1",
+            Self::OpenAi | Self::Responses => "https://api.openai.com/v1",
             Self::Anthropic => "https://api.anthropic.com",
             Self::Gemini => "https://generativelanguage.googleapis.com/v1beta",
             Self::Ollama => "http://localhost:11434",
@@ -49,10 +64,19 @@ impl ProviderKind {
     /// The variable that holds the key unless told otherwise.
     pub fn default_key_env(self) -> Option<&'static str> {
         match self {
-            Self::OpenAi => Some("OPENAI_API_KEY"),
+            Self::OpenAi | Self::Responses => Some("OPENAI_API_KEY"),
             Self::Anthropic => Some("ANTHROPIC_API_KEY"),
             Self::Gemini => Some("GEMINI_API_KEY"),
             Self::Ollama => None,
+        }
+    }
+
+    /// The header that takes the key.
+    fn key_header(self) -> &'static str {
+        match self {
+            Self::OpenAi | Self::Responses | Self::Ollama => BEARER,
+            Self::Anthropic => "x-api-key",
+            Self::Gemini => "x-goog-api-key",
         }
     }
 
@@ -60,10 +84,13 @@ impl ProviderKind {
         match self {
             Self::OpenAi => &[MediaKind::Image, MediaKind::Audio],
             Self::Gemini => &[MediaKind::Image, MediaKind::Audio, MediaKind::Video],
-            Self::Anthropic | Self::Ollama => &[MediaKind::Image],
+            Self::Responses | Self::Anthropic | Self::Ollama => &[MediaKind::Image],
         }
     }
 }
+
+/// The header where a key goes after the word `Bearer`.
+const BEARER: &str = "authorization";
 
 /// The `provider` part of `agent.yaml`.
 #[derive(Clone, Debug, Deserialize)]
@@ -73,27 +100,39 @@ pub struct ProviderConfig {
     pub kind: ProviderKind,
     /// Which model.
     pub model: String,
-    /// Where the API is.
+    /// Where the API is. A query in it follows every path.
     #[serde(default)]
     pub base_url: Option<String>,
     /// The environment variable with the key.
     #[serde(default)]
     pub key_env: Option<String>,
+    /// The header that takes the key, where it is not the API's usual one.
+    #[serde(default)]
+    pub key_header: Option<String>,
+    /// Further headers. A value `$NAME` is that environment variable's.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
     /// The most tokens of one reply.
     #[serde(default)]
     pub max_output_tokens: Option<u64>,
+    /// The tokens of the model's context window.
+    #[serde(default)]
+    pub context_tokens: Option<u64>,
     /// Media the model takes; what the API takes, unless told otherwise.
     #[serde(default)]
     pub accepts: Option<Vec<MediaKind>>,
     /// Put into the request body as they are.
     #[serde(default)]
     pub options: Map<String, Value>,
-    /// Whether to use the API's cache for tools and instructions.
+    /// Whether to use the API's cache for tools, instructions and the conversation.
     #[serde(default = "yes")]
     pub cache: bool,
-    /// For the whole call.
+    /// For the whole call; no limit unless told.
     #[serde(default)]
     pub timeout_seconds: Option<f64>,
+    /// For the first byte of an answer, tries and waits included.
+    #[serde(default)]
+    pub first_byte_seconds: Option<f64>,
     /// For silence in a stream.
     #[serde(default)]
     pub stall_seconds: Option<f64>,
@@ -109,6 +148,68 @@ fn yes() -> bool {
     true
 }
 
+/// One provider, or a list of which the next is asked where one gives no answer.
+#[derive(Clone, Debug)]
+pub struct Providers {
+    /// The one that is asked first.
+    pub first: ProviderConfig,
+    /// Those that stand in for it, in their order.
+    pub others: Vec<ProviderConfig>,
+}
+
+impl Providers {
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &ProviderConfig> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+
+    /// Makes the provider, or the chain.
+    pub fn build(&self, env: Env<'_>) -> Result<Arc<dyn Provider>, AgentPain> {
+        let first = self.first.build(env)?;
+        let others = self.others.iter().map(|config| config.build(env));
+        let others: Vec<_> = others.collect::<Result<_, _>>()?;
+        Ok(match others.is_empty() {
+            true => first,
+            false => Arc::new(Fallback::new(first, others)),
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Providers {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OneOrMany;
+        impl<'de> Visitor<'de> for OneOrMany {
+            type Value = Providers;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a provider, or a list of them")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Providers, A::Error> {
+                let first = ProviderConfig::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(Providers {
+                    first,
+                    others: Vec::new(),
+                })
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Providers, A::Error> {
+                let none = || A::Error::custom("want at least one provider");
+                let first = list.next_element()?.ok_or_else(none)?;
+                let mut others = Vec::new();
+                while let Some(next) = list.next_element()? {
+                    others.push(next);
+                }
+                Ok(Providers { first, others })
+            }
+        }
+        deserializer.deserialize_any(OneOrMany)
+    }
+}
+
+/// Looks up environment variables.
+type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
+
 impl ProviderConfig {
     /// The settings of `kind` with everything else at its default.
     pub fn new(kind: ProviderKind, model: impl Into<String>) -> Self {
@@ -117,11 +218,15 @@ impl ProviderConfig {
             model: model.into(),
             base_url: None,
             key_env: None,
+            key_header: None,
+            headers: BTreeMap::new(),
             max_output_tokens: None,
+            context_tokens: None,
             accepts: None,
             options: Map::new(),
             cache: true,
             timeout_seconds: None,
+            first_byte_seconds: None,
             stall_seconds: None,
             retries: None,
             backoff_seconds: None,
@@ -132,34 +237,67 @@ impl ProviderConfig {
     pub fn name(&self) -> String {
         match &self.base_url {
             None => self.kind.word().into(),
-            Some(base) => {
-                let place = base
-                    .split_once("://")
-                    .map_or(base.as_str(), |(_, rest)| rest);
-                let place = place.split('/').next().unwrap_or_default();
-                format!("{}@{place}", self.kind.word())
-            }
+            Some(base) => format!("{}@{}", self.kind.word(), place(base)),
         }
     }
 
     /// Makes the provider. `env` looks up variables. A key that is missing is an
     /// error at the API's own address, and goes unsent at another.
-    pub fn build(
-        &self,
-        env: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Arc<dyn Provider>, AgentPain> {
-        let key = self.key(env)?;
-        let base = self
-            .base_url
-            .as_deref()
-            .unwrap_or(self.kind.default_base_url());
-        let endpoint = Endpoint::new(base, self.limits()?)?;
+    pub fn build(&self, env: Env<'_>) -> Result<Arc<dyn Provider>, AgentPain> {
+        self.with_key(self.key(env)?, env)
+    }
+
+    /// Makes the provider with a key at hand.
+    pub fn build_with_key(&self, key: impl Into<String>) -> Result<Arc<dyn Provider>, AgentPain> {
+        self.with_key(Some(key.into()), &|name| std::env::var(name).ok())
+    }
+
+    /// Asks the server which models there are.
+    pub async fn models(&self, env: Env<'_>) -> Result<Vec<Model>, AgentPain> {
+        let endpoint = self.endpoint(self.key(env)?, env)?;
+        models::list(self.kind, &endpoint).await
+    }
+
+    fn with_key(&self, key: Option<String>, env: Env<'_>) -> Result<Arc<dyn Provider>, AgentPain> {
+        let endpoint = self.endpoint(key, env)?;
         Ok(match self.kind {
-            ProviderKind::OpenAi => Arc::new(OpenAi::new(self, endpoint, key)?),
-            ProviderKind::Anthropic => Arc::new(Anthropic::new(self, endpoint, key)?),
-            ProviderKind::Gemini => Arc::new(Gemini::new(self, endpoint, key)?),
-            ProviderKind::Ollama => Arc::new(Ollama::new(self, endpoint, key)?),
+            ProviderKind::OpenAi => Arc::new(OpenAi::new(self, endpoint)),
+            ProviderKind::Responses => Arc::new(Responses::new(self, endpoint)),
+            ProviderKind::Anthropic => Arc::new(Anthropic::new(self, endpoint)),
+            ProviderKind::Gemini => Arc::new(Gemini::new(self, endpoint)),
+            ProviderKind::Ollama => Arc::new(Ollama::new(self, endpoint)),
         })
+    }
+
+    fn endpoint(&self, key: Option<String>, env: Env<'_>) -> Result<Endpoint, AgentPain> {
+        let base = self.base_url.as_deref();
+        let base = base.unwrap_or(self.kind.default_base_url());
+        let mut endpoint = Endpoint::new(base, self.limits()?)?;
+        if self.kind == ProviderKind::Anthropic {
+            endpoint = endpoint.header("anthropic-version", "2023-06-01");
+        }
+        if let Some(key) = key {
+            let azure = place(base).split(':').next().unwrap_or_default();
+            let usual = match azure.ends_with(".azure.com") {
+                true => "api-key",
+                false => self.kind.key_header(),
+            };
+            let header = self.key_header.as_deref().unwrap_or(usual);
+            let value = match header.eq_ignore_ascii_case(BEARER) {
+                true => format!("Bearer {key}"),
+                false => key,
+            };
+            endpoint = endpoint.secret(header, &value)?;
+        }
+        for (name, value) in &self.headers {
+            let value = match value.strip_prefix('$') {
+                None => value.clone(),
+                Some(variable) => env(variable)
+                    .ok_or_else(|| AgentPain::Config(format!("headers.{name}: set {variable}")))?,
+            };
+            endpoint = endpoint.secret(name, value.trim())?;
+        }
+        Ok(endpoint)
     }
 
     pub(crate) fn takes(&self, kind: MediaKind) -> bool {
@@ -169,7 +307,7 @@ impl ProviderConfig {
             .contains(&kind)
     }
 
-    fn key(&self, env: &dyn Fn(&str) -> Option<String>) -> Result<Option<String>, AgentPain> {
+    fn key(&self, env: Env<'_>) -> Result<Option<String>, AgentPain> {
         let asked = self.key_env.as_deref();
         let Some(variable) = asked.or(self.kind.default_key_env()) else {
             return Ok(None);
@@ -186,22 +324,38 @@ impl ProviderConfig {
 
     fn limits(&self) -> Result<CallLimits, AgentPain> {
         let default = CallLimits::default();
+        let or = |key, value, default| Ok(seconds(key, value)?.unwrap_or(default));
         Ok(CallLimits {
-            timeout: seconds("timeout_seconds", self.timeout_seconds, default.timeout)?,
-            stall: seconds("stall_seconds", self.stall_seconds, default.stall)?,
-            backoff: seconds("backoff_seconds", self.backoff_seconds, default.backoff)?,
+            timeout: seconds("timeout_seconds", self.timeout_seconds)?,
+            first_byte: or(
+                "first_byte_seconds",
+                self.first_byte_seconds,
+                default.first_byte,
+            )?,
+            stall: or("stall_seconds", self.stall_seconds, default.stall)?,
+            backoff: or("backoff_seconds", self.backoff_seconds, default.backoff)?,
             retries: self.retries.unwrap_or(default.retries).min(10),
             ..default
         })
     }
 }
 
-fn seconds(key: &str, value: Option<f64>, default: Duration) -> Result<Duration, AgentPain> {
+/// The host and port of an address.
+fn place(base: &str) -> &str {
+    let place = base.split_once("://").map_or(base, |(_, rest)| rest);
+    place.split(['/', '?']).next().unwrap_or_default()
+}
+
+fn seconds(key: &str, value: Option<f64>) -> Result<Option<Duration>, AgentPain> {
     let Some(value) = value else {
-        return Ok(default);
+        return Ok(None);
     };
-    Duration::try_from_secs_f64(value)
-        .ok()
-        .filter(|time| !time.is_zero() && *time <= Duration::from_secs(86_400))
-        .ok_or_else(|| AgentPain::Config(format!("{key}: want seconds above 0, up to a day")))
+    let time = Duration::try_from_secs_f64(value).ok();
+    let time = time.filter(|time| !time.is_zero() && *time <= Duration::from_secs(86_400));
+    match time {
+        Some(time) => Ok(Some(time)),
+        None => Err(AgentPain::Config(format!(
+            "{key}: want seconds above 0, up to a day"
+        ))),
+    }
 }

@@ -1,8 +1,8 @@
-//! What the four adapters share when they read a stream.
+//! What the adapters share when they read a stream.
 
 use super::Event;
 use crate::pain::AgentPain;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Reads an API's frames into events. Pure: it is handed frames, and told when
 /// the stream ended.
@@ -60,5 +60,38 @@ pub(crate) fn arguments(value: &Value) -> Option<String> {
         Value::String(text) if text.is_empty() => None,
         Value::String(text) => Some(text.clone()),
         other => Some(other.to_string()),
+    }
+}
+
+/// Puts the next piece of a field to what came before: texts and lists grow,
+/// objects field by field.
+pub(crate) fn grow(old: &mut Value, more: &Value) {
+    match (old, more) {
+        (Value::String(old), Value::String(more)) => old.push_str(more),
+        (Value::Array(old), Value::Array(more)) => old.extend(more.iter().cloned()),
+        (Value::Object(old), Value::Object(more)) => {
+            for (key, value) in more {
+                grow(old.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (old, more) => *old = more.clone(),
+    }
+}
+
+/// Puts those fields of `object` that are not `known` to what was kept before.
+pub(crate) fn keep_unknown(kept: &mut Map<String, Value>, object: &Value, known: &[&str]) {
+    for (key, value) in object.as_object().into_iter().flatten() {
+        if !known.contains(&key.as_str()) && !value.is_null() {
+            grow(kept.entry(key.clone()).or_insert(Value::Null), value);
+        }
+    }
+}
+
+/// Tells the fields of `object` that are not `known`, for the metadata.
+pub(crate) fn extras(object: &Value, known: &[&str], out: &mut Vec<Event>) {
+    for (key, value) in object.as_object().into_iter().flatten() {
+        if !known.contains(&key.as_str()) && !value.is_null() {
+            out.push(Event::Extra(key.clone(), value.clone()));
+        }
     }
 }

@@ -62,8 +62,9 @@ impl Fold {
             Event::Model(model) => self.metadata.model = Some(model),
             Event::Warning(warning) => self.metadata.warnings.push(warning),
             Event::Extra(key, value) => {
-                self.metadata.extra.insert(key.into(), value);
+                self.metadata.extra.insert(key, value);
             }
+            Event::Waiting { .. } | Event::Activity => {}
             Event::Finish(reason) => self.metadata.stop_reason = Some(reason),
         }
     }
@@ -79,13 +80,34 @@ impl Fold {
             .segments
             .iter()
             .any(|segment| segment.as_call().is_some());
-        if called && self.metadata.stop_reason == Some(StopReason::EndTurn) {
-            self.metadata.stop_reason = Some(StopReason::ToolUse);
+        match self.metadata.stop_reason {
+            Some(StopReason::EndTurn) if called => {
+                self.metadata.stop_reason = Some(StopReason::ToolUse);
+            }
+            Some(StopReason::MaxTokens) => self.mark_cut_call(),
+            _ => {}
         }
         self.metadata.latency_ms = Some(latency.as_millis() as u64);
         ProviderResponse {
             segments: self.segments,
             metadata: self.metadata,
+        }
+    }
+
+    /// A call that the limit cut off before its arguments began looks like one
+    /// without arguments.
+    fn mark_cut_call(&mut self) {
+        if let Some(ContentSegment::ToolCall { tool_call }) = self
+            .segments
+            .iter_mut()
+            .rfind(|segment| !matches!(segment, ContentSegment::Provider { .. }))
+            && tool_call.args == Value::Object(Default::default())
+        {
+            tool_call.args = Value::Null;
+            tool_call.broken = Some(BrokenArgs {
+                raw: String::new(),
+                error: "they were cut off".into(),
+            });
         }
     }
 
@@ -297,6 +319,23 @@ mod tests {
             panic!("what was said is lost");
         };
         assert_eq!(partial.segments, [ContentSegment::text("so far")]);
+    }
+
+    #[test]
+    fn a_call_that_the_limit_cut_before_its_arguments_is_broken_and_not_empty() {
+        let cut = |reason| {
+            fold([
+                start(0, "x"),
+                arguments(0, "{\"n\":1}"),
+                start(1, "y"),
+                Event::Finish(reason),
+            ])
+        };
+        let broken = |reply: ProviderResponse| -> Vec<bool> {
+            reply.calls().map(|call| call.broken.is_some()).collect()
+        };
+        assert_eq!(broken(cut(StopReason::MaxTokens)), [false, true]);
+        assert_eq!(broken(cut(StopReason::ToolUse)), [false, false]);
     }
 
     #[test]

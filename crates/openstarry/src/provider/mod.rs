@@ -6,24 +6,32 @@
 
 mod anthropic;
 mod api;
+mod call;
 mod config;
 mod decode;
+mod failure;
+mod fallback;
 mod fold;
 mod frames;
 mod gemini;
 mod http;
+mod models;
 mod names;
 mod ollama;
 mod openai;
+mod responses;
 mod wire;
 
 pub use anthropic::Anthropic;
-pub use config::{ProviderConfig, ProviderKind};
+pub use config::{ProviderConfig, ProviderKind, Providers};
+pub use fallback::Fallback;
 pub use fold::Fold;
 pub use gemini::Gemini;
 pub use http::CallLimits;
+pub use models::Model;
 pub use ollama::Ollama;
 pub use openai::OpenAi;
+pub use responses::Responses;
 
 pub(crate) use http::{Endpoint, read_bounded};
 
@@ -33,7 +41,7 @@ use crate::tool::ToolView;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{BoxStream, StreamExt};
 use serde_json::Value;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What the core shows a provider: the document's `IAgentContext`.
 #[derive(Clone, Debug, Default)]
@@ -95,9 +103,33 @@ pub enum Event {
     /// Something that could not be passed on as it was.
     Warning(String),
     /// Something else the API told, for the metadata.
-    Extra(&'static str, Value),
+    Extra(String, Value),
+    /// The API is asked again after a wait.
+    Waiting {
+        /// Why it did not answer.
+        why: String,
+        /// How long it is left alone.
+        wait: Duration,
+    },
+    /// The server works, and has nothing to show: it thinks where nobody sees it.
+    Activity,
     /// The model stopped.
     Finish(StopReason),
+}
+
+impl Event {
+    /// Whether this is something the model said.
+    pub(crate) fn is_said(&self) -> bool {
+        matches!(
+            self,
+            Self::Text(_)
+                | Self::Reasoning(_)
+                | Self::CallStart { .. }
+                | Self::CallArguments { .. }
+                | Self::CallEnd { .. }
+                | Self::Segment(_)
+        )
+    }
 }
 
 /// A model's stream. It ends after the first error; dropping it hangs up.

@@ -1,4 +1,4 @@
-//! What the four adapters share when they write a request.
+//! What the adapters share when they write a request.
 
 use super::names::{NameMap, NameRule};
 use crate::pain::AgentPain;
@@ -169,6 +169,18 @@ pub(crate) fn join(out: &mut Vec<Value>, role: &str, key: &str, parts: Vec<Value
         None => out.push(json!({ "role": role, key: parts })),
     }
 }
+
+/// The signature that Gemini takes for a call it did not make itself.
+pub(crate) const UNSIGNED_CALL: &str = "skip_thought_signature_validator";
+
+/// Whether a model refuses calls without a signature: Gemini from 3 on.
+pub(crate) fn signs_calls(model: &str) -> bool {
+    let version = model.split("gemini-").nth(1);
+    version.is_some_and(|version| !version.starts_with(['1', '2']))
+}
+
+/// What stands for a result without a word: some servers refuse empty content.
+pub(crate) const NO_OUTPUT: &str = "(no output)";
 
 /// The text by which a segment without a form of its own in an API is shown.
 pub(crate) fn as_text(segment: &ContentSegment) -> Option<String> {

@@ -2,7 +2,7 @@
 
 use super::{ContentSegment, ToolCall, joined_text};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// What a model said, in order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -26,31 +26,59 @@ impl ProviderResponse {
     }
 }
 
-/// What is known about a reply besides what was said.
+/// What is known about a reply besides what was said. The document leaves its
+/// shape open, so whatever it holds is kept: a field that is not known here, or
+/// known with another type, is in `extra`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", from = "Value")]
 pub struct Metadata {
     /// The provider's name.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub provider: String,
     /// The model, as the API named it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Tokens, where the API told them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// Why the model stopped.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<StopReason>,
     /// From the call to the last byte.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<u64>,
     /// What could not be passed on as it was.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// What else the API told, field for field.
-    #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
-    pub extra: serde_json::Map<String, Value>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+impl From<Value> for Metadata {
+    fn from(value: Value) -> Self {
+        let mut extra = match value {
+            Value::Null => Map::new(),
+            Value::Object(fields) => fields,
+            other => Map::from_iter([("value".to_owned(), other)]),
+        };
+        Self {
+            provider: take(&mut extra, "provider").unwrap_or_default(),
+            model: take(&mut extra, "model"),
+            usage: take(&mut extra, "usage"),
+            stop_reason: take(&mut extra, "stopReason"),
+            latency_ms: take(&mut extra, "latencyMs"),
+            warnings: take(&mut extra, "warnings").unwrap_or_default(),
+            extra,
+        }
+    }
+}
+
+/// Takes a field out, when it is what it should be.
+fn take<T: serde::de::DeserializeOwned>(fields: &mut Map<String, Value>, key: &str) -> Option<T> {
+    let found = T::deserialize(fields.get(key)?).ok()?;
+    fields.remove(key);
+    Some(found)
 }
 
 /// Tokens of one or more replies.
@@ -94,11 +122,36 @@ pub enum StopReason {
     ToolUse,
     /// It reached the limit of output tokens.
     MaxTokens,
-    /// A filter or a refusal stopped it.
-    Refused,
+    /// What it was told and what it said fill its context window.
+    ContextFull,
+    /// It would not answer.
+    Refusal,
+    /// A filter stopped what it was saying.
+    ContentFilter,
+    /// The API did not even show it the request.
+    BlockedPrompt,
+    /// The API paused a long turn: it goes on when it is sent back as it is.
+    Pause,
     /// It tried to call a tool and the API could not read the call.
     MalformedCall,
     /// Another reason, in the API's word.
     #[serde(untagged)]
     Other(String),
+}
+
+impl std::fmt::Display for StopReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::EndTurn => "end_turn",
+            Self::ToolUse => "tool_use",
+            Self::MaxTokens => "max_tokens",
+            Self::ContextFull => "context_full",
+            Self::Refusal => "refusal",
+            Self::ContentFilter => "content_filter",
+            Self::BlockedPrompt => "blocked_prompt",
+            Self::Pause => "pause",
+            Self::MalformedCall => "malformed_call",
+            Self::Other(word) => word,
+        })
+    }
 }

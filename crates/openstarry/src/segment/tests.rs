@@ -75,10 +75,41 @@ fn a_data_url_becomes_base64_with_its_type() {
 
 #[test]
 fn an_unknown_stop_reason_keeps_its_word() {
-    let reason: StopReason = serde_json::from_value(json!("pause_turn")).unwrap();
-    assert_eq!(reason, StopReason::Other("pause_turn".into()));
+    let reason: StopReason = serde_json::from_value(json!("tired")).unwrap();
+    assert_eq!(reason, StopReason::Other("tired".into()));
     assert_eq!(
         serde_json::to_value(StopReason::ToolUse).unwrap(),
         "tool_use"
     );
+}
+
+#[test]
+fn metadata_of_any_shape_is_kept_and_written_back() {
+    for metadata in [
+        json!({ "model": "m", "stopReason": "refusal", "seed": 7, "nested": { "a": [1] } }),
+        json!({ "usage": "eleven", "latencyMs": "soon", "warnings": { "n": 1 } }),
+        json!({ "usage": { "inputTokens": 1, "outputTokens": 2, "cachedTokens": 0, "estimated": false } }),
+    ] {
+        let document = json!({ "segments": [], "metadata": metadata });
+        let response: ProviderResponse = serde_json::from_value(document.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&response).unwrap(), document);
+    }
+    let odd: ProviderResponse =
+        serde_json::from_value(json!({ "segments": [], "metadata": "any" })).unwrap();
+    assert_eq!(odd.metadata.extra["value"], "any");
+}
+
+#[test]
+fn a_stop_reason_is_shown_as_it_is_written() {
+    for reason in [
+        StopReason::EndTurn,
+        StopReason::ContextFull,
+        StopReason::BlockedPrompt,
+        StopReason::Other("tired".into()),
+    ] {
+        assert_eq!(
+            serde_json::to_value(&reason).unwrap(),
+            reason.to_string().as_str()
+        );
+    }
 }

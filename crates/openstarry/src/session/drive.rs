@@ -58,6 +58,7 @@ pub(super) async fn serve(
         let last = trace.last().map(|round| round.reply().to_vec());
         let outcome = Outcome {
             end,
+            stop: trace.last().and_then(|round| round.stop().cloned()),
             segments: shown.or(last).unwrap_or_default(),
             trace,
             usage: state.spent.usage,
@@ -302,6 +303,11 @@ fn passed_on(event: &Event) -> Option<SessionEvent> {
             segment: segment.clone(),
         },
         Event::Warning(text) => SessionEvent::Notice { text: text.clone() },
+        Event::Activity => SessionEvent::Activity,
+        Event::Waiting { why, wait } => SessionEvent::Waiting {
+            why: why.clone(),
+            seconds: wait.as_secs_f64(),
+        },
         _ => return None,
     })
 }

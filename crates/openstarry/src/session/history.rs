@@ -1,7 +1,7 @@
 //! What was said in a session. Every call has its result by construction: a
 //! round can only be made from an open round, and closing one fills the gaps.
 
-use crate::segment::{ContentSegment, Message, Role, ToolCall, ToolResult};
+use crate::segment::{ContentSegment, Message, Role, StopReason, ToolCall, ToolResult};
 use serde::{Deserialize, Serialize};
 
 /// Turns that are kept; the oldest go first.
@@ -15,6 +15,9 @@ const SEEN_TURNS: usize = 100;
 #[serde(from = "SavedRound")]
 pub struct Round {
     reply: Vec<ContentSegment>,
+    /// Why the model stopped, where the API told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop: Option<StopReason>,
     results: Vec<ToolResult>,
     observations: Vec<String>,
 }
@@ -24,6 +27,8 @@ pub struct Round {
 struct SavedRound {
     reply: Vec<ContentSegment>,
     #[serde(default)]
+    stop: Option<StopReason>,
+    #[serde(default)]
     results: Vec<ToolResult>,
     #[serde(default)]
     observations: Vec<String>,
@@ -31,7 +36,7 @@ struct SavedRound {
 
 impl From<SavedRound> for Round {
     fn from(saved: SavedRound) -> Self {
-        let mut open = OpenRound::new(saved.reply);
+        let mut open = OpenRound::new(saved.reply, saved.stop);
         for result in saved.results {
             let at = open.calls.iter().position(|call| call.id() == result.id);
             if let Some(at) = at {
@@ -47,6 +52,11 @@ impl Round {
     /// What the model said.
     pub fn reply(&self) -> &[ContentSegment] {
         &self.reply
+    }
+
+    /// Why it stopped, where the API told.
+    pub fn stop(&self) -> Option<&StopReason> {
+        self.stop.as_ref()
     }
 
     /// What its calls gave, in the order of the calls.
@@ -85,17 +95,19 @@ impl Round {
 #[derive(Debug)]
 pub(crate) struct OpenRound {
     reply: Vec<ContentSegment>,
+    stop: Option<StopReason>,
     calls: Vec<ToolCall>,
     results: Vec<Option<ToolResult>>,
     observations: Vec<String>,
 }
 
 impl OpenRound {
-    pub(crate) fn new(reply: Vec<ContentSegment>) -> Self {
+    pub(crate) fn new(reply: Vec<ContentSegment>, stop: Option<StopReason>) -> Self {
         let calls: Vec<ToolCall> = reply.iter().filter_map(|s| s.as_call().cloned()).collect();
         Self {
             results: vec![None; calls.len()],
             reply,
+            stop,
             calls,
             observations: Vec::new(),
         }
@@ -126,6 +138,7 @@ impl OpenRound {
                 .map(|(result, call)| result.unwrap_or_else(|| failed(call, missing)))
                 .collect(),
             reply: self.reply,
+            stop: self.stop,
             observations: self.observations,
         }
     }
@@ -230,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_closed_round_has_a_result_for_each_call_in_their_order() {
-        let mut open = OpenRound::new(vec![call("a"), ContentSegment::text("x"), call("b")]);
+        let mut open = OpenRound::new(vec![call("a"), ContentSegment::text("x"), call("b")], None);
         let done = ToolResult {
             id: "wrong".into(),
             name: "wrong".into(),
@@ -263,7 +276,7 @@ mod tests {
 
     #[test]
     fn observations_follow_the_results() {
-        let mut open = OpenRound::new(vec![call("a")]);
+        let mut open = OpenRound::new(vec![call("a")], None);
         open.observe("take care".into());
         let mut messages = Vec::new();
         open.close("x").messages(&mut messages);

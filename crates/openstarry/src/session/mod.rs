@@ -27,7 +27,7 @@ pub use store::{OpenSession, SessionStore, StoreError};
 pub use window::{Window, window};
 
 use crate::provider::Provider;
-use crate::segment::{ContentSegment, ToolCall, ToolResult, Usage};
+use crate::segment::{ContentSegment, StopReason, ToolCall, ToolResult, Usage};
 use crate::tool::retrieval::Selector;
 use crate::tool::{Principal, Registry};
 use futures_util::Stream;
@@ -226,6 +226,15 @@ pub enum SessionEvent {
         /// How long it took.
         ms: u64,
     },
+    /// The model is at work where nobody sees it.
+    Activity,
+    /// The API did not answer, and is asked again.
+    Waiting {
+        /// Why it did not.
+        why: String,
+        /// How long it is left alone.
+        seconds: f64,
+    },
     /// Something the user should know.
     Notice {
         /// What.
@@ -240,6 +249,8 @@ pub enum SessionEvent {
 pub struct Outcome {
     /// Why it ended.
     pub end: EndReason,
+    /// Why the model stopped last, where the API told.
+    pub stop: Option<StopReason>,
     /// What was said last.
     pub segments: Vec<ContentSegment>,
     /// All rounds of the turn.
@@ -252,6 +263,7 @@ impl Outcome {
     fn broken() -> Self {
         Self {
             end: EndReason::Failed("the session ended".into()),
+            stop: None,
             segments: Vec::new(),
             trace: Vec::new(),
             usage: Usage::default(),

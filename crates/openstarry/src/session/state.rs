@@ -5,10 +5,13 @@ use super::budget::{Limits, Spent, usage_of};
 use super::failures::{Alarm, Failures};
 use super::history::{History, OpenRound};
 use crate::provider::Fold;
-use crate::segment::{ContentSegment, ProviderResponse, StopReason, ToolCall, ToolResult};
+use crate::segment::{
+    ContentSegment, Metadata, ProviderResponse, StopReason, ToolCall, ToolResult,
+};
 use crate::tool::builtin::Todo;
 use crate::tool::{Registered, ToolSet, nearest};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex};
 
 /// Tools used lately, which stay on offer.
@@ -57,8 +60,12 @@ pub(crate) struct Hearing {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", content = "detail", rename_all = "snake_case")]
 pub enum EndReason {
-    /// The model gave its answer.
+    /// The model gave its answer, and finished it.
     Answered,
+    /// The model began an answer and could not finish it.
+    Incomplete(String),
+    /// The model or its API would not answer.
+    Refused(String),
     /// A slash command was run.
     Command,
     /// The rounds of the turn are used up.
@@ -148,34 +155,43 @@ impl SessionState {
         let usage = usage_of(reply.metadata.usage, request, &reply.segments);
         self.spent.add(usage, limits);
         self.make_ids_unique(&mut reply.segments);
-        let mut round = OpenRound::new(reply.segments);
-        let malformed = reply.metadata.stop_reason == Some(StopReason::MalformedCall);
-        if round.calls().is_empty() && !malformed {
+        let Metadata {
+            stop_reason, extra, ..
+        } = reply.metadata;
+        let mut round = OpenRound::new(reply.segments, stop_reason.clone());
+        let end = end_of(stop_reason.as_ref(), &extra);
+        if let EndReason::Refused(why) = &end {
+            self.history.push(round.close(&format!("not run: {why}")));
+            return Step::End(end);
+        }
+        let malformed = stop_reason == Some(StopReason::MalformedCall);
+        let goes_on = malformed || stop_reason == Some(StopReason::Pause);
+        if round.calls().is_empty() && !goes_on {
             self.history.push(round.close(""));
-            return Step::End(EndReason::Answered);
+            return Step::End(end);
         }
         if self.rounds >= limits.rounds {
-            let why = format!("the limit of {} rounds is reached", limits.rounds);
+            let why = format!(
+                "the limit of {} rounds in a turn is reached (limits.rounds); say \"go on\" for more",
+                limits.rounds
+            );
             self.history.push(round.close(&format!("not run: {why}")));
             return Step::End(EndReason::Rounds(why));
         }
         self.rounds += 1;
         if malformed {
-            let said = reply
-                .metadata
-                .extra
-                .get("finishMessage")
-                .and_then(|m| m.as_str());
+            let said = extra.get("finishMessage").and_then(|said| said.as_str());
             let said = said.unwrap_or("no more is known");
             round.observe(format!(
                 "Your last tool call could not be read: {said}. Try again."
             ));
         }
+        let cut = stop_reason == Some(StopReason::MaxTokens);
         let plan: Vec<Planned> = round
             .calls()
             .iter()
             .enumerate()
-            .map(|(at, call)| plan(at, call, tools))
+            .map(|(at, call)| plan(at, call, tools, cut))
             .collect();
         self.open = Some(round);
         Step::Run(plan)
@@ -222,7 +238,7 @@ impl SessionState {
                 let usage = usage_of(heard.metadata.usage, request, &heard.segments);
                 self.spent.add(usage, limits);
                 self.make_ids_unique(&mut heard.segments);
-                self.open = Some(OpenRound::new(heard.segments));
+                self.open = Some(OpenRound::new(heard.segments, None));
             }
         }
         if let Some(mut round) = self.open.take() {
@@ -257,10 +273,55 @@ impl SessionState {
     }
 }
 
+/// How a turn ends with a reply that stopped for this reason and calls no tool.
+fn end_of(stop: Option<&StopReason>, extra: &Map<String, Value>) -> EndReason {
+    let said: Vec<&str> = ["blockReason", "finishReason", "finishMessage"]
+        .iter()
+        .filter_map(|key| extra.get(*key)?.as_str())
+        .collect();
+    let detail = match said.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", said.join(": ")),
+    };
+    match stop {
+        None | Some(StopReason::EndTurn | StopReason::ToolUse) => EndReason::Answered,
+        Some(StopReason::MaxTokens) => EndReason::Incomplete(
+            "the answer was cut at the limit of output tokens; say \"go on\", or raise \
+             provider.max_output_tokens"
+                .into(),
+        ),
+        Some(StopReason::ContextFull) => EndReason::Incomplete(
+            "the model's context window is full; /compact shortens the conversation, /reset \
+             starts anew"
+                .into(),
+        ),
+        Some(StopReason::Refusal) => {
+            EndReason::Refused(format!("the model refused to answer{detail}"))
+        }
+        Some(StopReason::ContentFilter) => EndReason::Refused(format!(
+            "a content filter of the API stopped the answer{detail}"
+        )),
+        Some(StopReason::BlockedPrompt) => EndReason::Refused(format!(
+            "the API blocked the request before the model saw it{detail}"
+        )),
+        Some(StopReason::Pause | StopReason::MalformedCall) => {
+            EndReason::Incomplete(format!("the model was interrupted{detail}"))
+        }
+        Some(StopReason::Other(word)) => {
+            EndReason::Incomplete(format!("the model stopped early: {word}{detail}"))
+        }
+    }
+}
+
 /// What is to be done about a call: broken or unfit arguments and unknown tools
 /// are answered, and nothing runs.
-fn plan(at: usize, call: &ToolCall, tools: &ToolSet) -> Planned {
+fn plan(at: usize, call: &ToolCall, tools: &ToolSet, cut: bool) -> Planned {
     let verdict = match (tools.get(&call.name), &call.broken) {
+        (_, Some(_)) if cut => Verdict::Refuse(
+            "Your reply reached the limit of output tokens before the arguments were complete, so \
+             the tool did not run. Call it again with less in it, or in several calls."
+                .into(),
+        ),
         (None, _) => Verdict::Refuse(unknown_tool(&call.name, tools)),
         (Some(_), Some(broken)) => Verdict::Refuse(format!(
             "The arguments are no JSON, so the tool did not run: {}. Call it again with a JSON object.",

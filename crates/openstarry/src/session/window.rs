@@ -102,7 +102,7 @@ mod tests {
             for round in 0..rounds {
                 let call = ToolCall::new(format!("{turn}-{round}"), "t", json!({}));
                 let reply = vec![ContentSegment::ToolCall { tool_call: call }];
-                history.push(OpenRound::new(reply).close("done"));
+                history.push(OpenRound::new(reply, None).close("done"));
             }
         }
         history

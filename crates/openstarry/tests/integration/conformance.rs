@@ -5,8 +5,10 @@ use crate::support::wire::{self, Say, call};
 use crate::support::{ALL, Piece, Reply, Server, within};
 use futures_util::StreamExt;
 use openstarry::pain::AgentPain;
-use openstarry::provider::{Context, Event, ProviderKind};
-use openstarry::segment::{ContentSegment, Media, Message, ProviderResponse, Role, StopReason};
+use openstarry::provider::{Context, Event, ProviderConfig, ProviderKind};
+use openstarry::segment::{
+    ContentSegment, Media, Message, ProviderResponse, Role, StopReason, ToolResult,
+};
 use openstarry::tool::{Risk, ToolSpec, ToolView};
 use serde_json::json;
 use std::sync::Arc;
@@ -166,6 +168,7 @@ async fn broken_arguments_are_kept_and_marked() {
     let says = [Say::Call("a", "get_weather", vec!["{\"location\": \"Tai"])];
     for kind in [
         ProviderKind::OpenAi,
+        ProviderKind::Responses,
         ProviderKind::Anthropic,
         ProviderKind::Ollama,
     ] {
@@ -221,11 +224,7 @@ async fn a_failure_in_mid_stream_keeps_what_was_said() {
     for kind in ALL {
         for end in [wire::failure(kind), String::new()] {
             let mut frames = wire::frames(kind, &[Say::Text("so far, so good")]);
-            frames.truncate(if kind == ProviderKind::Anthropic {
-                5
-            } else {
-                3
-            });
+            frames.truncate(wire::opening(kind) + 2);
             frames.retain(|frame| !frame.contains("\"done\":true") && !frame.contains("STOP"));
             frames.push(end.clone());
             let mut pieces: Vec<Piece> = frames
@@ -250,11 +249,7 @@ async fn a_failure_in_mid_stream_keeps_what_was_said() {
 async fn a_stream_that_ends_before_its_finish_is_no_answer() {
     for kind in ALL {
         let mut frames = wire::frames(kind, &[Say::Text("half")]);
-        frames.truncate(if kind == ProviderKind::Anthropic {
-            4
-        } else {
-            2
-        });
+        frames.truncate(wire::opening(kind) + 1);
         let pain = ask(kind, Reply::stream(kind, frames.concat()))
             .await
             .unwrap_err();
@@ -341,14 +336,211 @@ async fn a_failing_api_is_tried_again_and_a_refusal_is_not() {
 }
 
 #[tokio::test]
+async fn an_error_as_the_first_event_is_tried_again_like_a_status() {
+    for kind in ALL {
+        let begun = match kind {
+            // The head of a message is no word of it.
+            ProviderKind::Anthropic | ProviderKind::Responses => {
+                wire::frames(kind, &[]).swap_remove(0)
+            }
+            _ => String::new(),
+        };
+        let server = Server::start(vec![
+            Reply::stream(kind, begun + &wire::failure(kind)),
+            Reply::stream(kind, wire::body(kind, &[Say::Text("hi")])),
+        ])
+        .await;
+        let provider = server.provider(kind);
+        let context = context();
+        let mut events = provider.stream("x", &context);
+        let mut waited = false;
+        let mut said = String::new();
+        while let Some(event) = within(events.next()).await {
+            match event.unwrap() {
+                Event::Waiting { why, .. } => {
+                    assert!(why.contains("boom"), "{kind:?}: {why}");
+                    waited = true;
+                }
+                Event::Text(text) => said.push_str(&text),
+                _ => {}
+            }
+        }
+        assert_eq!((said.as_str(), waited), ("hi", true), "{kind:?}");
+        assert_eq!(server.asked().len(), 2, "{kind:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_a_stream_refuses_is_not_sent_again() {
+    let kind = ProviderKind::Anthropic;
+    let error = json!({ "type": "error", "error": { "type": "invalid_request_error", "message": "no good" } });
+    let server = Server::start(vec![Reply::stream(kind, wire::frame(kind, &error))]).await;
+    let pain = within(server.provider(kind).generate("x", &context())).await;
+    assert!(matches!(pain, Err(AgentPain::Refused { .. })), "{pain:?}");
+    assert_eq!(server.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn a_stream_may_last_longer_than_any_of_its_pauses() {
+    for kind in ALL {
+        let frames = wire::frames(kind, &[Say::Text("a b c d e f g h")]);
+        let mut pieces = Vec::new();
+        for frame in frames {
+            pieces.push(Piece::Pause(Duration::from_millis(150)));
+            pieces.push(Piece::Bytes(frame.into()));
+        }
+        let server = Server::start(vec![Reply::pieces(kind, pieces)]).await;
+        let mut config = server.config(kind);
+        // The whole takes longer than either limit; no silence does.
+        config.first_byte_seconds = Some(20.0);
+        config.stall_seconds = Some(20.0);
+        let provider = config.build(&|_| None).unwrap();
+        let reply = within(provider.generate("x", &context())).await.unwrap();
+        assert_eq!(reply.text(), "a b c d e f g h", "{kind:?}");
+    }
+}
+
+#[tokio::test]
+async fn silence_before_the_first_byte_has_a_limit_of_its_own() {
+    for kind in ALL {
+        let server = Server::start(vec![Reply::pieces(kind, vec![Piece::Stall])]).await;
+        let mut config = server.config(kind);
+        config.first_byte_seconds = Some(0.05);
+        let provider = config.build(&|_| None).unwrap();
+        let pain = within(provider.generate("x", &context())).await;
+        let pain = pain.unwrap_err();
+        assert!(matches!(pain, AgentPain::Silent(_)), "{kind:?}: {pain}");
+        assert!(pain.to_string().contains("first_byte_seconds"), "{pain}");
+    }
+}
+
+#[tokio::test]
+async fn hidden_work_is_shown_as_activity() {
+    for (kind, alive) in [
+        (ProviderKind::OpenAi, ": keep-alive\n\n"),
+        (
+            ProviderKind::Anthropic,
+            "event: ping\ndata: {\"type\":\"ping\"}\n\n",
+        ),
+    ] {
+        let pieces = vec![
+            Piece::Bytes(alive.into()),
+            Piece::Pause(Duration::from_millis(20)),
+            Piece::Bytes(wire::body(kind, &[Say::Text("hi")]).into()),
+        ];
+        let server = Server::start(vec![Reply::pieces(kind, pieces)]).await;
+        let provider = server.provider(kind);
+        let context = context();
+        let mut events = provider.stream("x", &context);
+        let first = within(events.next()).await.unwrap().unwrap();
+        assert_eq!(first, Event::Activity, "{kind:?}");
+    }
+}
+
+#[tokio::test]
+async fn headers_and_the_query_of_an_address_go_with_every_request() {
+    let kind = ProviderKind::OpenAi;
+    let reply = Reply::stream(kind, wire::body(kind, &[Say::Text("hi")]));
+    let server = Server::start(vec![reply]).await;
+    let mut config = server.config(kind);
+    config.base_url = Some(format!(
+        "{}/openai/deployments/d?api-version=2024-10-21",
+        server.url
+    ));
+    config.key_header = Some("api-key".into());
+    let headers = [("anthropic-beta", "a,b"), ("x-org", "$ORG")];
+    config.headers = headers
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into();
+    let env = |name: &str| match name {
+        "OPENAI_API_KEY" => Some("sk-secret".to_owned()),
+        "ORG" => Some("us".to_owned()),
+        _ => None,
+    };
+    let provider = config.build(&env).unwrap();
+    within(provider.generate("x", &context())).await.unwrap();
+    let asked = &server.asked()[0];
+    assert_eq!(
+        asked.path,
+        "/openai/deployments/d/chat/completions?api-version=2024-10-21"
+    );
+    for header in ["api-key: sk-secret", "anthropic-beta: a,b", "x-org: us"] {
+        assert!(asked.head.contains(header), "{header}: {}", asked.head);
+    }
+    assert!(!asked.head.contains("Bearer"), "{}", asked.head);
+    assert!(config.build(&|_| None).is_err(), "a variable is missing");
+}
+
+#[tokio::test]
+async fn a_web_page_in_place_of_an_answer_is_told_in_words() {
+    for kind in ALL {
+        for status in [200, 404] {
+            let page = Reply {
+                status,
+                headers: vec![("content-type", "text/html; charset=utf-8".into())],
+                pieces: vec![Piece::Bytes(
+                    "<html><head><title>Welcome</title></head><body>hi</body></html>".into(),
+                )],
+            };
+            let pain = ask(kind, page).await.unwrap_err().to_string();
+            assert!(
+                pain.contains("web page (Welcome)") && pain.contains("base_url"),
+                "{kind:?}: {pain}"
+            );
+            assert!(!pain.contains("<html>"), "{pain}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_out_of_reach_is_named() {
+    let mut config = ProviderConfig::new(ProviderKind::Ollama, "m");
+    config.base_url = Some("http://127.0.0.1:1".into());
+    config.retries = Some(0);
+    let provider = config.build(&|_| None).unwrap();
+    let pain = within(provider.generate("x", &context())).await;
+    let pain = pain.unwrap_err().to_string();
+    assert!(pain.contains("http://127.0.0.1:1"), "{pain}");
+}
+
+#[tokio::test]
+async fn each_server_tells_its_models() {
+    for (kind, answer) in [
+        (
+            ProviderKind::OpenAi,
+            json!({ "object": "list", "data": [{ "id": "m-1", "object": "model", "created": 5 }] }),
+        ),
+        (
+            ProviderKind::Responses,
+            json!({ "object": "list", "data": [{ "id": "m-1" }] }),
+        ),
+        (
+            ProviderKind::Anthropic,
+            json!({ "data": [{ "type": "model", "id": "m-1" }], "has_more": false }),
+        ),
+        (
+            ProviderKind::Gemini,
+            json!({ "models": [
+            { "name": "models/m-1", "supportedGenerationMethods": ["generateContent"] },
+            { "name": "models/e", "supportedGenerationMethods": ["embedContent"] }] }),
+        ),
+        (
+            ProviderKind::Ollama,
+            json!({ "models": [{ "name": "m-1", "model": "m-1" }] }),
+        ),
+    ] {
+        let server = Server::start(vec![Reply::json(200, answer)]).await;
+        let models = within(server.config(kind).models(&|_| None)).await.unwrap();
+        let ids: Vec<_> = models.iter().map(|model| model.id.as_str()).collect();
+        assert_eq!(ids, ["m-1"], "{kind:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_stalled_stream_ends_and_hangs_up() {
     for kind in ALL {
         let mut frames = wire::frames(kind, &[Say::Text("one two")]);
-        frames.truncate(if kind == ProviderKind::Anthropic {
-            4
-        } else {
-            2
-        });
+        frames.truncate(wire::opening(kind) + 1);
         let pieces = vec![Piece::Bytes(frames.concat().into()), Piece::Stall];
         let server = Server::start(vec![Reply::pieces(kind, pieces)]).await;
         let mut config = server.config(kind);
@@ -383,11 +575,7 @@ async fn an_answer_that_never_begins_times_out() {
 async fn dropping_the_stream_hangs_up() {
     for kind in ALL {
         let mut frames = wire::frames(kind, &[Say::Text("one two")]);
-        frames.truncate(if kind == ProviderKind::Anthropic {
-            4
-        } else {
-            2
-        });
+        frames.truncate(wire::opening(kind) + 1);
         let pieces = vec![Piece::Bytes(frames.concat().into()), Piece::Stall];
         let server = Server::start(vec![Reply::pieces(kind, pieces)]).await;
         let provider = server.provider(kind);
@@ -448,6 +636,9 @@ async fn items_of_a_provider_go_back_to_it_and_to_no_other() {
             // In the shape in which the OpenAI adapter keeps unknown fields.
             let item = match kind {
                 ProviderKind::OpenAi => json!({ "message": { "reasoning_details": [item] } }),
+                ProviderKind::Responses => {
+                    json!({ "type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "secret-item" })
+                }
                 _ => item.clone(),
             };
             let mut context = context();
@@ -456,11 +647,11 @@ async fn items_of_a_provider_go_back_to_it_and_to_no_other() {
                 Message {
                     role: Role::Assistant,
                     segments: vec![
-                        ContentSegment::text("b"),
                         ContentSegment::Provider {
                             provider: from,
                             item,
                         },
+                        ContentSegment::text("b"),
                     ],
                 },
             ];
@@ -474,16 +665,32 @@ async fn items_of_a_provider_go_back_to_it_and_to_no_other() {
 #[tokio::test]
 async fn what_a_provider_signed_is_sent_back_with_its_signature() {
     let says = [Say::Think("hm"), call("a", "get_weather", "{}")];
-    for kind in [ProviderKind::Anthropic, ProviderKind::Gemini] {
+    for kind in [
+        ProviderKind::Anthropic,
+        ProviderKind::Gemini,
+        ProviderKind::Responses,
+    ] {
         let server = Server::start(vec![Reply::stream(kind, wire::body(kind, &says))]).await;
         let provider = server.provider(kind);
         let mut context = context();
         let reply = within(provider.generate("a", &context)).await.unwrap();
+        let result = ToolResult {
+            id: reply.calls().next().unwrap().id().into(),
+            name: "get_weather".into(),
+            content: vec![ContentSegment::text("25°C")],
+            is_error: false,
+        };
         context.messages = vec![
             Message::text(Role::User, "a"),
             Message {
                 role: Role::Assistant,
                 segments: reply.segments,
+            },
+            Message {
+                role: Role::Tool,
+                segments: vec![ContentSegment::ToolResult {
+                    tool_result: result,
+                }],
             },
         ];
         within(provider.generate("b", &context)).await.unwrap();
@@ -495,6 +702,12 @@ async fn what_a_provider_signed_is_sent_back_with_its_signature() {
                     *block,
                     json!({ "type": "thinking", "thinking": "hm", "signature": "signed" })
                 );
+            }
+            ProviderKind::Responses => {
+                let item = &sent["input"][1];
+                assert_eq!(item["type"], "reasoning", "{sent}");
+                assert_eq!(item["encrypted_content"], "sealed");
+                assert_eq!(item["id"], "rs_0");
             }
             _ => {
                 let part = &sent["contents"][1]["parts"][0];
@@ -536,8 +749,8 @@ async fn media_a_model_does_not_take_become_a_note_and_a_warning() {
 async fn names_an_api_refuses_go_out_bent_and_come_back_straight() {
     for kind in ALL {
         let wire_name = match kind {
-            ProviderKind::OpenAi | ProviderKind::Anthropic => "fs_read",
-            _ => "fs.read",
+            ProviderKind::Gemini | ProviderKind::Ollama => "fs.read",
+            _ => "fs_read",
         };
         let body = wire::body(kind, &[call("a", wire_name, "{\"path\":\"a.txt\"}")]);
         let server = Server::start(vec![Reply::stream(kind, body)]).await;

@@ -62,7 +62,12 @@ fn context(provider: &str) -> Context {
                     },
                     ContentSegment::Provider {
                         provider: provider.into(),
-                        item: json!({ "signature": "signed" }),
+                        item: match provider.starts_with("responses") {
+                            true => {
+                                json!({ "type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "sealed" })
+                            }
+                            false => json!({ "signature": "signed" }),
+                        },
                     },
                     ContentSegment::text("Let me look."),
                     call(ToolCall::new(

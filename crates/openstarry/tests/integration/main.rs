@@ -4,8 +4,10 @@
 
 mod conformance;
 mod golden;
+mod lossless;
 mod mcp;
 mod retrieval;
 mod sessions;
+mod stops;
 mod support;
 mod weather;

@@ -82,6 +82,7 @@ async fn the_weather_in_taipei_is_asked_for_found_and_told() {
         );
         let path = match kind {
             ProviderKind::OpenAi => "/chat/completions",
+            ProviderKind::Responses => "/responses",
             ProviderKind::Anthropic => "/v1/messages",
             ProviderKind::Gemini => "/models/model-1:streamGenerateContent?alt=sse",
             ProviderKind::Ollama => "/api/chat",

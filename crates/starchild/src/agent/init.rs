@@ -1,10 +1,11 @@
-//! `starchild agent init`: an agent.yaml with every key explained. It asks for
-//! nothing: keys in the environment and a running Ollama tell which model.
+//! `starchild agent init`: an agent.yaml with every key explained. It asks you
+//! for nothing: keys in the environment tell which API, and the API itself tells
+//! which models it has.
 
-use super::Failure;
+use super::{Failure, models};
 use crate::cli::show;
 use clap::Args;
-use openstarry::provider::ProviderKind;
+use openstarry::provider::{ProviderConfig, ProviderKind};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
@@ -12,7 +13,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 const TEMPLATE: &str = include_str!("agent.yaml");
-const MAX_ANSWER: usize = 1 << 20;
+/// Stands where the name of a model belongs.
+const NO_MODEL: &str = "NAME_OF_A_MODEL";
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What `init` takes.
 #[derive(Args)]
@@ -20,8 +23,8 @@ pub struct InitArgs {
     /// Where to write it.
     #[arg(default_value = "agent.yaml")]
     path: PathBuf,
-    /// Which API: openai, anthropic, gemini or ollama.
-    #[arg(long, value_parser = kind)]
+    /// Which API: openai, responses, anthropic, gemini or ollama.
+    #[arg(long, value_parser = models::kind)]
     provider: Option<ProviderKind>,
     /// Which model.
     #[arg(long)]
@@ -32,13 +35,6 @@ pub struct InitArgs {
     /// Replace a file that is there.
     #[arg(long)]
     force: bool,
-}
-
-fn kind(word: &str) -> Result<ProviderKind, String> {
-    let found = ProviderKind::ALL
-        .into_iter()
-        .find(|kind| kind.word() == word);
-    found.ok_or_else(|| "want openai, anthropic, gemini or ollama".into())
 }
 
 /// Writes the file, and says what it found out.
@@ -104,20 +100,20 @@ async fn find(args: &InitArgs, env: &dyn Fn(&str) -> Option<String>) -> Found {
             ),
         },
     };
-    let local = args.base_url.as_deref().unwrap_or(kind.default_base_url());
-    let (model, because) = match (&args.model, kind) {
-        (Some(model), _) => (model.clone(), because),
-        (None, ProviderKind::Ollama) => match installed(local).await {
-            Some(model) => (model, format!("{because}; the model is the first it has")),
-            None => {
-                let because =
-                    format!("{because}; it does not answer at {local}, so the model is a guess");
-                ("qwen3".into(), because)
+    let (model, because) = match &args.model {
+        Some(model) => (model.clone(), because),
+        None => match newest(kind, args, env).await {
+            Ok(model) => (
+                model,
+                format!("{because}; the model is its newest that talks"),
+            ),
+            Err(why) => {
+                let because = format!(
+                    "{because}; it did not tell its models ({why}): put the name of one in place of {NO_MODEL}"
+                );
+                (NO_MODEL.into(), because)
             }
         },
-        (None, ProviderKind::OpenAi) => ("gpt-5-mini".into(), because),
-        (None, ProviderKind::Anthropic) => ("claude-sonnet-4-5".into(), because),
-        (None, ProviderKind::Gemini) => ("gemini-2.5-flash".into(), because),
     };
     Found {
         kind,
@@ -126,24 +122,19 @@ async fn find(args: &InitArgs, env: &dyn Fn(&str) -> Option<String>) -> Found {
     }
 }
 
-/// The first model a local Ollama has.
-async fn installed(base: &str) -> Option<String> {
-    let client = reqwest::Client::builder()
-        .timeout(Duration::from_secs(1))
-        .build()
-        .ok()?;
-    let mut response = client.get(format!("{base}/api/tags")).send().await.ok()?;
-    let mut bytes = Vec::new();
-    while let Some(chunk) = response.chunk().await.ok()? {
-        bytes.extend_from_slice(&chunk);
-        if bytes.len() > MAX_ANSWER {
-            return None;
-        }
-    }
-    let answer: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
-    let name = answer.pointer("/models/0/name")?.as_str()?;
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/".contains(c);
-    name.chars().all(plain).then(|| name.to_owned())
+/// The newest model of the API.
+async fn newest(
+    kind: ProviderKind,
+    args: &InitArgs,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<String, String> {
+    let mut provider = ProviderConfig::new(kind, "");
+    provider.base_url.clone_from(&args.base_url);
+    let listed = tokio::time::timeout(PATIENCE, provider.models(env)).await;
+    let listed = listed.map_err(|_| "no answer".to_owned())?;
+    let listed = listed.map_err(|error| error.to_string())?;
+    let picked = models::pick(&listed).ok_or("it has none that talks")?;
+    Ok(picked.id.clone())
 }
 
 fn fill(found: &Found, base_url: Option<&str>) -> String {
@@ -187,7 +178,12 @@ mod tests {
         assert_eq!(found.kind, ProviderKind::Gemini);
         let found = find(&args(), &|_| None).await;
         assert_eq!(found.kind, ProviderKind::Ollama);
-        assert!(found.because.contains("guess"), "{}", found.because);
+        assert_eq!(found.model, NO_MODEL);
+        assert!(
+            found.because.contains("connection failed"),
+            "{}",
+            found.because
+        );
     }
 
     #[test]
@@ -200,7 +196,7 @@ mod tests {
             };
             let text = fill(&found, None);
             let config = AgentConfig::parse(&text).unwrap();
-            assert_eq!(config.provider.kind, kind);
+            assert_eq!(config.providers.first.kind, kind);
             assert!(config.tools.shell.is_none());
             let all: Vec<String> = text.lines().map(take_up).collect();
             let config = AgentConfig::parse(&all.join("\n")).unwrap_or_else(|error| {

@@ -3,6 +3,7 @@
 mod ask;
 mod gate;
 mod init;
+mod models;
 mod place;
 mod run;
 mod screen;
@@ -24,6 +25,8 @@ pub enum Command {
     Ask(ask::AskArgs),
     /// Write a commented agent.yaml.
     Init(init::InitArgs),
+    /// Ask the server which models there are.
+    Models(models::ModelsArgs),
 }
 
 /// What `run` and `ask` share.
@@ -43,6 +46,7 @@ pub async fn run(command: Command) -> ExitCode {
         Command::Run(args) => run::run(args).await,
         Command::Ask(args) => ask::ask(args).await,
         Command::Init(args) => init::init(args).await,
+        Command::Models(args) => models::models(args).await,
     };
     done.unwrap_or_else(|error| {
         show::failure(&error);

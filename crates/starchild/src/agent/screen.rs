@@ -53,7 +53,10 @@ impl Screen {
     pub fn show(&mut self, event: &SessionEvent) -> io::Result<()> {
         match event {
             SessionEvent::Text { text } => self.say(text),
-            SessionEvent::Reasoning { .. } => Ok(()),
+            SessionEvent::Reasoning { .. } | SessionEvent::Activity => Ok(()),
+            SessionEvent::Waiting { why, seconds } => {
+                self.aside(&format!("… {why}; trying again in {seconds:.0} s"))
+            }
             SessionEvent::Segment { segment } => self.aside(&describe(segment)),
             SessionEvent::ToolStarted { call, principal } => match principal {
                 Principal::Agent => self.aside(&format!("→ {}", call_line(call))),
@@ -80,9 +83,11 @@ impl Screen {
                     EndReason::Stopped(why) => {
                         self.aside(&format!("! stopped: {why}. /reset starts again"))
                     }
-                    EndReason::Rounds(why) | EndReason::Budget(why) | EndReason::Failed(why) => {
-                        self.aside(&format!("! {why}"))
-                    }
+                    EndReason::Incomplete(why)
+                    | EndReason::Refused(why)
+                    | EndReason::Rounds(why)
+                    | EndReason::Budget(why)
+                    | EndReason::Failed(why) => self.aside(&format!("! {why}")),
                 }
             }
         }

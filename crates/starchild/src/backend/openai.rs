@@ -73,6 +73,7 @@ fn why(pain: AgentPain) -> BackendError {
         AgentPain::RateLimited { .. }
         | AgentPain::Unavailable { .. }
         | AgentPain::Network(_)
+        | AgentPain::Silent(_)
         | AgentPain::Stalled(_) => BackendError::Unavailable(pain.to_string()),
         AgentPain::Key(_) => BackendError::Failed(format!("{pain}; set OPENAI_API_KEY")),
         _ => BackendError::Failed(pain.to_string()),

@@ -235,3 +235,83 @@ async fn init_writes_an_agent_once() {
         text(&out.stderr)
     );
 }
+
+#[tokio::test]
+async fn init_begins_with_the_newest_model_the_server_has_and_models_lists_them() {
+    let listed = serde_json::json!({ "models": [
+        { "name": "nomic-embed-text:latest", "modified_at": "2026-02-01T00:00:00Z" },
+        { "name": "qwen9:8b", "modified_at": "2026-01-01T00:00:00Z" },
+        { "name": "llama1:7b", "modified_at": "2024-01-01T00:00:00Z" },
+    ] });
+    let server = Server::start(vec![Reply::json(200, listed)]).await;
+    let folder = tempfile::tempdir().unwrap();
+    let address = ["--provider", "ollama", "--base-url", &server.url];
+    let out = starchild(folder.path(), &[&["init"], address.as_slice()].concat(), "").await;
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let file = std::fs::read_to_string(folder.path().join("agent.yaml")).unwrap();
+    assert!(file.contains("model: \"qwen9:8b\""), "{file}");
+    let out = starchild(folder.path(), &["models"], "").await;
+    let said = text(&out.stdout);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert!(
+        said.contains("* qwen9:8b") && said.contains("  llama1:7b"),
+        "{said}"
+    );
+    let out = starchild(folder.path(), &["models", "--json"], "").await;
+    let json: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(json[1]["id"], "qwen9:8b");
+}
+
+#[tokio::test]
+async fn an_answer_that_was_cut_or_refused_is_no_success() {
+    for (finish, reason, stop, words) in [
+        ("length", "incomplete", "max_tokens", "go on"),
+        ("content_filter", "refused", "content_filter", "filter"),
+    ] {
+        let kind = ProviderKind::OpenAi;
+        let body = wire::body(kind, &[Say::Text("as I was")]);
+        let body = body.replace(
+            "\"finish_reason\":\"stop\"",
+            &format!("\"finish_reason\":\"{finish}\""),
+        );
+        let server = Server::start(vec![Reply::stream(kind, body)]).await;
+        let folder = tempfile::tempdir().unwrap();
+        let config = format!(
+            "provider: {{ kind: openai, model: m, base_url: \"{}\" }}",
+            server.url
+        );
+        std::fs::write(folder.path().join("agent.yaml"), config).unwrap();
+        let out = starchild(folder.path(), &["ask", "--json", "go"], "").await;
+        assert_eq!(out.status.code(), Some(1));
+        let json: Value = serde_json::from_slice(&out.stdout).unwrap();
+        assert_eq!(json["end"]["reason"], reason);
+        assert_eq!(json["stop"], stop);
+        assert_eq!(json["trace"][0]["stop"], stop);
+        let out = starchild(folder.path(), &["ask", "go"], "").await;
+        assert_eq!(out.status.code(), Some(1));
+        assert!(text(&out.stderr).contains(words), "{}", text(&out.stderr));
+    }
+}
+
+#[tokio::test]
+async fn the_second_provider_answers_with_a_note_where_the_first_does_not() {
+    let user = User::with_model(&[&[Say::Text("Here I am.")]]).await;
+    let down = Server::start(vec![Reply::json(
+        503,
+        serde_json::json!({ "error": "down" }),
+    )])
+    .await;
+    let config = format!(
+        "providers:\n  - {{ kind: openai, model: a, base_url: \"{}\", retries: 0 }}\n  - {{ kind: ollama, model: b, base_url: \"{}\" }}\n",
+        down.url, user.server.url
+    );
+    std::fs::write(user.path("agent.yaml"), config).unwrap();
+    let out = user.types(&["ask", "who?"], "").await;
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert_eq!(text(&out.stdout), "Here I am.\n");
+    assert!(
+        text(&out.stderr).contains("gave no answer (the API failed: down), so ollama@"),
+        "{}",
+        text(&out.stderr)
+    );
+}

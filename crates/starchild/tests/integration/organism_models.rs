@@ -87,6 +87,7 @@ async fn a_model_of_each_kind_is_told_its_task_and_answers() {
         );
         let asked = &server.asked()[0];
         let path = match kind {
+            ProviderKind::Responses => "/responses",
             ProviderKind::OpenAi => "/chat/completions",
             ProviderKind::Anthropic => "/v1/messages",
             ProviderKind::Gemini => "/models/m:streamGenerateContent?alt=sse",

@@ -3,17 +3,24 @@
 use crate::pain::AgentPain;
 use crate::provider::api::Api;
 use crate::provider::names::NameRule;
-use crate::provider::wire::{self, Notes, Request, WireTools, as_text, own_item};
+use crate::provider::wire::{self, NO_OUTPUT, Notes, Request, WireTools, as_text, own_item};
 use crate::provider::{Context, ProviderConfig};
 use crate::segment::{ContentSegment, Media, MediaData, MediaKind, Message, Role, ToolResult};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
+/// Of the four cache markers that the API takes, tools and instructions have one
+/// each; these are on the conversation.
+const MARKED_MESSAGES: usize = 2;
 /// The API wants a limit; this one every current model takes.
 const DEFAULT_MAX_TOKENS: u64 = 8192;
 
+fn marker() -> Value {
+    json!({ "type": "ephemeral" })
+}
+
 pub(super) fn build(api: &Api, prompt: &str, context: &Context) -> Result<Request, AgentPain> {
     let config = &api.config;
-    let marker = || json!({ "type": "ephemeral" });
     let tools = api.tools.get(
         &context.tools,
         NameRule::Plain,
@@ -38,7 +45,11 @@ pub(super) fn build(api: &Api, prompt: &str, context: &Context) -> Result<Reques
     for message in context.with_prompt(prompt) {
         writer.message(&message);
     }
-    let Writer { notes, out, .. } = writer;
+    let Writer { notes, mut out, .. } = writer;
+    if config.cache {
+        mark(&mut out);
+    }
+    let options = options(config, &out);
 
     let mut rest = Map::new();
     rest.insert("model".into(), config.model.clone().into());
@@ -53,7 +64,47 @@ pub(super) fn build(api: &Api, prompt: &str, context: &Context) -> Result<Reques
     }
     rest.insert("messages".into(), out.into());
     rest.insert("stream".into(), true.into());
-    Request::new(rest, &config.options, &tools, true, notes)
+    Request::new(rest, &options, &tools, true, notes)
+}
+
+/// Marks the ends of the last messages of the user: the next request begins
+/// with the same.
+fn mark(messages: &mut [Value]) {
+    let users = messages.iter_mut().rev();
+    let users = users.filter(|message| message["role"] == "user");
+    for message in users.take(MARKED_MESSAGES) {
+        if let Some(last) = message["content"].as_array_mut().and_then(|c| c.last_mut()) {
+            last["cache_control"] = marker();
+        }
+    }
+}
+
+/// The owner's options. Thinking is left out for a request within a turn that
+/// another model began: the API wants the thought before its calls.
+fn options<'a>(config: &'a ProviderConfig, messages: &[Value]) -> Cow<'a, Map<String, Value>> {
+    let said = messages
+        .iter()
+        .rfind(|message| message["role"] == "assistant");
+    let blocks = said.and_then(|message| message["content"].as_array());
+    let calls = |block: &Value| block["type"] == "tool_use";
+    let foreign = blocks
+        .is_some_and(|blocks| blocks.iter().any(calls) && !blocks.first().is_some_and(is_thought));
+    let within = messages.last().is_some_and(|last| {
+        let first = last.pointer("/content/0/type");
+        first.is_some_and(|kind| kind == "tool_result")
+    });
+    match foreign && within && config.options.contains_key("thinking") {
+        false => Cow::Borrowed(&config.options),
+        true => {
+            let mut options = config.options.clone();
+            options.remove("thinking");
+            Cow::Owned(options)
+        }
+    }
+}
+
+fn is_thought(block: &Value) -> bool {
+    block["type"] == "thinking" || block["type"] == "redacted_thinking"
 }
 
 struct Writer<'a> {
@@ -94,6 +145,21 @@ impl Writer<'_> {
         (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text }))
     }
 
+    /// The API takes words alone from a call that failed.
+    fn words(&mut self, segments: &[ContentSegment]) -> Vec<Value> {
+        let mut blocks = Vec::new();
+        for segment in segments {
+            match segment.as_media() {
+                None => blocks.extend(self.block(segment)),
+                Some((kind, media)) => {
+                    let note = self.notes.left_out(kind, media, "the call failed");
+                    blocks.push(json!({ "type": "text", "text": note }));
+                }
+            }
+        }
+        blocks
+    }
+
     fn image(&self, kind: MediaKind, media: &Media) -> Result<Value, String> {
         if kind != MediaKind::Image || !self.config.takes(kind) {
             return Err(format!("{} takes no {kind}", self.config.model));
@@ -114,18 +180,18 @@ impl Writer<'_> {
             if let ContentSegment::Reasoning { text } = segment {
                 thought = Some(text);
             } else if let Some(item) = own_item(segment, self.name) {
-                match (item.get("signature"), item.get("citations")) {
+                match (item.get("signature"), item.get("fields")) {
                     // A thought goes back with its signature, or not at all.
                     (Some(signature), _) => blocks.push(json!({
                         "type": "thinking", "thinking": thought.take().unwrap_or_default(),
                         "signature": signature,
                     })),
-                    (None, Some(citations)) => {
-                        if let Some(text) = blocks.last_mut().filter(|b| b["type"] == "text") {
-                            text["citations"] = citations.clone();
+                    (None, Some(Value::Object(fields))) => {
+                        if let Some(Value::Object(block)) = blocks.last_mut() {
+                            wire::merge(block, fields);
                         }
                     }
-                    (None, None) => blocks.push(item.clone()),
+                    (None, _) => blocks.push(item.clone()),
                 }
             } else if let Some(call) = segment.as_call() {
                 blocks.push(json!({
@@ -138,6 +204,10 @@ impl Writer<'_> {
             } else {
                 blocks.extend(self.block(segment));
             }
+        }
+        // A thought that nothing follows was broken off; the API refuses it.
+        while blocks.last().is_some_and(is_thought) {
+            blocks.pop();
         }
         blocks
     }
@@ -153,9 +223,16 @@ impl Writer<'_> {
     }
 
     fn result(&mut self, result: &ToolResult) -> Value {
+        let mut content = match result.is_error {
+            false => self.plain(&result.content),
+            true => self.words(&result.content),
+        };
+        if content.is_empty() {
+            content.push(json!({ "type": "text", "text": NO_OUTPUT }));
+        }
         let mut block = json!({
             "type": "tool_result", "tool_use_id": NameRule::Plain.id(&result.id),
-            "content": self.plain(&result.content),
+            "content": content,
         });
         if result.is_error {
             block["is_error"] = true.into();

@@ -3,11 +3,23 @@
 use crate::pain::AgentPain;
 use crate::provider::Event;
 use crate::provider::decode::{self, Decoder, count, text};
+use crate::provider::failure;
 use crate::provider::wire::WireTools;
 use crate::segment::{ContentSegment, StopReason, Usage};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
+
+/// Fields of a message that are read elsewhere.
+const KNOWN_MESSAGE: [&str; 7] = [
+    "id",
+    "type",
+    "role",
+    "model",
+    "content",
+    "stop_reason",
+    "usage",
+];
 
 pub(super) struct Blocks {
     provider: String,
@@ -16,10 +28,11 @@ pub(super) struct Blocks {
     done: bool,
 }
 
-/// A content block between its start and its stop.
+/// A content block between its start and its stop. `fields` are those nobody
+/// here knows; they go back with the block.
 enum Block {
     Text {
-        citations: Vec<Value>,
+        fields: Map<String, Value>,
     },
     Thought {
         signature: String,
@@ -27,8 +40,9 @@ enum Block {
     Call {
         input: Value,
         streamed: bool,
+        fields: Map<String, Value>,
     },
-    /// A block nobody here knows: kept whole, with the input it streams.
+    /// A block nobody here knows: kept whole, with what it streams.
     Unknown {
         block: Value,
         input: String,
@@ -46,12 +60,12 @@ impl Blocks {
     }
 
     fn start(&mut self, index: u64, block: &Value, out: &mut Vec<Event>) {
+        let mut fields = Map::new();
         let open = match block.get("type").and_then(Value::as_str) {
             Some("text") => {
                 out.extend(text(block, "text").map(Event::Text));
-                Block::Text {
-                    citations: Vec::new(),
-                }
+                decode::keep_unknown(&mut fields, block, &["type", "text"]);
+                Block::Text { fields }
             }
             Some("thinking") => {
                 let thought = text(block, "thinking").unwrap_or_default();
@@ -67,9 +81,11 @@ impl Blocks {
                     id: text(block, "id"),
                     name: self.tools.names.core(&name).to_owned(),
                 });
+                decode::keep_unknown(&mut fields, block, &["type", "id", "name", "input"]);
                 Block::Call {
                     input: block.get("input").cloned().unwrap_or_default(),
                     streamed: false,
+                    fields,
                 }
             }
             _ => Block::Unknown {
@@ -81,26 +97,38 @@ impl Blocks {
     }
 
     fn delta(&mut self, index: u64, delta: &Value, out: &mut Vec<Event>) {
-        let json = text(delta, "partial_json");
         match self.open.get_mut(&index) {
-            Some(Block::Text { citations }) => {
+            Some(Block::Text { fields }) => {
                 out.extend(text(delta, "text").map(Event::Text));
-                citations.extend(delta.get("citation").cloned());
+                // Citations come one by one, and go back as a list.
+                if let Some(citation) = delta.get("citation") {
+                    let list = fields.entry("citations").or_insert(Value::Null);
+                    decode::grow(list, &json!([citation]));
+                }
+                decode::keep_unknown(fields, delta, &["type", "text", "citation"]);
             }
             Some(Block::Thought { signature }) => {
                 out.extend(text(delta, "thinking").map(Event::Reasoning));
                 signature.push_str(&text(delta, "signature").unwrap_or_default());
             }
-            Some(Block::Call { streamed, .. }) => {
-                if let Some(json) = json {
+            Some(Block::Call {
+                streamed, fields, ..
+            }) => {
+                if let Some(json) = text(delta, "partial_json") {
                     *streamed = true;
                     out.push(Event::CallArguments {
                         index: index as usize,
                         json,
                     });
                 }
+                decode::keep_unknown(fields, delta, &["type", "partial_json"]);
             }
-            Some(Block::Unknown { input, .. }) => input.push_str(&json.unwrap_or_default()),
+            Some(Block::Unknown { block, input }) => {
+                input.push_str(&text(delta, "partial_json").unwrap_or_default());
+                if let Value::Object(block) = block {
+                    decode::keep_unknown(block, delta, &["type", "partial_json"]);
+                }
+            }
             None => out.push(Event::Warning(format!(
                 "a piece of a block that never began was left out: {}",
                 crate::pain::excerpt(&delta.to_string(), 200)
@@ -110,13 +138,15 @@ impl Blocks {
 
     fn stop(&mut self, index: u64, out: &mut Vec<Event>) {
         match self.open.remove(&index) {
-            Some(Block::Text { citations }) if !citations.is_empty() => {
-                out.push(self.item(json!({ "citations": citations })));
-            }
+            Some(Block::Text { fields }) => out.extend(self.fields(fields)),
             Some(Block::Thought { signature }) if !signature.is_empty() => {
                 out.push(self.item(json!({ "signature": signature })));
             }
-            Some(Block::Call { input, streamed }) => {
+            Some(Block::Call {
+                input,
+                streamed,
+                fields,
+            }) => {
                 let index = index as usize;
                 // The arguments came whole with the start, or piece by piece.
                 if !streamed && !input.is_null() {
@@ -124,15 +154,22 @@ impl Blocks {
                     out.push(Event::CallArguments { index, json });
                 }
                 out.push(Event::CallEnd { index });
+                out.extend(self.fields(fields));
             }
             Some(Block::Unknown { mut block, input }) => {
-                if let Ok(input) = serde_json::from_str::<Value>(&input) {
+                if let Ok(input) = serde_json::from_str::<Value>(&input)
+                    && block.is_object()
+                {
                     block["input"] = input;
                 }
                 out.push(self.item(block));
             }
             _ => {}
         }
+    }
+
+    fn fields(&self, fields: Map<String, Value>) -> Option<Event> {
+        (!fields.is_empty()).then(|| self.item(json!({ "fields": fields })))
     }
 
     fn item(&self, item: Value) -> Event {
@@ -167,27 +204,28 @@ impl Decoder for Blocks {
                 let message = part("message");
                 out.extend(text(message, "model").map(Event::Model));
                 out.extend(usage(message));
+                decode::extras(message, &KNOWN_MESSAGE, out);
             }
             Some("content_block_start") => self.start(index, part("content_block"), out),
             Some("content_block_delta") => self.delta(index, part("delta"), out),
             Some("content_block_stop") => self.stop(index, out),
             Some("message_delta") => {
                 out.extend(usage(&event));
+                decode::extras(part("delta"), &KNOWN_MESSAGE, out);
                 if let Some(reason) = text(part("delta"), "stop_reason") {
                     out.push(Event::Finish(match reason.as_str() {
                         "end_turn" | "stop_sequence" => StopReason::EndTurn,
                         "tool_use" => StopReason::ToolUse,
-                        "max_tokens" | "model_context_window_exceeded" => StopReason::MaxTokens,
-                        "refusal" => StopReason::Refused,
+                        "max_tokens" => StopReason::MaxTokens,
+                        "model_context_window_exceeded" => StopReason::ContextFull,
+                        "refusal" => StopReason::Refusal,
+                        "pause_turn" => StopReason::Pause,
                         _ => StopReason::Other(reason),
                     }));
                 }
             }
             Some("message_stop") => self.done = true,
-            Some("error") => {
-                let message = decode::error_message(&event).unwrap_or_else(|| event.to_string());
-                return Err(AgentPain::unavailable(message));
-            }
+            Some("error") => return Err(failure::of_event(&event)),
             // Pings, and events that are still to be invented.
             _ => {}
         }

@@ -2,6 +2,7 @@
 //! document's `tools_id`.
 
 use super::request;
+use crate::pain::AgentPain;
 use crate::provider::api::Api;
 use crate::provider::wire::{Body, WireTools};
 use crate::provider::{Context, read_bounded};
@@ -15,6 +16,8 @@ const LIFE: Duration = Duration::from_secs(3600);
 /// The API refuses to keep less than about a thousand tokens; below this many
 /// bytes we do not even ask.
 const SMALLEST: usize = 4096;
+/// How long an upload may hold up the request that it is meant to shorten.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The last upload: what it holds, and its id. No id: the API would not keep it.
 #[derive(Debug, Default)]
@@ -35,7 +38,6 @@ impl Uploads {
         api: &Api,
         context: &Context,
         tools: &WireTools,
-        deadline: Instant,
     ) -> Option<String> {
         let size = tools.json.as_ref()?.get().len() + context.system.len();
         if !api.config.cache || size < SMALLEST {
@@ -48,7 +50,7 @@ impl Uploads {
         {
             return upload.id.clone();
         }
-        let id = upload(api, context, tools, deadline).await;
+        let id = upload(api, context, tools).await;
         *self.lock() = Some(Upload {
             holds,
             id: id.clone(),
@@ -75,12 +77,7 @@ fn hash(tools: &WireTools, system: &str) -> u64 {
     hasher.finish()
 }
 
-async fn upload(
-    api: &Api,
-    context: &Context,
-    tools: &WireTools,
-    deadline: Instant,
-) -> Option<String> {
+async fn upload(api: &Api, context: &Context, tools: &WireTools) -> Option<String> {
     let mut rest = Map::new();
     rest.insert(
         "model".into(),
@@ -99,16 +96,17 @@ async fn upload(
     };
     let sent = api
         .endpoint
-        .post("/cachedContents", body.bytes().ok()?, deadline);
-    match sent.await {
-        Ok(response) => {
-            let (bytes, _) = read_bounded(response, 64 << 10).await.ok()?;
-            let answer: Value = serde_json::from_slice(&bytes).ok()?;
-            Some(answer.get("name")?.as_str()?.to_owned())
-        }
-        Err(error) => {
+        .post("/cachedContents", body.bytes().ok()?.into());
+    let read = async {
+        let (bytes, _) = read_bounded(sent.await?, 64 << 10).await?;
+        Ok::<_, AgentPain>(serde_json::from_slice::<Value>(&bytes).unwrap_or_default())
+    };
+    match tokio::time::timeout(PATIENCE, read).await {
+        Ok(Ok(answer)) => Some(answer.get("name")?.as_str()?.to_owned()),
+        Ok(Err(error)) => {
             tracing::debug!(%error, "the tools were not cached");
             None
         }
+        Err(_) => None,
     }
 }

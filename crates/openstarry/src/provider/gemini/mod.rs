@@ -5,10 +5,11 @@ mod request;
 mod stream;
 
 use super::api::Api;
+use super::call::deferred;
 use super::frames::Framing;
-use super::http::deferred;
 use super::{Context, Endpoint, EventStream, Provider, ProviderConfig};
 use crate::pain::AgentPain;
+use futures_util::stream::{self as streams, StreamExt};
 
 /// A model behind `…:streamGenerateContent`.
 #[derive(Debug)]
@@ -18,15 +19,11 @@ pub struct Gemini {
 }
 
 impl Gemini {
-    pub(super) fn new(
-        config: &ProviderConfig,
-        endpoint: Endpoint,
-        key: Option<String>,
-    ) -> Result<Self, AgentPain> {
-        Ok(Self {
-            api: Api::new(config, endpoint, "x-goog-api-key", key)?,
+    pub(super) fn new(config: &ProviderConfig, endpoint: Endpoint) -> Self {
+        Self {
+            api: Api::new(config, endpoint),
             uploads: cache::Uploads::default(),
-        })
+        }
     }
 }
 
@@ -38,23 +35,26 @@ impl Provider for Gemini {
     fn stream<'a>(&'a self, prompt: &'a str, context: &'a Context) -> EventStream<'a> {
         deferred(async move {
             let Self { api, uploads } = self;
-            let deadline = api.endpoint.deadline();
             let path = format!("/models/{}:streamGenerateContent?alt=sse", api.config.model);
             let tools = request::tools(api, context)?;
-            let upload = uploads.get(api, context, &tools, deadline).await;
-            let request = request::build(api, prompt, context, &tools, upload.as_deref())?;
-            let sent = api.endpoint.post(&path, request.body, deadline).await;
-            let response = match (sent, upload) {
-                // The upload is gone before its time: send everything once more.
-                (Err(AgentPain::Refused { .. } | AgentPain::Key(_)), Some(_)) => {
-                    uploads.forget();
-                    let request = request::build(api, prompt, context, &tools, None)?;
-                    api.endpoint.post(&path, request.body, deadline).await?
-                }
-                (sent, _) => sent?,
+            let upload = uploads.get(api, context, &tools).await;
+            let ask = |upload: Option<&str>| {
+                let request = request::build(api, prompt, context, &tools, upload)?;
+                let path = path.clone();
+                Ok(api.ask(path, request, Framing::Sse, stream::Parts::new))
             };
-            let decoder = stream::Parts::new(&api.name, tools);
-            Ok(api.read(response, deadline, Framing::Sse, decoder, request.warnings))
+            let Some(upload) = upload else {
+                return ask(None);
+            };
+            let mut events = ask(Some(&upload))?;
+            match events.next().await {
+                // The upload is gone before its time: send everything once more.
+                Some(Err(AgentPain::Refused { .. } | AgentPain::Key(_))) => {
+                    uploads.forget();
+                    ask(None)
+                }
+                first => Ok(streams::iter(first).chain(events).boxed()),
+            }
         })
     }
 }

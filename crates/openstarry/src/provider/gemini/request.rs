@@ -3,7 +3,7 @@
 use crate::pain::AgentPain;
 use crate::provider::api::Api;
 use crate::provider::names::NameRule;
-use crate::provider::wire::{self, Notes, Request, WireTools, as_text, own_item};
+use crate::provider::wire::{self, NO_OUTPUT, Notes, Request, WireTools, as_text, own_item};
 use crate::provider::{Context, ProviderConfig};
 use crate::segment::{ContentSegment, Media, MediaData, MediaKind, Message, Role, ToolResult};
 use serde_json::{Map, Value, json};
@@ -136,7 +136,20 @@ impl Writer<'_> {
                 parts.extend(self.part(segment));
             }
         }
+        self.sign_first_call(&mut parts);
         parts
+    }
+
+    /// A call that another model made has no signature, which the API wants on
+    /// the first call of a reply.
+    fn sign_first_call(&self, parts: &mut [Value]) {
+        let first = parts.iter_mut().find(|p| p.get("functionCall").is_some());
+        if let Some(first) = first
+            && wire::signs_calls(&self.config.model)
+            && first.get("thoughtSignature").is_none()
+        {
+            first["thoughtSignature"] = wire::UNSIGNED_CALL.into();
+        }
     }
 
     /// Responses first, in the order of the calls; media of tools after them.
@@ -162,6 +175,9 @@ impl Writer<'_> {
                     media.push(self.media(kind, medium));
                 }
             }
+        }
+        if words.is_empty() {
+            words.push(NO_OUTPUT.into());
         }
         let key = match result.is_error {
             true => "error",

@@ -3,6 +3,7 @@
 use crate::pain::AgentPain;
 use crate::provider::Event;
 use crate::provider::decode::{self, Decoder, arguments, count, text};
+use crate::provider::failure;
 use crate::provider::wire::WireTools;
 use crate::segment::{ContentSegment, Media, StopReason, Usage};
 use serde_json::{Value, json};
@@ -93,15 +94,21 @@ impl Parts {
         out.push(Event::Finish(match reason.as_str() {
             "STOP" => StopReason::EndTurn,
             "MAX_TOKENS" => StopReason::MaxTokens,
-            "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII"
-            | "IMAGE_SAFETY" => StopReason::Refused,
+            "SAFETY"
+            | "RECITATION"
+            | "BLOCKLIST"
+            | "PROHIBITED_CONTENT"
+            | "SPII"
+            | "IMAGE_SAFETY"
+            | "IMAGE_PROHIBITED_CONTENT"
+            | "IMAGE_RECITATION" => StopReason::ContentFilter,
             "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" => StopReason::MalformedCall,
             _ => StopReason::Other(reason.clone()),
         }));
         if reason != "STOP" {
-            out.push(Event::Extra("finishReason", reason.into()));
+            out.push(Event::Extra("finishReason".into(), reason.into()));
         }
-        out.extend(said.map(|said| Event::Extra("finishMessage", said.into())));
+        out.extend(said.map(|said| Event::Extra("finishMessage".into(), said.into())));
     }
 }
 
@@ -109,8 +116,7 @@ impl Decoder for Parts {
     fn frame(&mut self, frame: &str, out: &mut Vec<Event>) -> Result<(), AgentPain> {
         let chunk = decode::json(frame)?;
         if chunk.get("error").is_some() {
-            let message = decode::error_message(&chunk).unwrap_or_else(|| chunk.to_string());
-            return Err(AgentPain::unavailable(message));
+            return Err(failure::of_event(&chunk));
         }
         if !self.model_told
             && let Some(model) = text(&chunk, "modelVersion")
@@ -130,8 +136,8 @@ impl Decoder for Parts {
         }
         if let Some(reason) = chunk.pointer("/promptFeedback/blockReason") {
             self.finished = true;
-            out.push(Event::Extra("blockReason", reason.clone()));
-            out.push(Event::Finish(StopReason::Refused));
+            out.push(Event::Extra("blockReason".into(), reason.clone()));
+            out.push(Event::Finish(StopReason::BlockedPrompt));
         }
         if let Some(candidate) = chunk.pointer("/candidates/0") {
             let parts = candidate
@@ -143,10 +149,11 @@ impl Decoder for Parts {
             if let Some(reason) = text(candidate, "finishReason") {
                 self.finish(reason, candidate, out);
             }
-            if let Some(grounding) = candidate.get("groundingMetadata") {
-                out.push(Event::Extra("groundingMetadata", grounding.clone()));
-            }
+            let known = ["content", "index", "finishReason", "finishMessage"];
+            decode::extras(candidate, &known, out);
         }
+        let known = ["candidates", "usageMetadata", "modelVersion", "responseId"];
+        decode::extras(&chunk, &known, out);
         Ok(())
     }
 

@@ -4,23 +4,17 @@ mod request;
 mod stream;
 
 use super::api::Api;
+use super::call::deferred;
 use super::frames::Framing;
-use super::http::deferred;
 use super::{Context, Endpoint, EventStream, Provider, ProviderConfig};
-use crate::pain::AgentPain;
 
 /// A model behind `…/api/chat`.
 #[derive(Debug)]
 pub struct Ollama(Api);
 
 impl Ollama {
-    pub(super) fn new(
-        config: &ProviderConfig,
-        endpoint: Endpoint,
-        key: Option<String>,
-    ) -> Result<Self, AgentPain> {
-        let key = key.map(|key| format!("Bearer {key}"));
-        Ok(Self(Api::new(config, endpoint, "authorization", key)?))
+    pub(super) fn new(config: &ProviderConfig, endpoint: Endpoint) -> Self {
+        Self(Api::new(config, endpoint))
     }
 }
 
@@ -32,10 +26,10 @@ impl Provider for Ollama {
     fn stream<'a>(&'a self, prompt: &'a str, context: &'a Context) -> EventStream<'a> {
         deferred(async move {
             let request = request::build(&self.0, prompt, context)?;
-            let path = "/api/chat";
-            self.0
-                .ask(path, request, Framing::Lines, stream::Lines::new)
-                .await
+            let path = "/api/chat".to_owned();
+            Ok(self
+                .0
+                .ask(path, request, Framing::Lines, stream::Lines::new))
         })
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::pain::AgentPain;
 use crate::provider::api::Api;
+use crate::provider::decode;
 use crate::provider::names::NameRule;
-use crate::provider::wire::{self, Notes, Request, as_text, own_item};
+use crate::provider::wire::{self, NO_OUTPUT, Notes, Request, as_text, own_item};
 use crate::provider::{Context, ProviderConfig};
 use crate::segment::{ContentSegment, Media, MediaData, MediaKind, Message, Role};
 use serde_json::{Map, Value, json};
@@ -36,8 +37,16 @@ pub(super) fn build(api: &Api, prompt: &str, context: &Context) -> Result<Reques
     rest.insert("model".into(), config.model.clone().into());
     rest.insert("messages".into(), out.into());
     rest.insert("stream".into(), true.into());
+    let mut options = Map::new();
     if let Some(most) = config.max_output_tokens {
-        rest.insert("options".into(), json!({ "num_predict": most }));
+        options.insert("num_predict".into(), most.into());
+    }
+    if let Some(context) = config.context_tokens {
+        // The server's own window is small, and it cuts without a word.
+        options.insert("num_ctx".into(), context.into());
+    }
+    if !options.is_empty() {
+        rest.insert("options".into(), options.into());
     }
     Request::new(rest, &config.options, &tools, true, notes)
 }
@@ -52,14 +61,64 @@ struct Writer<'a> {
 impl Writer<'_> {
     fn message(&mut self, message: &Message) {
         match message.role {
-            Role::User => self.said("user", &message.segments),
-            Role::System => self.said("system", &message.segments),
-            Role::Assistant => self.said("assistant", &message.segments),
+            Role::User => self.user(&message.segments),
+            Role::System => self.observation(&message.segments),
+            Role::Assistant => self.assistant(&message.segments),
             Role::Tool => self.results(&message.segments),
         }
     }
 
-    fn said(&mut self, role: &str, segments: &[ContentSegment]) {
+    fn user(&mut self, segments: &[ContentSegment]) {
+        let (content, images) = self.content(segments);
+        self.user_said(content, images);
+    }
+
+    /// Templates want the user and the assistant by turns.
+    fn user_said(&mut self, content: String, images: Vec<String>) {
+        if content.is_empty() && images.is_empty() {
+            return;
+        }
+        match self.out.last_mut().filter(|last| last["role"] == "user") {
+            Some(last) => {
+                let before = last["content"].as_str().unwrap_or_default();
+                last["content"] = [before, &content]
+                    .into_iter()
+                    .filter(|text| !text.is_empty())
+                    .collect::<Vec<_>>()
+                    .join("\n\n")
+                    .into();
+                if let Value::Object(last) = last {
+                    let all = last.entry("images").or_insert_with(|| json!([]));
+                    decode::grow(all, &json!(images));
+                    if all.as_array().is_some_and(Vec::is_empty) {
+                        last.remove("images");
+                    }
+                }
+            }
+            None => {
+                let mut message = json!({ "role": "user", "content": content });
+                if !images.is_empty() {
+                    message["images"] = images.into();
+                }
+                self.out.push(message);
+            }
+        }
+    }
+
+    /// What the core observed goes with the results it is about, or else to the
+    /// user's words: templates take one system message, the first.
+    fn observation(&mut self, segments: &[ContentSegment]) {
+        let text = wire::observation(segments);
+        match self.out.last_mut().filter(|last| last["role"] == "tool") {
+            Some(result) => {
+                let before = result["content"].as_str().unwrap_or_default();
+                result["content"] = format!("{before}\n\n{text}").into();
+            }
+            None => self.user_said(text, Vec::new()),
+        }
+    }
+
+    fn assistant(&mut self, segments: &[ContentSegment]) {
         let (content, images) = self.content(segments);
         let mut message = Map::new();
         let mut calls: Vec<Value> = Vec::new();
@@ -74,7 +133,10 @@ impl Writer<'_> {
                 wire::merge(&mut message, fields);
             }
         }
-        message.insert("role".into(), role.into());
+        if content.is_empty() && images.is_empty() && calls.is_empty() {
+            return;
+        }
+        message.insert("role".into(), "assistant".into());
         message.insert("content".into(), content.into());
         if !images.is_empty() {
             message.insert("images".into(), images.into());
@@ -120,6 +182,9 @@ impl Writer<'_> {
                 continue;
             };
             let (mut content, images) = self.content(&tool_result.content);
+            if content.is_empty() && images.is_empty() {
+                content.push_str(NO_OUTPUT);
+            }
             if tool_result.is_error {
                 content.insert_str(0, "error: ");
             }
@@ -132,10 +197,8 @@ impl Writer<'_> {
             }));
         }
         if !all_images.is_empty() {
-            self.out.push(json!({
-                "role": "user", "content": "The images of the results above, in order.",
-                "images": all_images,
-            }));
+            let about = "The images of the results above, in order.";
+            self.user_said(about.into(), all_images);
         }
     }
 }

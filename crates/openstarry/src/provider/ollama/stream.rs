@@ -3,6 +3,7 @@
 use crate::pain::AgentPain;
 use crate::provider::Event;
 use crate::provider::decode::{self, Decoder, arguments, count, text};
+use crate::provider::failure;
 use crate::provider::wire::WireTools;
 use crate::segment::{ContentSegment, Media, StopReason, Usage, image_type_of_base64};
 use serde_json::{Map, Value};
@@ -78,8 +79,7 @@ impl Decoder for Lines {
     fn frame(&mut self, frame: &str, out: &mut Vec<Event>) -> Result<(), AgentPain> {
         let line = decode::json(frame)?;
         if line.get("error").is_some() {
-            let message = decode::error_message(&line).unwrap_or_else(|| line.to_string());
-            return Err(AgentPain::unavailable(message));
+            return Err(failure::of_event(&line));
         }
         if !self.model_told
             && let Some(model) = text(&line, "model")

@@ -4,23 +4,17 @@ mod request;
 mod stream;
 
 use super::api::Api;
+use super::call::deferred;
 use super::frames::Framing;
-use super::http::deferred;
 use super::{Context, Endpoint, EventStream, Provider, ProviderConfig};
-use crate::pain::AgentPain;
 
 /// A model behind `…/chat/completions`.
 #[derive(Debug)]
 pub struct OpenAi(Api);
 
 impl OpenAi {
-    pub(super) fn new(
-        config: &ProviderConfig,
-        endpoint: Endpoint,
-        key: Option<String>,
-    ) -> Result<Self, AgentPain> {
-        let key = key.map(|key| format!("Bearer {key}"));
-        Ok(Self(Api::new(config, endpoint, "authorization", key)?))
+    pub(super) fn new(config: &ProviderConfig, endpoint: Endpoint) -> Self {
+        Self(Api::new(config, endpoint))
     }
 }
 
@@ -32,10 +26,8 @@ impl Provider for OpenAi {
     fn stream<'a>(&'a self, prompt: &'a str, context: &'a Context) -> EventStream<'a> {
         deferred(async move {
             let request = request::build(&self.0, prompt, context)?;
-            let path = "/chat/completions";
-            self.0
-                .ask(path, request, Framing::Sse, stream::Chunks::new)
-                .await
+            let path = "/chat/completions".to_owned();
+            Ok(self.0.ask(path, request, Framing::Sse, stream::Chunks::new))
         })
     }
 }

@@ -1,12 +1,21 @@
-//! The request body.
+//! The request body. Many servers read it with a template that wants one system
+//! message, first, and then the user and the assistant by turns; so it is
+//! written for all of them.
 
 use crate::pain::AgentPain;
 use crate::provider::api::Api;
 use crate::provider::names::NameRule;
-use crate::provider::wire::{self, Notes, Request, WireTools, as_text, own_item};
+use crate::provider::wire::{self, NO_OUTPUT, Notes, Request, WireTools, as_text, own_item};
 use crate::provider::{Context, ProviderConfig};
 use crate::segment::{ContentSegment, Media, MediaData, MediaKind, Message, Role, ToolResult};
 use serde_json::{Map, Value, json};
+
+/// Stands between results and a user who speaks before the model has answered.
+const AFTER_RESULTS: &str = "(Those were the results.)";
+/// What a reply without thoughts had to think, for servers that insist.
+const NO_THOUGHT: &str = " ";
+/// The mark of thoughts that came as parts of the content.
+pub(super) const THINKING_PART: &str = "thinking";
 
 pub(super) fn build(api: &Api, prompt: &str, context: &Context) -> Result<Request, AgentPain> {
     let config = &api.config;
@@ -16,10 +25,12 @@ pub(super) fn build(api: &Api, prompt: &str, context: &Context) -> Result<Reques
         wire::function_tool,
         Value::Array,
     )?;
+    let messages = context.with_prompt(prompt);
     let mut writer = Writer {
         config,
         name: &api.name,
         tools: &tools,
+        reasoning: reasoning_field(&messages, api),
         notes: Notes::default(),
         out: Vec::new(),
     };
@@ -28,10 +39,11 @@ pub(super) fn build(api: &Api, prompt: &str, context: &Context) -> Result<Reques
             .out
             .push(json!({ "role": "system", "content": context.system }));
     }
-    for message in context.with_prompt(prompt) {
-        writer.message(&message);
+    for message in &messages {
+        writer.message(message);
     }
-    let Writer { notes, out, .. } = writer;
+    let Writer { notes, mut out, .. } = writer;
+    out.iter_mut().for_each(plain_where_it_can_be);
 
     let mut rest = Map::new();
     rest.insert("model".into(), config.model.clone().into());
@@ -53,10 +65,38 @@ pub(super) fn build(api: &Api, prompt: &str, context: &Context) -> Result<Reques
     Request::new(rest, &config.options, &tools, true, notes)
 }
 
+/// The field in which this server takes thoughts back with every call: the one
+/// it sent them in, or the one that its makers insist on.
+fn reasoning_field(messages: &[Message], api: &Api) -> Option<String> {
+    let segments = messages.iter().flat_map(|message| &message.segments);
+    let sent = segments
+        .filter_map(|segment| own_item(segment, &api.name)?.get("reasoning")?.as_str())
+        .next();
+    let base = api.config.base_url.as_deref().unwrap_or_default();
+    let insists = || base.contains("api.deepseek.com") || base.contains("api.moonshot.");
+    sent.map(String::from)
+        .or_else(|| insists().then(|| "reasoning_content".into()))
+}
+
+/// Parts that are all text become one text, which every server reads.
+fn plain_where_it_can_be(message: &mut Value) {
+    let Some(parts) = message["content"].as_array() else {
+        return;
+    };
+    let texts: Option<Vec<&str>> = parts
+        .iter()
+        .map(|part| part["text"].as_str().filter(|_| part["type"] == "text"))
+        .collect();
+    if let Some(texts) = texts {
+        message["content"] = texts.join("\n\n").into();
+    }
+}
+
 struct Writer<'a> {
     config: &'a ProviderConfig,
     name: &'a str,
     tools: &'a WireTools,
+    reasoning: Option<String>,
     notes: Notes,
     out: Vec<Value>,
 }
@@ -64,23 +104,41 @@ struct Writer<'a> {
 impl Writer<'_> {
     fn message(&mut self, message: &Message) {
         match message.role {
-            Role::User => self.user(&message.segments),
-            Role::System => {
-                let text = crate::segment::joined_text(&message.segments);
-                self.out.push(json!({ "role": "system", "content": text }));
+            Role::User => {
+                let parts = message.segments.iter();
+                let parts = parts.filter_map(|segment| self.part(segment)).collect();
+                self.user(parts);
             }
+            Role::System => self.observation(&message.segments),
             Role::Assistant => self.assistant(&message.segments),
             Role::Tool => self.results(&message.segments),
         }
     }
 
-    fn user(&mut self, segments: &[ContentSegment]) {
-        let parts: Vec<Value> = segments.iter().filter_map(|s| self.part(s)).collect();
-        let content = match parts.as_slice() {
-            [one] if one["type"] == "text" => one["text"].clone(),
-            _ => Value::Array(parts),
-        };
-        self.out.push(json!({ "role": "user", "content": content }));
+    /// A message of the user. It joins the one before it.
+    fn user(&mut self, parts: Vec<Value>) {
+        if self.last_role() == Some("tool") && !parts.is_empty() {
+            self.out
+                .push(json!({ "role": "assistant", "content": AFTER_RESULTS }));
+        }
+        wire::join(&mut self.out, "user", "content", parts);
+    }
+
+    /// What the core observed goes with the results it is about, or else to the
+    /// user's words: no server minds it there.
+    fn observation(&mut self, segments: &[ContentSegment]) {
+        let text = wire::observation(segments);
+        match self.out.last_mut().filter(|last| last["role"] == "tool") {
+            Some(result) => {
+                let before = result["content"].as_str().unwrap_or_default();
+                result["content"] = format!("{before}\n\n{text}").into();
+            }
+            None => self.user(vec![json!({ "type": "text", "text": text })]),
+        }
+    }
+
+    fn last_role(&self) -> Option<&str> {
+        self.out.last()?["role"].as_str()
     }
 
     fn part(&mut self, segment: &ContentSegment) -> Option<Value> {
@@ -121,6 +179,7 @@ impl Writer<'_> {
     fn assistant(&mut self, segments: &[ContentSegment]) {
         let mut message = Map::new();
         let mut words: Vec<String> = Vec::new();
+        let mut thoughts: Vec<&str> = Vec::new();
         let mut calls: Vec<Value> = Vec::new();
         for segment in segments {
             if let Some(call) = segment.as_call() {
@@ -130,24 +189,52 @@ impl Writer<'_> {
                 }}));
             } else if let Some((kind, media)) = segment.as_media() {
                 words.push(self.notes.left_out(kind, media, "the API takes none back"));
+            } else if let ContentSegment::Reasoning { text } = segment {
+                thoughts.push(text);
             } else if let Some(text) = as_text(segment) {
                 words.push(text);
             }
         }
+        let own = || segments.iter().filter_map(|s| own_item(s, self.name));
         let mut parts: Vec<Value> = Vec::new();
-        for item in segments.iter().filter_map(|s| own_item(s, self.name)) {
+        for item in own() {
             parts.extend(item.get("part").cloned());
             if let Some(Value::Object(fields)) = item.get("message") {
                 wire::merge(&mut message, fields);
             }
-            let at = item
-                .get("call")
-                .and_then(Value::as_u64)
-                .map(|at| at as usize);
-            if let (Some(Value::Object(call)), Some(Value::Object(fields))) =
-                (at.and_then(|at| calls.get_mut(at)), item.get("fields"))
-            {
+            let at = item.get("call").and_then(Value::as_u64);
+            if let (Some(Value::Object(call)), Some(Value::Object(fields))) = (
+                at.and_then(|at| calls.get_mut(at as usize)),
+                item.get("fields"),
+            ) {
                 wire::merge(call, fields);
+            }
+        }
+        if words.is_empty()
+            && parts.is_empty()
+            && calls.is_empty()
+            && message.get("audio").is_none()
+        {
+            return;
+        }
+        self.sign_first_call(&mut calls);
+        let thought = thoughts.join("\n\n");
+        match own().find_map(|item| item.get("reasoning")?.as_str()) {
+            // Mistral's thoughts are parts of the content.
+            Some(THINKING_PART) => {
+                let thought = json!([{ "type": "text", "text": thought }]);
+                parts.insert(0, json!({ "type": "thinking", "thinking": thought }));
+            }
+            Some(field) => {
+                message.insert(field.into(), thought.into());
+            }
+            None => {
+                let field = self.reasoning.as_deref().filter(|f| *f != THINKING_PART);
+                if let Some(field) = field.filter(|_| !calls.is_empty()) {
+                    let thought = Some(thought).filter(|thought| !thought.is_empty());
+                    let thought = thought.unwrap_or_else(|| NO_THOUGHT.into());
+                    message.insert(field.into(), thought.into());
+                }
             }
         }
         message.insert("role".into(), "assistant".into());
@@ -156,16 +243,32 @@ impl Writer<'_> {
                 let words = words
                     .into_iter()
                     .map(|text| json!({ "type": "text", "text": text }));
-                words.chain(parts).collect()
+                let thinking = |part: &Value| part["type"] == "thinking";
+                let (mut first, rest): (Vec<Value>, Vec<Value>) =
+                    parts.into_iter().partition(thinking);
+                first.extend(words.chain(rest));
+                first.into()
             }
-            true if !calls.is_empty() || message.contains_key("audio") => Value::Null,
-            _ => words.join("\n").into(),
+            true => Value::Null,
+            false => words.join("\n").into(),
         };
         message.insert("content".into(), content);
         if !calls.is_empty() {
             message.insert("tool_calls".into(), calls.into());
         }
         self.out.push(message.into());
+    }
+
+    /// Gemini behind this API wants a signature on the first call; one that
+    /// another model made has none.
+    fn sign_first_call(&self, calls: &mut [Value]) {
+        if let Some(first) = calls.first_mut()
+            && wire::signs_calls(&self.config.model)
+            && first.pointer("/extra_content/google").is_none()
+        {
+            first["extra_content"] =
+                json!({ "google": { "thought_signature": wire::UNSIGNED_CALL } });
+        }
     }
 
     /// Results are text alone here; what else a tool gave follows as a message
@@ -181,9 +284,7 @@ impl Writer<'_> {
                 "role": "tool", "tool_call_id": tool_result.id, "content": content,
             }));
         }
-        if !media.is_empty() {
-            self.out.push(json!({ "role": "user", "content": media }));
-        }
+        self.user(media);
     }
 
     fn result_text(&mut self, result: &ToolResult, media: &mut Vec<Value>) -> String {
@@ -205,6 +306,9 @@ impl Writer<'_> {
                 },
             }
         }
-        words.join("\n")
+        match words.is_empty() {
+            true => NO_OUTPUT.into(),
+            false => words.join("\n"),
+        }
     }
 }

@@ -1,8 +1,10 @@
 //! Reads chunks of `…/chat/completions`, or one whole completion.
 
+use super::request::THINKING_PART;
 use crate::pain::AgentPain;
 use crate::provider::Event;
 use crate::provider::decode::{self, Decoder, arguments, count, text};
+use crate::provider::failure;
 use crate::provider::wire::WireTools;
 use crate::segment::{ContentSegment, Media, StopReason, Usage};
 use base64::Engine as _;
@@ -11,7 +13,7 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// Fields of a message that have an event of their own.
-const KNOWN: [&str; 10] = [
+const KNOWN: [&str; 11] = [
     "role",
     "content",
     "tool_calls",
@@ -22,7 +24,22 @@ const KNOWN: [&str; 10] = [
     "images",
     "audio",
     "index",
+    "annotations",
 ];
+/// Fields of a chunk that are no news.
+const KNOWN_CHUNK: [&str; 9] = [
+    "id",
+    "object",
+    "created",
+    "model",
+    "choices",
+    "usage",
+    "error",
+    "obfuscation",
+    "code",
+];
+/// Fields of a choice that are read elsewhere.
+const KNOWN_CHOICE: [&str; 5] = ["index", "delta", "message", "finish_reason", "usage"];
 
 pub(super) struct Chunks {
     provider: String,
@@ -30,6 +47,8 @@ pub(super) struct Chunks {
     calls: Vec<Call>,
     /// Fields nobody here knows; they go back with the message.
     unknown: Map<String, Value>,
+    /// The field in which thoughts come: they go back in the same.
+    reasoning: Option<&'static str>,
     audio: Vec<u8>,
     finished: bool,
     done: bool,
@@ -54,6 +73,7 @@ impl Chunks {
             tools,
             calls: Vec::new(),
             unknown: Map::new(),
+            reasoning: None,
             audio: Vec::new(),
             finished: false,
             done: false,
@@ -65,6 +85,7 @@ impl Chunks {
     fn message(&mut self, message: &Value, out: &mut Vec<Event>) {
         for key in ["reasoning_content", "reasoning"] {
             if let Some(thought) = text(message, key) {
+                self.thinks_in(key, out);
                 out.push(Event::Reasoning(thought));
                 break;
             }
@@ -100,17 +121,20 @@ impl Chunks {
         if let Some(function) = message.get("function_call").filter(|call| call.is_object()) {
             self.call(&json!({ "index": 0, "function": function }), out);
         }
-        for (key, value) in message.as_object().into_iter().flatten() {
-            if !KNOWN.contains(&key.as_str()) && !value.is_null() {
-                grow(
-                    self.unknown.entry(key.clone()).or_insert(Value::Null),
-                    value,
-                );
-            }
+        if let Some(notes) = message.get("annotations").filter(|notes| !notes.is_null()) {
+            out.push(Event::Extra("annotations".into(), notes.clone()));
+        }
+        decode::keep_unknown(&mut self.unknown, message, &KNOWN);
+    }
+
+    /// Notes once in which field thoughts come.
+    fn thinks_in(&mut self, field: &'static str, out: &mut Vec<Event>) {
+        if self.reasoning.replace(field).is_none() {
+            out.push(self.item(json!({ "reasoning": field })));
         }
     }
 
-    fn part(&self, part: &Value, out: &mut Vec<Event>) {
+    fn part(&mut self, part: &Value, out: &mut Vec<Event>) {
         let url = part.pointer("/image_url/url").and_then(Value::as_str);
         if let Some(words) = text(part, "text") {
             out.push(Event::Text(words));
@@ -121,6 +145,7 @@ impl Chunks {
             }
             out.push(Event::Segment(ContentSegment::Image(media)));
         } else if let Some(thoughts) = part.get("thinking").and_then(Value::as_array) {
+            self.thinks_in(THINKING_PART, out);
             out.extend(
                 thoughts
                     .iter()
@@ -158,14 +183,11 @@ impl Chunks {
             self.calls.len() - 1
         });
         let known = &mut self.calls[index];
-        for (key, value) in call.as_object().into_iter().flatten() {
-            if !matches!(key.as_str(), "index" | "id" | "type" | "function") {
-                grow(
-                    known.unknown.entry(key.clone()).or_insert(Value::Null),
-                    value,
-                );
-            }
-        }
+        decode::keep_unknown(
+            &mut known.unknown,
+            call,
+            &["index", "id", "type", "function"],
+        );
         let function = call.get("function").unwrap_or(&Value::Null);
         let json = function.get("arguments").and_then(arguments);
         if !known.named
@@ -219,9 +241,8 @@ impl Decoder for Chunks {
             return Ok(());
         }
         let chunk = decode::json(frame)?;
-        if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
-            let message = decode::error_message(&chunk).unwrap_or_else(|| error.to_string());
-            return Err(AgentPain::unavailable(message));
+        if chunk.get("error").is_some_and(|error| !error.is_null()) {
+            return Err(failure::of_event(&chunk));
         }
         if !self.model_told
             && let Some(model) = text(&chunk, "model")
@@ -237,23 +258,25 @@ impl Decoder for Chunks {
             if let Some(reason) = text(choice, "finish_reason") {
                 self.finished = true;
                 out.push(Event::Finish(match reason.as_str() {
-                    "stop" if self.refused => StopReason::Refused,
-                    "stop" => StopReason::EndTurn,
-                    "length" => StopReason::MaxTokens,
+                    "stop" if self.refused => StopReason::Refusal,
+                    // The second are what other engines call it.
+                    "stop" | "eos" | "eos_token" | "end_turn" | "stop_sequence" => {
+                        StopReason::EndTurn
+                    }
+                    "length" | "max_tokens" => StopReason::MaxTokens,
                     "tool_calls" | "function_call" => StopReason::ToolUse,
-                    "content_filter" => StopReason::Refused,
+                    "refusal" => StopReason::Refusal,
+                    "content_filter" => StopReason::ContentFilter,
                     _ => StopReason::Other(reason),
                 }));
             }
+            decode::extras(choice, &KNOWN_CHOICE, out);
         }
-        if let Some(usage) = chunk.get("usage").filter(|usage| usage.is_object()) {
-            out.push(Event::Usage(Usage {
-                input_tokens: count(usage, "/prompt_tokens"),
-                output_tokens: count(usage, "/completion_tokens"),
-                cached_tokens: count(usage, "/prompt_tokens_details/cached_tokens"),
-                estimated: false,
-            }));
-        }
+        // Most tell it beside the choices, some within one.
+        let told = [chunk.get("usage"), chunk.pointer("/choices/0/usage")];
+        let told = told.into_iter().flatten().find(|usage| usage.is_object());
+        out.extend(told.map(usage));
+        decode::extras(&chunk, &KNOWN_CHUNK, out);
         Ok(())
     }
 
@@ -294,18 +317,13 @@ impl Decoder for Chunks {
     }
 }
 
-/// Puts the next piece of an unknown field to what came before.
-fn grow(old: &mut Value, more: &Value) {
-    match (old, more) {
-        (Value::String(old), Value::String(more)) => old.push_str(more),
-        (Value::Array(old), Value::Array(more)) => old.extend(more.iter().cloned()),
-        (Value::Object(old), Value::Object(more)) => {
-            for (key, value) in more {
-                grow(old.entry(key.clone()).or_insert(Value::Null), value);
-            }
-        }
-        (old, more) => *old = more.clone(),
-    }
+fn usage(usage: &Value) -> Event {
+    Event::Usage(Usage {
+        input_tokens: count(usage, "/prompt_tokens"),
+        output_tokens: count(usage, "/completion_tokens"),
+        cached_tokens: count(usage, "/prompt_tokens_details/cached_tokens"),
+        estimated: false,
+    })
 }
 
 #[cfg(test)]

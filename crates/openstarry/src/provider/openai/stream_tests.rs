@@ -133,7 +133,7 @@ fn a_whole_completion_and_a_refusal_are_read_too() {
         "usage": { "prompt_tokens": 3, "completion_tokens": 2, "prompt_tokens_details": { "cached_tokens": 1 } } });
     let reply = read(&[whole]);
     assert_eq!(reply.text(), "I cannot help with that.");
-    assert_eq!(reply.metadata.stop_reason, Some(StopReason::Refused));
+    assert_eq!(reply.metadata.stop_reason, Some(StopReason::Refusal));
     assert_eq!(
         reply.metadata.usage.map(|usage| usage.cached_tokens),
         Some(1)
@@ -168,4 +168,16 @@ fn frames_of_any_other_shape_do_no_harm() {
         let reply = read(&[serde_json::from_str(frame).unwrap()]);
         assert!(reply.text().is_empty());
     }
+}
+
+#[test]
+fn usage_within_a_choice_and_fields_nobody_knows_are_kept() {
+    let reply = read(&[
+        json!({ "system_fingerprint": "fp", "choices": [{ "index": 0, "delta": { "content": "x" } }] }),
+        json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop", "logprobs": { "a": 1 },
+            "usage": { "prompt_tokens": 3, "completion_tokens": 2 } }] }),
+    ]);
+    assert_eq!(reply.metadata.usage.unwrap().total(), 5);
+    assert_eq!(reply.metadata.extra["system_fingerprint"], "fp");
+    assert_eq!(reply.metadata.extra["logprobs"]["a"], 1);
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 const BATCH: usize = 64;
 const MAX_ANSWER: usize = 32 << 20;
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Where vectors come from.
 #[derive(Clone, Debug, Deserialize)]
@@ -54,17 +55,12 @@ impl EmbeddingsEndpoint {
         config: &EmbeddingsConfig,
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, AgentPain> {
-        let limits = CallLimits {
-            timeout: Duration::from_secs(30),
-            retries: 1,
-            ..CallLimits::default()
-        };
-        let mut endpoint = Endpoint::new(&config.base_url, limits)?;
+        let mut endpoint = Endpoint::new(&config.base_url, CallLimits::default())?;
         if let Some(variable) = &config.key_env {
             let key = env(variable).ok_or_else(|| {
                 AgentPain::Config(format!("no key for embeddings: set {variable}"))
             })?;
-            endpoint = endpoint.secret("authorization", format!("Bearer {key}"))?;
+            endpoint = endpoint.secret("authorization", &format!("Bearer {key}"))?;
         }
         Ok(Self {
             endpoint,
@@ -126,14 +122,12 @@ impl EmbeddingsEndpoint {
     /// Vectors of length one, in the order of the texts.
     async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, AgentPain> {
         let body = json!({ "model": self.model, "input": texts }).to_string();
-        let deadline = self.endpoint.deadline();
-        let response = self
-            .endpoint
-            .post("/embeddings", body.into(), deadline)
-            .await?;
-        let read = tokio::time::timeout_at(deadline, read_bounded(response, MAX_ANSWER));
-        let timeout = AgentPain::Timeout(self.endpoint.limits.timeout);
-        let (bytes, _) = read.await.map_err(|_| timeout)??;
+        let ask = async {
+            let response = self.endpoint.post("/embeddings", body.into()).await?;
+            read_bounded(response, MAX_ANSWER).await
+        };
+        let asked = tokio::time::timeout(PATIENCE, ask).await;
+        let (bytes, _) = asked.map_err(|_| AgentPain::Timeout(PATIENCE))??;
         let answer: Answer = serde_json::from_slice(&bytes)
             .map_err(|error| AgentPain::unreadable(error, &String::from_utf8_lossy(&bytes)))?;
         let mut vectors = vec![Vec::new(); texts.len()];

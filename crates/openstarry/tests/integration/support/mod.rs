@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 pub mod scripted;
+pub mod strict;
 pub mod wire;
 
 use openstarry::provider::{Provider, ProviderConfig, ProviderKind};
@@ -15,12 +16,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-pub const ALL: [ProviderKind; 4] = ProviderKind::ALL;
+pub const ALL: [ProviderKind; 5] = ProviderKind::ALL;
 
 /// What a server sends after the head of its answer.
 #[derive(Clone, Debug)]
 pub enum Piece {
     Bytes(Vec<u8>),
+    /// Says nothing for so long.
+    Pause(Duration),
     /// Says nothing until the client hangs up.
     Stall,
     /// Breaks the connection.
@@ -79,8 +82,14 @@ pub struct Server {
 }
 
 impl Server {
-    /// Answers requests with `replies` in turn; the last one for ever.
+    /// Answers requests with `replies` in turn; the last one for ever. Requests
+    /// that the real API would refuse are refused in its words.
     pub async fn start(replies: Vec<Reply>) -> Self {
+        Self::as_strict_as(strict::Dialect::Usual, replies).await
+    }
+
+    /// As `start`, with the rules of a server that takes less.
+    pub async fn as_strict_as(dialect: strict::Dialect, replies: Vec<Reply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
@@ -91,7 +100,9 @@ impl Server {
             while let Ok((stream, _)) = listener.accept().await {
                 let (seen, hung_up, replies) =
                     (Arc::clone(&seen), Arc::clone(&hung_up), replies.clone());
-                tokio::spawn(async move { serve(stream, &replies, &seen, &hung_up).await });
+                tokio::spawn(
+                    async move { serve(stream, dialect, &replies, &seen, &hung_up).await },
+                );
             }
         });
         Self {
@@ -116,7 +127,7 @@ impl Server {
         let mut config = ProviderConfig::new(kind, "model-1");
         config.base_url = Some(self.url.clone());
         config.backoff_seconds = Some(0.005);
-        config.timeout_seconds = Some(20.0);
+        config.first_byte_seconds = Some(20.0);
         config
     }
 
@@ -134,6 +145,7 @@ pub async fn within<T>(future: impl Future<Output = T>) -> T {
 
 async fn serve(
     mut stream: TcpStream,
+    dialect: strict::Dialect,
     replies: &[Reply],
     seen: &Mutex<Vec<Asked>>,
     hung_up: &watch::Sender<usize>,
@@ -141,12 +153,16 @@ async fn serve(
     let Some(asked) = read(&mut stream).await else {
         return;
     };
+    let refused = strict::refusal(dialect, &asked.path, &asked.body);
     let turn = {
         let mut seen = seen.lock().unwrap();
         seen.push(asked);
         seen.len() - 1
     };
-    let reply = &replies[turn.min(replies.len() - 1)];
+    let reply = match &refused {
+        Some(refused) => refused,
+        None => &replies[turn.min(replies.len() - 1)],
+    };
     let mut head = format!(
         "HTTP/1.1 {} X\r\nconnection: close\r\ntransfer-encoding: chunked\r\n",
         reply.status
@@ -166,6 +182,7 @@ async fn serve(
                 let _ = stream.flush().await;
                 tokio::task::yield_now().await;
             }
+            Piece::Pause(time) => tokio::time::sleep(*time).await,
             Piece::Stall => {
                 let _ = stream.read(&mut [0; 1]).await;
                 hung_up.send_modify(|count| *count += 1);

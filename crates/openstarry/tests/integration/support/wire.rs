@@ -32,6 +32,7 @@ pub fn frames(kind: ProviderKind, says: &[Say]) -> Vec<String> {
         .any(|say| matches!(say, Say::Call(..) | Say::WholeCall(..)));
     let values = match kind {
         ProviderKind::OpenAi => openai(says, called),
+        ProviderKind::Responses => responses(says),
         ProviderKind::Anthropic => anthropic(says, called),
         ProviderKind::Gemini => gemini(says),
         ProviderKind::Ollama => ollama(says),
@@ -43,11 +44,21 @@ pub fn frames(kind: ProviderKind, says: &[Say]) -> Vec<String> {
     frames
 }
 
+/// How many frames come before the first word.
+pub fn opening(kind: ProviderKind) -> usize {
+    match kind {
+        ProviderKind::OpenAi => 1,
+        ProviderKind::Responses => 2,
+        ProviderKind::Anthropic => 3,
+        ProviderKind::Gemini | ProviderKind::Ollama => 0,
+    }
+}
+
 /// One frame.
 pub fn frame(kind: ProviderKind, value: &Value) -> String {
     match kind {
         ProviderKind::Ollama => format!("{value}\n"),
-        ProviderKind::Anthropic => {
+        ProviderKind::Anthropic | ProviderKind::Responses => {
             format!(
                 "event: {}\r\ndata: {value}\r\n\r\n",
                 value["type"].as_str().unwrap()
@@ -68,6 +79,10 @@ pub fn failure(kind: ProviderKind) -> String {
             }
             ProviderKind::Anthropic => {
                 json!({ "type": "error", "error": { "type": "overloaded_error", "message": "boom" } })
+            }
+            ProviderKind::Responses => {
+                json!({ "type": "response.failed", "response": { "status": "failed",
+                    "error": { "code": "server_error", "message": "boom" } } })
             }
             ProviderKind::Gemini => {
                 json!({ "error": { "code": 500, "message": "boom", "status": "INTERNAL" } })
@@ -231,5 +246,58 @@ fn ollama(says: &[Say]) -> Vec<Value> {
     }
     out.push(json!({ "model": "model-1-long", "message": { "role": "assistant", "content": "" }, "done": true,
         "done_reason": "stop", "prompt_eval_count": 11, "eval_count": 7 }));
+    out
+}
+
+fn responses(says: &[Say]) -> Vec<Value> {
+    let mut out = vec![
+        json!({ "type": "response.created", "response": { "id": "r", "model": "model-1-long", "status": "in_progress" } }),
+    ];
+    for (index, say) in says.iter().enumerate() {
+        let added = |item: Value| json!({ "type": "response.output_item.added", "output_index": index, "item": item });
+        let done = |item: Value| json!({ "type": "response.output_item.done", "output_index": index, "item": item });
+        match say {
+            Say::Text(text) => {
+                let (a, b) = text.split_at(text.floor_char_boundary(text.len() / 2));
+                let message = |text: &str| {
+                    json!({ "type": "message", "id": format!("msg_{index}"), "role": "assistant", "status": "completed",
+                        "content": [{ "type": "output_text", "text": text, "annotations": [] }] })
+                };
+                out.push(added(message("")));
+                for delta in [a, b] {
+                    out.push(json!({ "type": "response.output_text.delta", "output_index": index, "delta": delta }));
+                }
+                out.push(done(message(text)));
+            }
+            Say::Think(text) => {
+                let item = json!({ "type": "reasoning", "id": format!("rs_{index}"), "status": "completed",
+                    "encrypted_content": "sealed", "summary": [{ "type": "summary_text", "text": text }] });
+                out.push(added(json!({ "type": "reasoning", "summary": [] })));
+                out.push(json!({ "type": "response.reasoning_summary_text.delta", "output_index": index,
+                    "summary_index": 0, "delta": text }));
+                out.push(done(item));
+            }
+            Say::Call(id, name, parts) => {
+                let item = |arguments: &str| {
+                    json!({ "type": "function_call", "id": format!("fc_{index}"), "call_id": id, "name": name,
+                        "arguments": arguments, "status": "completed" })
+                };
+                out.push(added(item("")));
+                for part in parts {
+                    out.push(json!({ "type": "response.function_call_arguments.delta", "output_index": index, "delta": part }));
+                }
+                out.push(done(item(&parts.concat())));
+            }
+            Say::WholeCall(id, name, args) => {
+                let item = json!({ "type": "function_call", "call_id": id, "name": name, "arguments": args.to_string() });
+                out.push(done(item));
+            }
+            Say::Image(data) => out.push(done(
+                json!({ "type": "image_generation_call", "id": "ig_1", "result": data, "output_format": "png" }),
+            )),
+        }
+    }
+    out.push(json!({ "type": "response.completed", "response": { "status": "completed", "model": "model-1-long",
+        "usage": { "input_tokens": 11, "output_tokens": 7 } } }));
     out
 }

@@ -55,9 +55,10 @@ fn passes_after(pain: &AgentPain) -> Option<Duration> {
         AgentPain::RateLimited { retry_after, .. } | AgentPain::Unavailable { retry_after, .. } => {
             Some(retry_after.unwrap_or_default())
         }
-        AgentPain::Network(_) | AgentPain::Timeout(_) | AgentPain::Stalled(_) => {
-            Some(Duration::ZERO)
-        }
+        AgentPain::Network(_)
+        | AgentPain::Timeout(_)
+        | AgentPain::Silent(_)
+        | AgentPain::Stalled(_) => Some(Duration::ZERO),
         AgentPain::Interrupted { cause, .. } => passes_after(cause),
         AgentPain::Config(_)
         | AgentPain::Key(_)

@@ -1,0 +1,34 @@
+//! OpenAI's responses. Nothing is stored at the API: what the model thought comes
+//! encrypted, and goes back with the conversation.
+
+mod request;
+mod stream;
+
+use super::api::Api;
+use super::call::deferred;
+use super::frames::Framing;
+use super::{Context, Endpoint, EventStream, Provider, ProviderConfig};
+
+/// A model behind `…/responses`.
+#[derive(Debug)]
+pub struct Responses(Api);
+
+impl Responses {
+    pub(super) fn new(config: &ProviderConfig, endpoint: Endpoint) -> Self {
+        Self(Api::new(config, endpoint))
+    }
+}
+
+impl Provider for Responses {
+    fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    fn stream<'a>(&'a self, prompt: &'a str, context: &'a Context) -> EventStream<'a> {
+        deferred(async move {
+            let request = request::build(&self.0, prompt, context)?;
+            let path = "/responses".to_owned();
+            Ok(self.0.ask(path, request, Framing::Sse, stream::Items::new))
+        })
+    }
+}
