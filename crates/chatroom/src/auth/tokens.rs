@@ -185,7 +185,7 @@ impl Tokens {
             jti: row.jti.clone(),
             room_id: row.room_id.clone(),
             user_id: row.user_id.clone(),
-            scope: row.scope.clone(),
+            scope: row.scope.as_str().to_owned(),
             iat: row.issued_at,
             exp: row.expires_at,
         })

@@ -1,9 +1,8 @@
-//! A room's events: written to its log inside a transaction, then published to its readers.
+//! A room's events, published to its readers once they are in its log.
 //!
 //! The log in the store is the truth. What is published only wakes readers and saves them a
 //! read: whoever has missed anything reads the log, and [`follow`] finds out who has.
 
-mod append;
 mod bus;
 mod follow;
 mod frame;
@@ -13,10 +12,11 @@ mod replay;
 mod ring;
 mod stream;
 
-pub use append::Appender;
 pub use bus::{AWAY as BUS_AWAY, Bus, BusError};
 pub use follow::follow;
-pub use frame::{message_frame, whisper as whisper_frame};
+pub use frame::{
+    event as event_frame, message_frame, raw_event as raw_event_frame, whisper as whisper_frame,
+};
 pub use hub::{Commit, ConnectionCut, Hub};
 pub use moves::Moves;
 pub use stream::{Reader, Settings as StreamSettings, open};

@@ -3,7 +3,6 @@
 use super::frame;
 use crate::{
     error::Result,
-    services::wire,
     store::{Conn, messages::Page, rooms::RoomRow},
 };
 use bytes::{Bytes, BytesMut};
@@ -91,7 +90,7 @@ pub async fn page(conn: &mut Conn, room: &str, after: Cursor) -> Result<Option<(
         while let Some(event) = events.next_if(|event| event.cursor() < Cursor::at(message.seq)) {
             side_event(conn, room, &row, &mut buffer, event).await?;
         }
-        frame::message_frame(&mut buffer, &wire::message(message, row.rules_version));
+        frame::message_frame(&mut buffer, &message.into_message(row.rules_version));
     }
     for event in events {
         side_event(conn, room, &row, &mut buffer, event).await?;
@@ -114,7 +113,7 @@ async fn side_event(
                     buffer,
                     event.cursor(),
                     EventKind::MessageEdited,
-                    &wire::message(message, row.rules_version),
+                    &message.into_message(row.rules_version),
                 );
             }
         }

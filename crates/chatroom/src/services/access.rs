@@ -206,11 +206,16 @@ pub fn scope_insufficient() -> Error {
 
 /// An archived room takes no changes.
 pub fn refuse_archived(room: &RoomRow) -> Result<()> {
-    if room.archived {
-        return Err(Error::new(
-            ErrorCode::Archived,
-            "The room is archived, so it is read-only",
-        ));
+    match room.archived {
+        true => Err(archived()),
+        false => Ok(()),
     }
-    Ok(())
+}
+
+/// The error for a room that takes no changes.
+pub fn archived() -> Error {
+    Error::new(
+        ErrorCode::Archived,
+        "The room is archived, so it is read-only",
+    )
 }

@@ -10,7 +10,7 @@ use super::{
     joining::{self, Reach, Seat},
     limits::{self, Limit},
     names, petnames,
-    room_tx::RoomTx,
+    room::RoomTx,
     visitors,
     wire::stored,
 };

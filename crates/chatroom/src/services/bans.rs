@@ -6,7 +6,7 @@
 use super::{
     access::{self, Hold},
     audit, checks, members,
-    room_tx::RoomTx,
+    room::RoomTx,
 };
 use crate::{
     app::App,

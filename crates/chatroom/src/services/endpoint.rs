@@ -4,14 +4,13 @@ use super::{
     access::{self, Hold},
     audit, checks,
     fanout::{self, Skipped},
-    room_tx::RoomTx,
+    room::{RoomLog, RoomTx},
 };
 use crate::{
     app::App,
     auth::Caller,
     clock::Now,
     error::{Error, Result},
-    events::Appender,
     store::{
         Tx,
         members::{Endpoint, MemberRow, PushKey, SealedKey},
@@ -159,7 +158,7 @@ pub async fn set(
         )
         .await?;
     }
-    let mut log = Appender::new(entry.room);
+    let mut log = RoomLog::new(entry.room);
     // A stale member is not called, and why stays known, until it has a new key.
     let mut skipped = None;
     if has_endpoint && has_key && !key_stale {

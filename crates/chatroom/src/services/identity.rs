@@ -12,7 +12,7 @@ use super::{
     keys,
     limits::{self, Limit},
     revocation,
-    room_tx::RoomTx,
+    room::RoomTx,
     wire::stored,
 };
 use crate::{
@@ -270,7 +270,7 @@ pub async fn reissue(
         ));
     }
     limits::take(&mut tx, &[mint_limit(app, "reissue", proof.jti)], now).await?;
-    let kind = stored(&member.member_kind)?;
+    let kind = member.member_kind;
     let basis = Basis {
         lineage: proof.lineage,
         source,

@@ -9,14 +9,13 @@ use super::{
     identity::{self, Basis, Lineage},
     invites::refuse_full,
     keys, names, petnames, recovery,
-    room_tx::RoomTx,
+    room::{RoomLog, RoomTx},
 };
 use crate::{
     app::App,
     auth::{Caller, User},
     clock::Now,
     error::{Error, Result},
-    events::Appender,
     store::{Tx, invites::InviteRow, members::NewMember, rooms::RoomRow},
 };
 use protocol::{
@@ -393,7 +392,7 @@ pub async fn take_seat(
         app.hub.moves().follow(&row.room_id);
     }
     names::remember(tx, &row.room_id, seat.user.as_str(), seat.name).await?;
-    let mut log = Appender::new(row);
+    let mut log = RoomLog::new(row);
     let notice = Notice::MemberJoined {
         user_id: seat.user.to_string(),
         user_name: seat.name.map(str::to_owned),

@@ -5,8 +5,7 @@ use super::{
     idempotency::Repeatable,
     identity::{self, Basis, Lineage},
     revocation,
-    room_tx::RoomTx,
-    wire::stored,
+    room::RoomTx,
 };
 use crate::{
     app::App,
@@ -54,8 +53,8 @@ pub async fn create(
         source: identity::hold_source(&mut tx, caller).await?,
     };
     let key = KeyRow {
-        scope: scope.as_str().to_owned(),
-        posts_as: Via::Web.as_str().to_owned(),
+        scope,
+        posts_as: Via::Web,
         shared: true,
         ..new_key(app, room, user.as_str(), &basis, now)?
     };
@@ -93,7 +92,7 @@ pub async fn list(app: &App, caller: &Caller, room: &RoomId) -> Result<RoomKeys>
         .await?;
     let keys = rows.into_iter().map(|row| {
         Ok(RoomKeyView {
-            scope: stored(&row.scope)?,
+            scope: row.scope,
             jti: row.jti,
             issued_at: row.issued_at,
             expires_at: row.expires_at,
@@ -188,7 +187,7 @@ pub fn new_member_key(
         RoleClass::Agent | RoleClass::Other(_) => Via::Agent,
     };
     Ok(KeyRow {
-        posts_as: via.as_str().to_owned(),
+        posts_as: via,
         ..new_key(app, room, user, basis, now)?
     })
 }
@@ -198,8 +197,8 @@ fn new_key(app: &App, room: &RoomId, user: &str, basis: &Basis, now: Now) -> Res
         jti: app.secrets.random_code("", 20).map_err(Error::internal)?,
         room_id: room.to_string(),
         user_id: user.to_owned(),
-        scope: Scope::ViewPost.as_str().to_owned(),
-        posts_as: Via::Agent.as_str().to_owned(),
+        scope: Scope::ViewPost,
+        posts_as: Via::Agent,
         shared: false,
         lineage: Some(basis.lineage.as_str().to_owned()),
         derived_from: basis.source.clone(),

@@ -5,21 +5,17 @@ use super::{
     audit, checks, names,
     reputation::scorer,
     revocation,
-    room_tx::RoomTx,
-    welcome,
-    wire::{self, stored},
+    room::{RoomLog, RoomTx},
+    welcome, wire,
 };
 use crate::{
     app::App,
     auth::Caller,
     clock::Now,
     error::{Error, Result},
-    events::Appender,
     store::{members::MemberRow, rooms::RoomRow},
 };
-use protocol::{
-    AgentCardUpdated, MemberKind, Members, Notice, Renamed, RoomId, UserId, WELCOME_ROOM,
-};
+use protocol::{AgentCardUpdated, Members, Notice, Renamed, RoomId, UserId, WELCOME_ROOM};
 use serde_json::json;
 use std::collections::HashMap;
 
@@ -86,7 +82,7 @@ pub async fn remove(app: &App, caller: &Caller, room: &RoomId, user: &UserId) ->
     if !leaving {
         return kick(tx, entry.room, &target, &actor, now).await;
     }
-    let mut log = Appender::new(entry.room);
+    let mut log = RoomLog::new(entry.room);
     let notice = Notice::MemberLeft {
         user_id: target.user_id.clone(),
         user_name: target.user_name.clone(),
@@ -121,7 +117,7 @@ pub async fn kick(
         user_name: member.user_name.clone(),
         by_user_id: owner.to_owned(),
     };
-    let mut log = Appender::new(room);
+    let mut log = RoomLog::new(room);
     take_out(
         &mut tx,
         &mut log,
@@ -140,7 +136,7 @@ pub async fn kick(
 /// Takes a member out of the room that the log is of, ends its keys, and says so there.
 pub async fn take_out(
     tx: &mut RoomTx,
-    log: &mut Appender,
+    log: &mut RoomLog,
     member: &MemberRow,
     actor: &str,
     action: &str,
@@ -171,7 +167,7 @@ pub async fn rename(
         .as_owner()?;
     let target = tx.member(room.as_str(), user.as_str()).await?;
     let target = target.ok_or_else(|| Error::not_found("No such member in this room"))?;
-    if !stored::<MemberKind>(&target.member_kind)?.is_external() {
+    if !target.member_kind.is_external() {
         return Err(Error::forbidden(
             "The names of Starchild members come with their tokens",
         ));

@@ -3,12 +3,9 @@
 use super::{
     access::{self, Entry, Hold, Reading},
     checks::{self, Content},
-    posting::{
-        exchanges::{self, Voice, Word},
-        mentions::mentioned,
-    },
+    posting::mentions::mentioned,
     reputation::scorer,
-    room_tx::RoomTx,
+    room::{RoomLog, RoomTx, Words, addressed, admit, exchanges::Voice},
     visitors, wire,
 };
 use crate::{
@@ -16,7 +13,6 @@ use crate::{
     auth::{Caller, TokenType},
     clock::Now,
     error::{Error, Result},
-    events::Appender,
     store::{
         Conn,
         messages::{MessageRow, Page},
@@ -123,7 +119,7 @@ pub async fn dress(
     let seqs: Vec<i64> = rows.iter().map(|row| row.seq).collect();
     let mut messages: Vec<Message> = rows
         .into_iter()
-        .map(|row| wire::message(row, room.rules_version))
+        .map(|row| row.into_message(room.rules_version))
         .collect();
     for reaction in conn
         .reactions(&room.room_id, &seqs, me.unwrap_or_default())
@@ -190,7 +186,6 @@ pub async fn edit(
     content: String,
 ) -> Result<MessageEdited> {
     let content = Content::new(content)?;
-    // Looked up before the turn to write, so that nobody waits for it.
     let mentioned = mentioned(&app.db, room.as_str(), content.as_str()).await?;
     let now = Now::get();
     let mut tx = RoomTx::begin(app).await?;
@@ -199,16 +194,17 @@ pub async fn edit(
     if row.deleted {
         return Err(Error::bad_request("This message was deleted"));
     }
-    let mut log = Appender::new(entry.room.clone());
+    let mut log = RoomLog::new(entry.room.clone());
     // An edit is a word like a message: agents must not go on in edits.
-    let limits = &app.config.limits;
-    let word = Word {
+    let (limits, sender) = (&app.config.limits, row.sender_user_id.as_str());
+    let words = Words {
         voice: voice(caller, &entry),
-        user: &row.sender_user_id,
+        user: sender,
         answers: None,
+        depth: None,
     };
-    let effect = exchanges::weigh(log.room(), word, limits, now)?;
-    let notice = exchanges::apply(log.room_mut(), effect, &row.sender_user_id, limits, now);
+    let admission = admit(log.room(), words, limits, now)?;
+    let notice = admission.enter(log.room_mut(), sender, limits, now);
     tx.save_exchanges(log.room()).await?;
     tx.edit_message(room.as_str(), seq, content.as_str(), now.seconds())
         .await?;
@@ -222,13 +218,13 @@ pub async fn edit(
         depth: row.reply_chain_depth,
         at: now.seconds(),
     };
-    let addressed: Vec<_> = mentions
-        .iter()
-        .filter(|(_, user, _)| *user != row.sender_user_id)
-        .map(|(room, user, _)| Addressed {
-            room,
+    // Whoever edits has not answered anything with that.
+    let others = mentioned.iter().map(String::as_str);
+    let addressed: Vec<_> = addressed(by, None, others.filter(|user| *user != sender))
+        .map(|(user, by)| Addressed {
+            room: room.as_str(),
             user,
-            by: Some(by),
+            by,
         })
         .collect();
     tx.note_addressed(&addressed).await?;
@@ -259,7 +255,7 @@ pub async fn delete(app: &App, caller: &Caller, room: &RoomId, seq: i64) -> Resu
     let row = own_message(app, &mut tx, &entry, seq, now).await?;
     if !row.deleted {
         tx.redact_message(room.as_str(), seq).await?;
-        let mut log = Appender::new(entry.room);
+        let mut log = RoomLog::new(entry.room);
         log.event(&mut tx, EventKind::MessageDeleted, &json!({"seq": seq}))
             .await?;
         tx.tell(log);
@@ -305,7 +301,7 @@ pub async fn react(
             user_id: me,
             emoji: emoji.to_owned(),
         };
-        let mut log = Appender::new(entry.room);
+        let mut log = RoomLog::new(entry.room);
         log.event(&mut tx, EventKind::ReactionAdded, &reaction)
             .await?;
         tx.tell(log);
@@ -335,7 +331,7 @@ pub async fn unreact(
             user_id: me,
             emoji: emoji.to_owned(),
         };
-        let mut log = Appender::new(entry.room);
+        let mut log = RoomLog::new(entry.room);
         log.event(&mut tx, EventKind::ReactionRemoved, &reaction)
             .await?;
         tx.tell(log);
@@ -348,10 +344,10 @@ pub async fn unreact(
 fn voice(caller: &Caller, entry: &Entry) -> Voice {
     let signed_in = matches!(caller, Caller::User(user) if user.token_type == TokenType::Access);
     let via = match &entry.key {
-        Some(key) if key.posts_as == Via::Web.as_str() => Via::Web,
+        Some(key) if key.posts_as == Via::Web => Via::Web,
         _ => Via::Agent,
     };
-    Voice::of(via, &entry.member.member_kind, signed_in)
+    Voice::of(via, entry.member.member_kind, signed_in)
 }
 
 async fn writer(conn: &mut Conn, caller: &Caller, room: &RoomId) -> Result<Entry> {

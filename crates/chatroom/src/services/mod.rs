@@ -26,7 +26,7 @@ pub mod recovery;
 pub mod reputation;
 pub mod reserved;
 pub mod revocation;
-pub mod room_tx;
+pub mod room;
 pub mod rooms;
 pub mod sessions;
 pub mod state;

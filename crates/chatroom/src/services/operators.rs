@@ -1,6 +1,6 @@
 //! What operators do to users: see them, end their credentials, keep them out.
 
-use super::{access, checks, revocation, room_tx::RoomTx, sessions};
+use super::{access, checks, revocation, room::RoomTx, sessions};
 use crate::{
     app::App,
     auth::{Caller, denylist::Subject},

@@ -8,7 +8,7 @@ use super::{
     identity, invites,
     joining::invite_invalid,
     keys, revocation,
-    room_tx::RoomTx,
+    room::{RoomLog, RoomTx},
     wire::stored,
 };
 use crate::{
@@ -16,14 +16,13 @@ use crate::{
     auth::{Caller, TokenType},
     clock::Now,
     error::{Error, Result},
-    events::Appender,
     store::{
         invites::InviteRow,
         members::{Endpoint, PushKey},
         rooms::RoomRow,
     },
 };
-use protocol::{AdapterType, InviteCreated, Join, Joined, MemberKind, RoomId, UserId};
+use protocol::{AdapterType, InviteCreated, Join, Joined, RoomId, UserId};
 use serde_json::json;
 
 /// The owner's consent to give a member new tokens; the operator's, in any room.
@@ -49,7 +48,7 @@ pub async fn allow(
     refuse_archived(&row)?;
     let member = tx.member(room.as_str(), user.as_str()).await?;
     let member = member.ok_or_else(|| Error::not_found("No such member in this room"))?;
-    if !stored::<MemberKind>(&member.member_kind)?.is_external() {
+    if !member.member_kind.is_external() {
         return Err(Error::forbidden(
             "Starchild members get their tokens by signing in; only members who came with an invite are recovered",
         ));
@@ -100,7 +99,7 @@ pub async fn redeem(
     {
         return Err(invite_invalid());
     }
-    let kind: MemberKind = stored(&member.member_kind)?;
+    let kind = member.member_kind;
     let basis = identity::claim(app, &mut tx, caller, &user).await?;
     revocation::revoke_member(&mut tx, room.as_str(), user.as_str()).await?;
     tx.set_lineage(room.as_str(), user.as_str(), basis.lineage.as_str())
@@ -130,7 +129,7 @@ pub async fn redeem(
         now,
     )
     .await?;
-    let mut log = Appender::new(row);
+    let mut log = RoomLog::new(row);
     let words = format!("{} was let back in with new tokens", member.shown_name());
     log.system_message(&mut tx, words, now).await?;
     tx.tell(log);

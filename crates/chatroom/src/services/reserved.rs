@@ -1,11 +1,13 @@
 //! The rooms that belong to the system: made at start, public, and nobody's to change.
 
-use super::{reputation::score::VERSION, room_tx::RoomTx};
+use super::{
+    reputation::score::VERSION,
+    room::{RoomLog, RoomTx},
+};
 use crate::{
     app::App,
     clock::Now,
     error::{Error, Result},
-    events::Appender,
     store::{Tx, rooms::Text},
 };
 use protocol::{ErrorCode, RESERVED_ROOMS, RoomId, SYSTEM_USER, Visibility, WELCOME_ROOM};
@@ -49,7 +51,7 @@ async fn tell_of_new_rules(app: &App) -> Result<()> {
     let room = room.ok_or_else(Error::room_not_found)?;
     let before = tx.meta(RULES_TOLD).await?;
     tx.set_meta(RULES_TOLD, &version).await?;
-    let mut log = Appender::new(room);
+    let mut log = RoomLog::new(room);
     if before.is_some_and(|before| before != version) {
         let words = format!("The scoring rules have version {version} now; see GET /scoring-rules");
         log.system_message(&mut tx, words, Now::get()).await?;

@@ -1,7 +1,7 @@
 //! Ending credentials. Whatever was derived from one ends with it: keys and identity tokens that
 //! were minted with it, and what these minted. Who reads with one of them is disconnected.
 
-use super::room_tx::RoomTx;
+use super::room::RoomTx;
 use crate::error::Result;
 
 /// Ends these credentials and everything derived from them. What `spared` names goes on, with what

@@ -150,7 +150,7 @@ pub async fn public_summary(app: &App, ip: IpAddr, room: &RoomId) -> Result<Publ
     let mut member_count = 0;
     for row in conn.kinds_of_members(room.as_str()).await? {
         member_count += row.members;
-        *match stored(&row.member_kind)? {
+        *match row.member_kind {
             MemberKind::StarchildAgent => &mut kinds.starchild_agent,
             MemberKind::StarchildUser => &mut kinds.starchild_user,
             MemberKind::ExternalAgent => &mut kinds.external_agent,
@@ -229,12 +229,12 @@ pub async fn update(app: &App, caller: &Caller, room: &RoomId, request: UpdateRo
         ));
         row.archived = archived;
     }
-    if let Some(visibility) = request.visibility.filter(|v| v.as_str() != row.visibility) {
+    if let Some(visibility) = request.visibility.filter(|v| *v != row.visibility) {
         changes.push((
             "visibility_changed",
             json!({"from": row.visibility, "to": visibility}),
         ));
-        row.visibility = visibility.as_str().to_owned();
+        row.visibility = visibility;
         if visibility == Visibility::Private {
             tx.revoke_invites_by(room.as_str(), audit::VISITOR).await?;
         }
@@ -272,7 +272,7 @@ pub async fn all(app: &App, caller: &Caller, limit: i64, offset: i64) -> Result<
         Ok(AdminRoom {
             room_id: stored(&row.room_id)?,
             owner_user_id: stored(&row.owner_user_id)?,
-            visibility: stored(&row.visibility)?,
+            visibility: row.visibility,
             name: row.name,
             archived: row.archived,
             created_at: row.created_at,

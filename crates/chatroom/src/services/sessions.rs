@@ -1,6 +1,6 @@
 //! One's own sessions: what acts for one, and ending it.
 
-use super::{revocation, room_tx::RoomTx, wire::stored};
+use super::{revocation, room::RoomTx, wire::stored};
 use crate::{
     app::App,
     auth::{Caller, Identity, denylist},

@@ -4,7 +4,7 @@ use super::{
     access::{self, Hold},
     members::PAGE,
     messages::dress,
-    posting::exchanges,
+    room::exchanges,
     welcome,
     wire::{self, stored},
 };
@@ -38,7 +38,7 @@ pub async fn me(app: &App, caller: &Caller, room: &RoomId) -> Result<Me> {
         user_id: stored(&member.user_id)?,
         mention_key: format!("@{}", member.shown_name()),
         user_name: member.user_name,
-        member_kind: stored(&member.member_kind)?,
+        member_kind: member.member_kind,
         agent_card_url: member.agent_card_url,
         role: stored(&member.role)?,
         joined_at: member.joined_at,
@@ -50,7 +50,7 @@ pub async fn me(app: &App, caller: &Caller, room: &RoomId) -> Result<Me> {
             agent_exchanges_without_person: exchanges::allowed(&row, &app.config.limits),
             agent_exchanges_left: exchanges::left(&row, &app.config.limits, Now::get()),
             name: row.name,
-            visibility: stored(&row.visibility)?,
+            visibility: row.visibility,
             archived: row.archived,
             rules_version: row.rules_version,
             max_reply_chain_depth: row.max_reply_chain_depth,
@@ -68,7 +68,7 @@ pub async fn state(app: &App, caller: &Caller, room: &RoomId, recent: i64) -> Re
     let member_counts = count(&mut conn, room.as_str(), &online).await?;
     let mut members = Vec::with_capacity(rows.len());
     for row in &rows {
-        let role_class = RoleClass::from(stored::<MemberKind>(&row.member_kind)?);
+        let role_class = RoleClass::from(row.member_kind);
         members.push(StateMember {
             member: wire::member(row, online.contains(&row.user_id), &app.secrets)?,
             role_class,
@@ -112,7 +112,7 @@ async fn count(conn: &mut Conn, room: &str, online: &HashSet<String>) -> Result<
     let mut counts = MemberCounts::default();
     for row in conn.kinds_of_members(room).await? {
         counts.total += row.members;
-        match stored::<MemberKind>(&row.member_kind)?.into() {
+        match row.member_kind.into() {
             RoleClass::Human => counts.humans += row.members,
             RoleClass::Agent | RoleClass::Other(_) => {
                 counts.agents += row.members;

@@ -4,14 +4,13 @@ use super::{
     access::{self, Hold},
     audit, checks,
     reserved::refuse_change,
-    room_tx::RoomTx,
+    room::{RoomLog, RoomTx},
 };
 use crate::{
     app::App,
     auth::Caller,
     clock::Now,
     error::{Error, Result},
-    events::Appender,
     store::rooms::Text,
 };
 use protocol::{EventKind, RoomId, RoomText, RulesUpdated};
@@ -69,7 +68,7 @@ pub async fn write(
     )
     .await?;
     if text == Text::Rules {
-        let mut log = Appender::new(entry.room);
+        let mut log = RoomLog::new(entry.room);
         log.set_rules_version(version);
         let event = RulesUpdated {
             version,

@@ -12,9 +12,10 @@ use super::{
     posting::{Addressed, json},
     rooms::RoomRow,
 };
-use protocol::mentions::fold;
+use protocol::{Message, MessageType, Via, mentions::fold};
 use rusqlite::{Connection, params};
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -26,8 +27,8 @@ pub struct NewMessage {
     pub seq: i64,
     pub sender_user_id: String,
     pub sender_user_name: Option<String>,
-    pub via: &'static str,
-    pub r#type: &'static str,
+    pub via: Via,
+    pub r#type: MessageType,
     pub content: String,
     pub reply_to_seq: Option<i64>,
     pub reply_chain_depth: i64,
@@ -35,6 +36,30 @@ pub struct NewMessage {
     pub client_key: Option<String>,
     /// Whether agents are called for it.
     pub calls_agents: bool,
+}
+
+impl NewMessage {
+    /// As readers get it, in a room whose rules have this version.
+    pub fn into_message(self, rules_version: i64) -> Message {
+        Message {
+            seq: self.seq,
+            sender_user_id: self.sender_user_id,
+            sender_user_name: self.sender_user_name,
+            via: self.via,
+            r#type: self.r#type,
+            content: self.content,
+            reply_to_seq: self.reply_to_seq,
+            reply_chain_depth: self.reply_chain_depth,
+            rules_version,
+            created_at: self.created_at,
+            deleted: false,
+            edited_at: None,
+            reactions: BTreeMap::new(),
+            mentions_me: None,
+            content_html: None,
+            event: None,
+        }
+    }
 }
 
 /// A name that a member's token brought, and what it looks like.
@@ -137,8 +162,8 @@ impl GroupWriter {
                 m.seq,
                 m.sender_user_id,
                 m.sender_user_name,
-                m.via,
-                m.r#type,
+                m.via.as_str(),
+                m.r#type.as_str(),
                 m.content,
                 m.reply_to_seq,
                 m.reply_chain_depth,
@@ -206,8 +231,8 @@ impl Conn {
             m.seq,
             &m.sender_user_id,
             &m.sender_user_name,
-            m.via,
-            m.r#type,
+            m.via.as_str(),
+            m.r#type.as_str(),
             &m.content,
             m.reply_to_seq,
             m.reply_chain_depth,
@@ -312,8 +337,8 @@ fn message_json(messages: &[NewMessage]) -> String {
                 m.seq,
                 &m.sender_user_id,
                 &m.sender_user_name,
-                m.via,
-                m.r#type,
+                m.via.as_str(),
+                m.r#type.as_str(),
                 &m.content,
                 m.reply_to_seq,
                 m.reply_chain_depth,

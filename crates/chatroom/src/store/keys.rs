@@ -5,6 +5,7 @@ use super::{
     Conn, DbResult,
     db::{Sql, exec, row, rows},
 };
+use protocol::{Scope, Via};
 
 row_struct! {
     /// What is known of a room key.
@@ -13,8 +14,8 @@ row_struct! {
         pub jti: String,
         pub room_id: String,
         pub user_id: String,
-        pub scope: String,
-        pub posts_as: String,
+        pub scope: Scope,
+        pub posts_as: Via,
         pub shared: bool,
         pub lineage: Option<String>,
         /// The key or identity token that it was made with, and ends with.
@@ -45,7 +46,7 @@ impl KeyRow {
     }
 
     pub fn may_post(&self) -> bool {
-        self.scope == protocol::Scope::ViewPost.as_str()
+        self.scope == Scope::ViewPost
     }
 }
 
@@ -66,8 +67,8 @@ impl Conn {
             &key.jti,
             &key.room_id,
             &key.user_id,
-            &key.scope,
-            &key.posts_as,
+            key.scope.as_str(),
+            key.posts_as.as_str(),
             key.shared,
             &key.lineage,
             &key.derived_from,

@@ -5,7 +5,7 @@ use super::{
     db::{Sql, exec, row, rows},
     looks::FORGET_LOOKS,
 };
-use protocol::mentions::fold;
+use protocol::{MemberKind, mentions::fold};
 
 row_struct! {
     /// A member as it is stored, without the push bearer.
@@ -13,7 +13,7 @@ row_struct! {
     pub struct MemberRow {
         pub user_id: String,
         pub user_name: Option<String>,
-        pub member_kind: String,
+        pub member_kind: MemberKind,
         pub role: String,
         pub adapter_type: String,
         pub joined_at: i64,
@@ -42,7 +42,7 @@ row_struct! {
     /// How many members are of one kind and have an endpoint, or have none.
     #[derive(Debug)]
     pub struct KindRow {
-        pub member_kind: String,
+        pub member_kind: MemberKind,
         pub has_endpoint: bool,
         pub members: i64,
     }

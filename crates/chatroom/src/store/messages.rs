@@ -4,6 +4,8 @@ use super::{
     Conn, DbResult,
     db::{Sql, exec, row, rows},
 };
+use protocol::{Message, MessageType, Via};
+use std::collections::BTreeMap;
 
 row_struct! {
     /// A message as it is stored.
@@ -12,8 +14,8 @@ row_struct! {
         pub seq: i64,
         pub sender_user_id: String,
         pub sender_user_name: Option<String>,
-        pub via: String,
-        pub r#type: String,
+        pub via: Via,
+        pub r#type: MessageType,
         pub content: String,
         pub reply_to_seq: Option<i64>,
         pub reply_chain_depth: i64,
@@ -23,6 +25,32 @@ row_struct! {
         /// Whether agents are called for it.
         pub calls_agents: bool,
         pub event: Option<String>,
+    }
+}
+
+impl MessageRow {
+    /// As readers get it, in a room whose rules have this version.
+    pub fn into_message(self, rules_version: i64) -> Message {
+        Message {
+            seq: self.seq,
+            sender_user_id: self.sender_user_id,
+            sender_user_name: self.sender_user_name,
+            via: self.via,
+            r#type: self.r#type,
+            content: self.content,
+            reply_to_seq: self.reply_to_seq,
+            reply_chain_depth: self.reply_chain_depth,
+            rules_version,
+            created_at: self.created_at,
+            deleted: self.deleted,
+            edited_at: self.edited_at,
+            reactions: BTreeMap::new(),
+            mentions_me: None,
+            content_html: None,
+            event: self
+                .event
+                .and_then(|event| serde_json::from_str(&event).ok()),
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use super::{
     posting::Addressed,
     rooms::Text,
 };
-use protocol::Cursor;
+use protocol::{Cursor, MessageType, Scope, Via};
 use sqlx::Row;
 use std::{collections::BTreeSet, sync::Mutex, time::Duration};
 
@@ -307,8 +307,8 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
         jti: "k".into(),
         room_id: "rm_a".into(),
         user_id: "u_a".into(),
-        scope: "view".into(),
-        posts_as: "web".into(),
+        scope: Scope::View,
+        posts_as: Via::Web,
         shared: true,
         lineage: None,
         derived_from: None,
@@ -462,8 +462,8 @@ fn message(seq: i64) -> NewMessage {
         seq,
         sender_user_id: "u_a".into(),
         sender_user_name: None,
-        via: "web",
-        r#type: "chat",
+        via: Via::Web,
+        r#type: MessageType::Chat,
         content: "007".into(),
         reply_to_seq: None,
         reply_chain_depth: 0,

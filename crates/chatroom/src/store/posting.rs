@@ -6,6 +6,7 @@ use super::{
     db::{Sql, rows},
     rooms::{RoomRow, select_room},
 };
+use protocol::{MemberKind, Scope, Via};
 
 row_struct! {
     /// A member who posts.
@@ -14,7 +15,7 @@ row_struct! {
         pub room_id: String,
         pub user_id: String,
         pub user_name: Option<String>,
-        pub member_kind: String,
+        pub member_kind: MemberKind,
         /// The newest message that mentioned or answered the member since its agent's own last one.
         pub addressed_seq: Option<i64>,
         pub addressed_depth: Option<i64>,
@@ -29,7 +30,7 @@ row_struct! {
         pub room_id: String,
         pub seq: i64,
         pub sender_user_id: String,
-        pub via: String,
+        pub via: Via,
         pub reply_chain_depth: i64,
     }
 }
@@ -81,8 +82,8 @@ row_struct! {
     #[derive(Debug, Clone)]
     pub struct PostingKeyRow {
         pub jti: String,
-        pub scope: String,
-        pub posts_as: String,
+        pub scope: Scope,
+        pub posts_as: Via,
         pub expires_at: i64,
         pub revoked: bool,
     }
@@ -96,7 +97,7 @@ row_struct! {
         pub sender_user_id: String,
         pub client_key: String,
         pub seq: i64,
-        pub via: String,
+        pub via: Via,
         pub content: String,
         pub original_content: Option<String>,
         pub deleted: bool,

@@ -5,6 +5,7 @@ use super::{
     db::{Sql, exec, row, rows},
     posting::json,
 };
+use protocol::MessageType;
 
 /// The scope of sums over all rooms.
 pub const EVERYWHERE: &str = "*";
@@ -15,7 +16,7 @@ row_struct! {
     pub struct PostRow {
         pub seq: i64,
         pub sender_user_id: String,
-        pub r#type: String,
+        pub r#type: MessageType,
         pub reply_to_seq: Option<i64>,
         pub created_at: i64,
     }

@@ -4,7 +4,7 @@ use super::{
     Conn, DbResult,
     db::{Sql, exec, row, rows},
 };
-use protocol::Cursor;
+use protocol::{Cursor, Visibility};
 
 row_struct! {
     /// A room as it is stored, without its texts.
@@ -13,7 +13,7 @@ row_struct! {
         pub room_id: String,
         pub name: String,
         pub owner_user_id: String,
-        pub visibility: String,
+        pub visibility: Visibility,
         pub archived: bool,
         pub created_at: i64,
         pub max_reply_chain_depth: i64,
@@ -35,7 +35,7 @@ row_struct! {
 
 impl RoomRow {
     pub fn is_public(&self) -> bool {
-        self.visibility == protocol::Visibility::Public.as_str()
+        self.visibility == Visibility::Public
     }
 
     /// Whether the room belongs to the system.
@@ -49,6 +49,19 @@ impl RoomRow {
             seq: self.last_seq,
             sub: self.last_sub,
         }
+    }
+
+    /// The seq of the message that comes next, which the room has come to with this.
+    pub fn next_seq(&mut self) -> i64 {
+        self.last_seq += 1;
+        self.last_sub = 0;
+        self.last_seq
+    }
+
+    /// The place of the event without a seq that comes next, likewise.
+    pub fn next_sub(&mut self) -> Cursor {
+        self.last_sub += 1;
+        self.head()
     }
 
     /// Up to here, events without a seq are no longer kept.
@@ -83,7 +96,7 @@ row_struct! {
         pub room_id: String,
         pub name: String,
         pub owner_user_id: String,
-        pub visibility: String,
+        pub visibility: Visibility,
         pub archived: bool,
         pub created_at: i64,
         pub last_seq: i64,
@@ -168,7 +181,7 @@ impl Conn {
             &room.room_id,
             &room.name,
             room.archived,
-            &room.visibility,
+            room.visibility.as_str(),
             room.max_reply_chain_depth,
             room.exchange_limit,
             room.exchanges

@@ -1,38 +1,36 @@
-//! Whether an agent's answer could be posted, without I/O. Asked before the agent is called, since
-//! nobody should work for nothing, and again before its answer is posted.
+//! Whether an agent's answer could be posted. Asked before the agent is called, since nobody should
+//! work for nothing, and again before its answer is posted.
 
 use super::settle::Settled;
 use crate::{
     clock::Now,
     config::Limits,
     metrics::Delivered,
-    services::posting::exchanges::{self, Effect, Voice, Word},
+    services::room::{
+        Admission, Refusal, Words, admit,
+        exchanges::{Answers, Voice},
+    },
     store::rooms::RoomRow,
 };
+use protocol::Via;
 
-/// Why an agent's answer cannot be posted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unanswerable {
-    /// The chain of answers is as deep as the room allows.
-    TooDeep,
-    /// The agents may say no more to each other for now.
-    UsedUp,
-}
-
-impl From<Unanswerable> for Settled {
-    fn from(why: Unanswerable) -> Self {
+impl From<Refusal> for Settled {
+    fn from(why: Refusal) -> Self {
         match why {
-            Unanswerable::TooDeep => Self::TooDeep,
-            Unanswerable::UsedUp => Self::UsedUp,
+            // The lane waits until messages can be posted again.
+            Refusal::Archived => Self::Lost,
+            Refusal::TooDeep { .. } => Self::TooDeep,
+            Refusal::UsedUp(_) => Self::UsedUp,
         }
     }
 }
 
-impl From<Unanswerable> for Delivered {
-    fn from(why: Unanswerable) -> Self {
+impl From<Refusal> for Delivered {
+    fn from(why: Refusal) -> Self {
         match why {
-            Unanswerable::TooDeep => Self::TooDeep,
-            Unanswerable::UsedUp => Self::UsedUp,
+            Refusal::Archived => Self::Lost,
+            Refusal::TooDeep { .. } => Self::TooDeep,
+            Refusal::UsedUp(_) => Self::UsedUp,
         }
     }
 }
@@ -43,24 +41,25 @@ pub struct Answered {
     pub seq: i64,
     pub depth: i64,
     pub sender: String,
-    pub via: String,
+    pub via: Via,
 }
 
-/// What an agent's answer to a message would do to the room's exchanges.
+/// Whether an agent's answer to a message may enter the room.
 pub fn answerable(
     room: &RoomRow,
     user: &str,
     answered: &Answered,
     limits: &Limits,
     now: Now,
-) -> Result<Effect, Unanswerable> {
-    if answered.depth >= room.max_reply_chain_depth {
-        return Err(Unanswerable::TooDeep);
-    }
-    let word = Word {
+) -> Result<Admission, Refusal> {
+    let words = Words {
         voice: Voice::Agent,
         user,
-        answers: Some((&answered.sender, &answered.via)),
+        answers: Some(Answers {
+            user: &answered.sender,
+            via: answered.via,
+        }),
+        depth: Some(answered.depth + 1),
     };
-    exchanges::weigh(room, word, limits, now).map_err(|_| Unanswerable::UsedUp)
+    admit(room, words, limits, now)
 }

@@ -341,14 +341,14 @@ fn answered(message: &MessageRow) -> Answered {
         seq: message.seq,
         depth: message.reply_chain_depth,
         sender: message.sender_user_id.clone(),
-        via: message.via.clone(),
+        via: message.via,
     }
 }
 
 /// Whether an agent is told of a message: of everything that stands but its own words and notices.
 /// What its person says it is told, though both have one id.
 fn concerns(message: &MessageRow, user: &str) -> bool {
-    let own = message.sender_user_id == user && message.via != Via::Web.as_str();
+    let own = message.sender_user_id == user && message.via != Via::Web;
     message.calls_agents && !message.deleted && !own
 }
 
@@ -385,14 +385,15 @@ fn wait(schedule: &[u64], attempt: i64, asked: Option<Duration>) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use protocol::MessageType;
 
     fn message(sender: &str, via: &str, deleted: bool) -> MessageRow {
         MessageRow {
             seq: 1,
             sender_user_id: sender.into(),
             sender_user_name: None,
-            via: via.into(),
-            r#type: "chat".into(),
+            via: via.parse().unwrap(),
+            r#type: MessageType::Chat,
             content: "x".into(),
             reply_to_seq: None,
             reply_chain_depth: 0,

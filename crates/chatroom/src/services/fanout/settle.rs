@@ -10,11 +10,10 @@ use crate::{
     app::App,
     clock::Now,
     error::{Error, Result},
-    events::Appender,
     services::{
         members,
-        posting::{exchanges, mentions::mentioned},
-        room_tx::RoomTx,
+        posting::mentions::mentioned,
+        room::{Refusal, RoomLog, RoomTx, addressed, message::Said},
     },
     store::{
         Db, DbError,
@@ -22,7 +21,7 @@ use crate::{
         posting::{Addressed, AddressedBy},
     },
 };
-use protocol::{ErrorCode, EventKind, MemberUpdated, Notice};
+use protocol::{ErrorCode, EventKind, MemberUpdated, Notice, Via};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, Mutex},
@@ -251,11 +250,11 @@ async fn settle_group(app: &App, items: &[&Item]) -> Result<Vec<Settled>> {
     };
     let rooms: BTreeSet<&str> = items.iter().map(|item| item.lane.room.as_str()).collect();
     let rooms: Vec<&str> = rooms.into_iter().collect();
-    let mut logs: BTreeMap<String, Appender> = tx
+    let mut logs: BTreeMap<String, RoomLog> = tx
         .lock_rooms(&rooms)
         .await?
         .into_iter()
-        .map(|room| (room.room_id.clone(), Appender::new(room)))
+        .map(|room| (room.room_id.clone(), RoomLog::new(room)))
         .collect();
     let mut results = Vec::with_capacity(items.len());
     for item in items {
@@ -296,7 +295,7 @@ struct Times {
 async fn settle_one(
     app: &App,
     tx: &mut RoomTx,
-    log: &mut Appender,
+    log: &mut RoomLog,
     item: &Item,
     times: Times,
 ) -> Result<Settled> {
@@ -369,7 +368,7 @@ struct ReplyToPost<'a> {
 async fn settle_reply(
     app: &App,
     tx: &mut RoomTx,
-    log: &mut Appender,
+    log: &mut RoomLog,
     held: Held<'_>,
     reply: ReplyToPost<'_>,
     times: Times,
@@ -384,12 +383,12 @@ async fn settle_reply(
     let Answered {
         seq, depth, sender, ..
     } = answered;
-    let member = tx.member(room, user).await?;
-    let Some(member) = member.filter(|_| !log.room().archived) else {
+    let Some(member) = tx.member(room, user).await? else {
         return Ok(Settled::Lost);
     };
-    let effect = match answerable(log.room(), user, answered, limits, now) {
-        Ok(effect) => effect,
+    let admission = match answerable(log.room(), user, answered, limits, now) {
+        Ok(admission) => admission,
+        Err(Refusal::Archived) => return Ok(Settled::Lost),
         Err(why) => {
             // Counted too; with many agents there are too many of these for a log.
             tracing::debug!(room, user, seq, ?why, "an agent's answer was dropped");
@@ -400,31 +399,32 @@ async fn settle_reply(
     if !tx.answer_message(held, *seq, schedule_ms).await? {
         return Ok(Settled::Lost);
     }
-    let depth = depth + 1;
-    let posted = log
-        .reply(tx, &member, content.to_owned(), *seq, depth, now)
-        .await?;
-    let mentions: Vec<(&str, &str, i64)> = mentions
-        .iter()
-        .map(|user| (room, user.as_str(), posted))
-        .collect();
-    tx.insert_mentions(&mentions).await?;
+    let notice = admission.enter(log.room_mut(), user, limits, now);
+    let said = Said {
+        user_id: member.user_id,
+        user_name: member.user_name,
+        via: Via::Agent,
+        content: content.to_owned(),
+        reply_to_seq: Some(*seq),
+        depth: depth + 1,
+        client_key: None,
+    };
+    let depth = said.depth;
+    let posted = log.chat(tx, said, now).await?;
+    let mentioned = mentions.iter().map(String::as_str);
+    let rows: Vec<(&str, &str, i64)> = mentioned.clone().map(|u| (room, u, posted)).collect();
+    tx.insert_mentions(&rows).await?;
     let by = AddressedBy {
         seq: posted,
         depth,
         at: now.seconds(),
     };
-    let users = mentions.iter().map(|(_, user, _)| *user);
-    let others = users
-        .chain([sender.as_str()])
-        .filter(|other| *other != user);
-    let addressed: Vec<Addressed<'_>> = others
-        .map(|user| (user, Some(by)))
-        .chain([(user, None)])
+    let to = mentioned.chain([sender.as_str()]);
+    let addressed: Vec<Addressed<'_>> = addressed(by, Some(user), to)
         .map(|(user, by)| Addressed { room, user, by })
         .collect();
     tx.note_addressed(&addressed).await?;
-    if let Some(words) = exchanges::apply(log.room_mut(), effect, user, limits, now) {
+    if let Some(words) = notice {
         log.system_message(tx, words, now).await?;
     }
     Ok(Settled::Done)

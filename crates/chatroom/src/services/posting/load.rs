@@ -161,7 +161,7 @@ async fn load_windows(
         .iter()
         .filter_map(|post| {
             let key = post.jti().and_then(|jti| known.keys.get(jti));
-            let web = key.is_some_and(|key| key.posts_as == Via::Web.as_str());
+            let web = key.is_some_and(|key| key.posts_as == Via::Web);
             // What agents are counted by is in memory where nobody else counts.
             (web || !alone)
                 .then(|| post.limits(if web { Via::Web } else { Via::Agent }, limits, alone))

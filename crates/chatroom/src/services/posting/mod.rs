@@ -5,7 +5,6 @@
 //! another node holds are put [`aside`]: nobody else waits for them.
 
 mod aside;
-pub mod exchanges;
 mod load;
 pub mod mentions;
 pub mod rules;
@@ -15,7 +14,6 @@ mod traffic;
 
 pub use traffic::Traffic;
 
-use super::wire;
 use crate::{
     clock::Now,
     config::Limits,
@@ -386,7 +384,7 @@ fn commits(written: Written) -> impl Iterator<Item = Commit> {
     for message in messages {
         if let Some(news) = rooms.get_mut(&message.room_id) {
             news.head = Cursor::at(message.seq);
-            let message = wire::new_message(message, news.rules_version);
+            let message = message.into_message(news.rules_version);
             message_frame(&mut news.frames, &message);
         }
     }

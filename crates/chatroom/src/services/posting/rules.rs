@@ -4,12 +4,16 @@
 //! seq has no gaps and no doubles, and how a limit holds within a group.
 
 use super::super::{
-    access::{foreign_key, refuse_archived, scope_insufficient},
+    access::{foreign_key, scope_insufficient},
     checks::Content,
     limits::{Limit, Windows},
     names::looks_of_member,
+    room::{
+        Refusal, Words, addressed, admit,
+        exchanges::{Answers, Voice},
+        message::{self, Said},
+    },
 };
-use super::exchanges::{self, Voice, Word};
 use crate::{
     auth::{self, Credential, TokenType},
     clock::Now,
@@ -21,7 +25,7 @@ use crate::{
         rooms::RoomRow,
     },
 };
-use protocol::{ErrorCode, MessageType, Posted, RoomId, SYSTEM_USER, Scope, Via};
+use protocol::{ErrorCode, Posted, RoomId, Scope, Via};
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
@@ -241,46 +245,41 @@ fn decide_one(
         .rooms
         .get_mut(post.room.as_str())
         .ok_or_else(Error::room_not_found)?;
-    refuse_archived(&room.row)?;
     let parent = parent_of(post, &known.parents)?;
-    let depth = depth_of(post, via, parent, &author, &room.row, now)?;
-    let word = Word {
+    let inferred = inferred_parent(post, parent, &author, now);
+    let words = Words {
         voice: voice_of(post, via, &author),
         user: &author.user_id,
-        answers: parent.map(|p| (p.sender_user_id.as_str(), p.via.as_str())),
+        answers: parent.map(|parent| Answers {
+            user: &parent.sender_user_id,
+            via: parent.via,
+        }),
+        depth: Some(depth_of(post, via, parent, inferred)),
     };
-    let effect = exchanges::weigh(&room.row, word, limits, now)?;
+    let admission = admit(&room.row, words, limits, now).map_err(|why| refused(why, inferred))?;
+    let depth = words.depth.unwrap_or_default();
     known.windows.take(&post.limits(via, limits, alone), now)?;
     let author = keep_up_with_name(author, room, &known.new_names, decided);
-    let notice = exchanges::apply(&mut room.row, effect, &author.user_id, limits, now);
+    let notice = admission.enter(&mut room.row, &author.user_id, limits, now);
 
-    let seq = next_seq(&mut room.row);
-    let message = NewMessage {
-        room_id: post.room.as_str().to_owned(),
-        seq,
-        sender_user_id: author.user_id,
-        sender_user_name: author.user_name,
-        via: via.as_str(),
-        r#type: MessageType::Chat.as_str(),
+    let said = Said {
+        user_id: author.user_id,
+        user_name: author.user_name,
+        via,
         content: post.content.as_str().to_owned(),
         reply_to_seq: post.reply_to_seq,
-        reply_chain_depth: depth,
-        created_at: now.seconds(),
+        depth,
         client_key: post.client_key.clone(),
-        calls_agents: true,
     };
-    let mentions = post.mentions.iter();
+    let message = message::chat(&mut room.row, said, now);
+    let (seq, mentions) = (message.seq, post.mentions.iter());
     decided
         .mentions
         .extend(mentions.map(|user| (message.room_id.clone(), user.clone(), seq)));
     let answered = parent.map(|parent| &parent.sender_user_id);
-    let addressed = answered
-        .into_iter()
-        .chain(&post.mentions)
-        .cloned()
-        .collect();
-    note_addressed(&message, via, addressed, room, decided);
-    let notice = notice.map(|words| system_message(&mut room.row, words, now));
+    let to = answered.into_iter().chain(&post.mentions);
+    note_addressed(&message, to.map(String::as_str), room, decided);
+    let notice = notice.map(|words| message::notice(&mut room.row, words, now));
     for message in [message].into_iter().chain(notice) {
         note(&message, known);
         decided.messages.push(message);
@@ -292,42 +291,17 @@ fn decide_one(
     })
 }
 
-fn next_seq(room: &mut RoomRow) -> i64 {
-    room.last_seq += 1;
-    room.last_sub = 0;
-    room.last_seq
-}
-
-/// A notice of the server's own. It calls nobody.
-fn system_message(room: &mut RoomRow, content: String, now: Now) -> NewMessage {
-    NewMessage {
-        room_id: room.room_id.clone(),
-        seq: next_seq(room),
-        sender_user_id: SYSTEM_USER.to_owned(),
-        sender_user_name: None,
-        via: Via::System.as_str(),
-        r#type: MessageType::System.as_str(),
-        content,
-        reply_to_seq: None,
-        reply_chain_depth: 0,
-        created_at: now.seconds(),
-        client_key: None,
-        calls_agents: false,
-    }
-}
-
 /// Whose word it is. A person who signed in is one with whatever bearer.
 fn voice_of(post: &Post, via: Via, author: &PosterRow) -> Voice {
     let signed_in = matches!(&post.credential,
         Credential::User(user) if user.token_type == TokenType::Access);
-    Voice::of(via, &author.member_kind, signed_in)
+    Voice::of(via, author.member_kind, signed_in)
 }
 
 /// Notes whom a message addresses, and that an agent who speaks has answered what it was told.
-fn note_addressed(
-    message: &NewMessage,
-    via: Via,
-    addressed: Vec<String>,
+fn note_addressed<'a>(
+    message: &'a NewMessage,
+    to: impl Iterator<Item = &'a str>,
     room: &mut KnownRoom,
     decided: &mut Decided,
 ) {
@@ -336,24 +310,20 @@ fn note_addressed(
         depth: message.reply_chain_depth,
         at: message.created_at,
     };
-    // A person may speak to the agent of the same id.
-    let spoke = (via != Via::Web).then_some(&message.sender_user_id);
-    let others = addressed
-        .into_iter()
-        .filter(|user| Some(user) != spoke && user != SYSTEM_USER);
-    let mut changes: Vec<(String, Option<AddressedBy>)> =
-        others.map(|user| (user, Some(by))).collect();
-    if let Some(user) = spoke
-        && let Some(author) = room.authors.get(user)
-        && author.addressed_by().is_some()
-    {
-        changes.push((user.clone(), None));
-    }
-    for (user, by) in changes {
-        if let Some(author) = room.authors.get_mut(&user) {
+    let was_told = |user: &&String| {
+        let author = room.authors.get(user.as_str());
+        author.is_some_and(|author| author.addressed_by().is_some())
+    };
+    let spoke = Some(&message.sender_user_id).filter(|_| message.via != Via::Web);
+    let has_answered = spoke.filter(was_told).is_some();
+    for (user, by) in addressed(by, spoke.map(String::as_str), to) {
+        if by.is_none() && !has_answered {
+            continue;
+        }
+        if let Some(author) = room.authors.get_mut(user) {
             author.set_addressed(by);
         }
-        let at = (message.room_id.clone(), user);
+        let at = (message.room_id.clone(), user.to_owned());
         decided.addressed.insert(at, by);
     }
 }
@@ -424,13 +394,12 @@ fn author_of(post: &Post, known: &Known, now: Now) -> Result<(Via, PosterRow)> {
     };
     // A key ends with the membership that it was made for.
     let member = member.ok_or_else(auth::key_ended)?;
-    if key.scope != Scope::ViewPost.as_str() {
+    if key.scope != Scope::ViewPost {
         return Err(scope_insufficient());
     }
-    let via = if key.posts_as == Via::Web.as_str() {
-        Via::Web
-    } else {
-        Via::Agent
+    let via = match key.posts_as {
+        Via::Web => Via::Web,
+        Via::Agent | Via::System | Via::Other(_) => Via::Agent,
     };
     Ok((via, member))
 }
@@ -449,43 +418,49 @@ fn parent_of<'a>(
     Ok(Some(parent))
 }
 
-/// The depth is the server's: an agent's reply stands one deeper than what it answers. An agent
-/// with a member token that does not say what it answers is taken to answer what last addressed it;
-/// what comes with a user token may be a new question to those who answered.
+/// What an agent with a member token answers that does not say so: what last addressed it. What comes
+/// with a user token may be a new question to those who answered.
+fn inferred_parent(
+    post: &Post,
+    parent: Option<&ParentRow>,
+    author: &PosterRow,
+    now: Now,
+) -> Option<AddressedBy> {
+    author
+        .addressed_by()
+        .filter(|_| parent.is_none() && post.jti().is_some())
+        .filter(|by| now.seconds() - by.at < ANSWERED_WITHIN_SECONDS)
+}
+
+/// The depth is the server's: an agent's reply stands one deeper than what it answers.
 fn depth_of(
     post: &Post,
     via: Via,
     parent: Option<&ParentRow>,
-    author: &PosterRow,
-    room: &RoomRow,
-    now: Now,
-) -> Result<i64> {
+    inferred: Option<AddressedBy>,
+) -> i64 {
     if via == Via::Web {
-        return Ok(0);
+        return 0;
     }
-    let inferred = author
-        .addressed_by()
-        .filter(|_| parent.is_none() && post.jti().is_some())
-        .filter(|by| now.seconds() - by.at < ANSWERED_WITHIN_SECONDS);
     let answered = parent
         .map(|parent| parent.reply_chain_depth)
         .or(inferred.map(|by| by.depth));
-    let depth = answered.map_or(0, |depth| depth + 1).max(post.depth);
-    let most = room.max_reply_chain_depth;
-    if depth <= most {
-        return Ok(depth);
-    }
-    let so = match inferred {
-        Some(by) => format!(
-            "This answers message {}, which addressed you, and would be {depth} deep",
-            by.seq
+    answered.map_or(0, |depth| depth + 1).max(post.depth)
+}
+
+/// Why a post is refused, in words that say what it was taken to answer.
+fn refused(why: Refusal, inferred: Option<AddressedBy>) -> Error {
+    match (why, inferred) {
+        (Refusal::TooDeep { depth, most }, Some(by)) => Error::new(
+            ErrorCode::ChainTooDeep,
+            format!(
+                "This answers message {}, which addressed you, and would be {depth} deep; agents may \
+                 answer each other {most} deep in this room",
+                by.seq
+            ),
         ),
-        None => format!("This reply would be {depth} deep"),
-    };
-    Err(Error::new(
-        ErrorCode::ChainTooDeep,
-        format!("{so}; agents may answer each other {most} deep in this room"),
-    ))
+        _ => why.into(),
+    }
 }
 
 /// The answer that this client key got before.
@@ -498,10 +473,9 @@ fn answer_again(post: &Post, prior: &PriorPostRow) -> Result<Posted> {
             "This idempotency key was used for another message; use a new key for a new message",
         ));
     }
-    let via = prior.via.parse().unwrap_or(Via::Agent);
     Ok(Posted {
         seq: prior.seq,
-        via,
+        via: prior.via,
         created_at: prior.created_at,
     })
 }
@@ -512,7 +486,7 @@ fn note(message: &NewMessage, known: &mut Known) {
         room_id: message.room_id.clone(),
         seq: message.seq,
         sender_user_id: message.sender_user_id.clone(),
-        via: message.via.to_owned(),
+        via: message.via,
         reply_chain_depth: message.reply_chain_depth,
     };
     let at = (message.room_id.clone(), message.seq);
@@ -530,7 +504,7 @@ fn note(message: &NewMessage, known: &mut Known) {
         sender_user_id: message.sender_user_id.clone(),
         client_key: key.clone(),
         seq: message.seq,
-        via: message.via.to_owned(),
+        via: message.via,
         content: message.content.clone(),
         original_content: None,
         deleted: false,

@@ -1,10 +1,7 @@
 //! The rules of posting against populations of agents that lie: about what they answer, how deep
 //! they are and what they are. Whoever is called or reads always answers.
 
-use super::{
-    exchanges::{self, Voice},
-    rules::{Decided, Known, KnownRoom, Post, decide},
-};
+use super::rules::{Decided, Known, KnownRoom, Post, decide};
 use crate::{
     auth::{Credential, TokenType, User},
     clock::Now,
@@ -12,6 +9,7 @@ use crate::{
     services::{
         checks::Content,
         fanout::{Answered, answerable},
+        room::exchanges::Voice,
     },
     store::{
         group::NewMessage,
@@ -20,7 +18,7 @@ use crate::{
     },
 };
 use proptest::prelude::*;
-use protocol::ErrorCode;
+use protocol::{ErrorCode, MessageType, Scope, Via, Visibility};
 use serde_json::json;
 use std::{collections::HashMap, net::IpAddr, sync::Arc};
 
@@ -100,7 +98,7 @@ impl World {
                 room_id: ROOM.into(),
                 user_id: user(n),
                 user_name: None,
-                member_kind: kind.member_kind().into(),
+                member_kind: kind.member_kind().parse().unwrap(),
                 addressed_seq: None,
                 addressed_depth: None,
                 addressed_at: None,
@@ -112,7 +110,7 @@ impl World {
                 room_id: ROOM.into(),
                 name: "room".into(),
                 owner_user_id: user(0),
-                visibility: "private".into(),
+                visibility: Visibility::Private,
                 archived: false,
                 created_at: 0,
                 max_reply_chain_depth: depth,
@@ -154,8 +152,8 @@ impl World {
             let web = matches!(self.kinds[n], Kind::ClaimsToBeHuman | Kind::Person);
             let key = PostingKeyRow {
                 jti: format!("k_{n}"),
-                scope: "view+post".into(),
-                posts_as: if web { "web" } else { "agent" }.into(),
+                scope: Scope::ViewPost,
+                posts_as: if web { Via::Web } else { Via::Agent },
                 expires_at: i64::MAX,
                 revoked: false,
             };
@@ -171,7 +169,7 @@ impl World {
                 room_id: ROOM.into(),
                 seq: message.seq,
                 sender_user_id: message.sender_user_id.clone(),
-                via: message.via.to_owned(),
+                via: message.via,
                 reply_chain_depth: message.reply_chain_depth,
             };
             known.parents.insert((ROOM.into(), message.seq), row);
@@ -252,25 +250,25 @@ impl World {
             seq,
             depth,
             sender: asked.sender_user_id.clone(),
-            via: asked.via.to_owned(),
+            via: asked.via,
         };
-        let Ok(effect) = answerable(&self.room, &user, &answered, &self.limits, now) else {
+        let Ok(admission) = answerable(&self.room, &user, &answered, &self.limits, now) else {
             return false;
         };
         let mut message = NewMessage {
             seq: self.room.last_seq + 1,
             sender_user_id: user.clone(),
-            via: "agent",
-            r#type: "chat",
+            via: Via::Agent,
+            r#type: MessageType::Chat,
             reply_to_seq: Some(seq),
             reply_chain_depth: depth + 1,
             ..asked.clone()
         };
         self.log.push(message.clone());
-        let notice = exchanges::apply(&mut self.room, effect, &user, &self.limits, now);
+        let notice = admission.enter(&mut self.room, &user, &self.limits, now);
         if let Some(words) = notice {
             message.seq += 1;
-            message.r#type = "system";
+            message.r#type = MessageType::System;
             message.content = words;
             message.calls_agents = false;
             self.log.push(message.clone());
@@ -331,7 +329,7 @@ impl World {
         let budget = self.limits.agent_exchanges_without_person;
         let (mut exchanges, mut last, mut used_up, mut notices) = (0, None, 0, 0);
         for message in &self.log {
-            if message.r#type == "system" {
+            if message.r#type == MessageType::System {
                 notices += 1;
                 continue;
             }
@@ -342,7 +340,7 @@ impl World {
             }
             let answered = message.reply_to_seq.and_then(|seq| {
                 let mut log = self.log.iter();
-                log.find(|other| other.seq == seq && other.via == "agent")
+                log.find(|other| other.seq == seq && other.via == Via::Agent)
             });
             let others = answered.map(|other| &other.sender_user_id);
             if others
@@ -519,7 +517,6 @@ fn nobody_is_kept_quiet_by_being_addressed_from_the_depth() {
 
 #[test]
 fn nothing_makes_a_liar_a_person() {
-    use protocol::Via;
     for (via, kind, signed_in, voice) in [
         (Via::Web, "external_user", false, Voice::Agent),
         (Via::Agent, "external_agent", false, Voice::Agent),
@@ -529,6 +526,10 @@ fn nothing_makes_a_liar_a_person() {
         (Via::Web, "starchild_agent", false, Voice::Person),
         (Via::Agent, "starchild_user", true, Voice::Person),
     ] {
-        assert_eq!(Voice::of(via, kind, signed_in), voice, "{via:?} {kind}");
+        assert_eq!(
+            Voice::of(via, kind.parse().unwrap(), signed_in),
+            voice,
+            "{via:?} {kind}"
+        );
     }
 }

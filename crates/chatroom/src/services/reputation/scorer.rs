@@ -100,7 +100,7 @@ fn chat(rows: Vec<PostRow>, mentions: Vec<(i64, String)>) -> Vec<Post> {
 }
 
 fn is_chat(row: &PostRow) -> bool {
-    row.r#type == MessageType::Chat.as_str()
+    row.r#type == MessageType::Chat
 }
 
 /// Counts a new reaction to a message, in the reaction's own transaction.
@@ -112,7 +112,7 @@ pub async fn reacted(
     emoji: &str,
     at: i64,
 ) -> Result<(), DbError> {
-    if message.r#type != MessageType::Chat.as_str()
+    if message.r#type != MessageType::Chat
         || tx
             .reaction_was_counted(room, message.seq, reactor, emoji)
             .await?

@@ -5,7 +5,7 @@ use crate::{
     services::reputation::score::{DAY, Window},
     store::{group::NewMessage, leaderboard::Ranking, migrate::migrate},
 };
-use protocol::Cursor;
+use protocol::{Cursor, Via};
 use std::time::Duration;
 
 /// Noon of some day.
@@ -32,8 +32,8 @@ async fn posted(db: &Db, times: &[i64]) {
             seq,
             sender_user_id: "u_a".into(),
             sender_user_name: None,
-            via: "agent",
-            r#type: "chat",
+            via: Via::Agent,
+            r#type: MessageType::Chat,
             content: "hello".into(),
             reply_to_seq: None,
             reply_chain_depth: 0,

@@ -2,10 +2,10 @@
 //! to prove anew that they may read. Committing, publishing and rechecking belong together and to
 //! the server: they run to their end when the caller has gone.
 
+use super::RoomLog;
 use crate::{
     app::App,
     error::{Error, Result},
-    events::Appender,
     store::Tx,
 };
 use std::{
@@ -17,7 +17,7 @@ use std::{
 pub struct RoomTx {
     app: App,
     tx: Tx,
-    logs: Vec<Appender>,
+    logs: Vec<RoomLog>,
     rechecked: BTreeSet<String>,
 }
 
@@ -32,7 +32,7 @@ impl RoomTx {
     }
 
     /// Adds what the change says in a room's log.
-    pub fn tell(&mut self, log: Appender) {
+    pub fn tell(&mut self, log: RoomLog) {
         self.logs.push(log);
     }
 
@@ -57,7 +57,7 @@ impl RoomTx {
             rechecked,
         } = self;
         let mut commits = Vec::with_capacity(logs.len());
-        for log in logs.into_iter().filter(Appender::has_grown) {
+        for log in logs.into_iter().filter(RoomLog::has_grown) {
             commits.push(log.finish(&mut tx).await?);
         }
         for room in &rechecked {

@@ -3,12 +3,7 @@
 //! A message of one agent after another's, or in answer to another's, is an exchange. So a loop ends
 //! though every agent in it lies about what it answers.
 
-use crate::{
-    clock::Now,
-    config::Limits,
-    error::{Error, Result},
-    store::rooms::RoomRow,
-};
+use crate::{clock::Now, config::Limits, error::Error, store::rooms::RoomRow};
 use protocol::{ErrorCode, MemberKind, Via};
 
 /// So long without an exchange, and the agents may begin anew.
@@ -24,15 +19,22 @@ const LONGEST_WAIT_MS: i64 = 60_000;
 pub struct Word<'a> {
     pub voice: Voice,
     pub user: &'a str,
-    /// Whom it answers and how that was posted, where it says so.
-    pub answers: Option<(&'a str, &'a str)>,
+    /// What it answers, where it says so.
+    pub answers: Option<Answers<'a>>,
+}
+
+/// Whom a message answers, and how that was posted.
+#[derive(Debug, Clone, Copy)]
+pub struct Answers<'a> {
+    pub user: &'a str,
+    pub via: Via,
 }
 
 impl Word<'_> {
     /// Whether it is said to another agent, or after one.
     fn is_exchange(&self, last_agent: Option<&str>) -> bool {
-        let answers = self.answers.filter(|(_, via)| *via == Via::Agent.as_str());
-        let others = answers.map(|(user, _)| user).into_iter().chain(last_agent);
+        let answers = self.answers.filter(|to| to.via == Via::Agent);
+        let others = answers.map(|to| to.user).into_iter().chain(last_agent);
         others.into_iter().any(|other| other != self.user)
     }
 }
@@ -49,11 +51,10 @@ pub enum Voice {
 impl Voice {
     /// The voice of a member who posts this way. An external member proves nothing about itself:
     /// `client_kind: human` is a claim. `signed_in` is whether the bearer is a person's own token.
-    pub fn of(via: Via, member_kind: &str, signed_in: bool) -> Self {
-        let external = match member_kind.parse() {
-            Ok(MemberKind::StarchildAgent | MemberKind::StarchildUser) => false,
-            Ok(MemberKind::ExternalAgent | MemberKind::ExternalUser | MemberKind::Other(_))
-            | Err(_) => true,
+    pub fn of(via: Via, member_kind: MemberKind, signed_in: bool) -> Self {
+        let external = match member_kind {
+            MemberKind::StarchildAgent | MemberKind::StarchildUser => false,
+            MemberKind::ExternalAgent | MemberKind::ExternalUser | MemberKind::Other(_) => true,
         };
         match (via, external) {
             (Via::Web, false) => Self::Person,
@@ -89,8 +90,27 @@ pub fn left(room: &RoomRow, limits: &Limits, now: Now) -> Option<i64> {
     (allowed > 0).then(|| (allowed - so_far(room, now)).max(0))
 }
 
+/// The agents may say no more to each other for now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UsedUp {
+    exchanges: i64,
+    wait_ms: i64,
+}
+
+impl From<UsedUp> for Error {
+    fn from(used_up: UsedUp) -> Self {
+        let words = format!(
+            "Agents have exchanged {} messages in this room without a person's word. They go on \
+             when a person writes, when the owner sets agent_exchanges_without_person with PATCH \
+             /rooms/{{id}}, or after an hour without an exchange",
+            used_up.exchanges
+        );
+        Self::limited(ErrorCode::RateLimited, &words, used_up.wait_ms)
+    }
+}
+
 /// What a message would do, if the budget allows it.
-pub fn weigh(room: &RoomRow, word: Word<'_>, limits: &Limits, now: Now) -> Result<Effect> {
+pub fn weigh(room: &RoomRow, word: Word<'_>, limits: &Limits, now: Now) -> Result<Effect, UsedUp> {
     if word.voice == Voice::Person {
         return Ok(Effect::Refill);
     }
@@ -99,14 +119,11 @@ pub fn weigh(room: &RoomRow, word: Word<'_>, limits: &Limits, now: Now) -> Resul
     }
     let (count, allowed) = (so_far(room, now), allowed(room, limits));
     if allowed > 0 && count >= allowed {
-        let words = format!(
-            "Agents have exchanged {count} messages in this room without a person's word. They go on \
-             when a person writes, when the owner sets agent_exchanges_without_person with PATCH \
-             /rooms/{{id}}, or after an hour without an exchange"
-        );
         let quiet = room.exchanged_ms + QUIET_MS - now.millis();
-        let wait = quiet.min(LONGEST_WAIT_MS);
-        return Err(Error::limited(ErrorCode::RateLimited, &words, wait));
+        return Err(UsedUp {
+            exchanges: count,
+            wait_ms: quiet.min(LONGEST_WAIT_MS),
+        });
     }
     Ok(Effect::Exchange(count + 1))
 }
