@@ -105,12 +105,12 @@ impl App {
     }
 
     /// Tells those who asked for it what is not worth keeping, here and on other nodes.
-    pub fn whisper(&self, room: &str, kind: EventKind, data: &impl Serialize) {
-        let frame = events::whisper_frame(kind, data);
+    pub fn publish_ephemeral(&self, room: &str, kind: EventKind, data: &impl Serialize) {
+        let frame = events::ephemeral_frame(kind, data);
         if let Some(bus) = self.bus.as_ref().filter(|bus| bus.is_read(room)) {
-            bus.whisper(room, &frame);
+            bus.publish_ephemeral(room, &frame);
         }
-        self.hub.whisper(room, frame);
+        self.hub.publish_ephemeral(room, frame);
     }
 
     /// The users with an open stream in the room, on any node.

@@ -41,7 +41,7 @@ struct Note {
 enum What {
     Commit { room: String, seq: i64, sub: i64 },
     Recheck { room: String },
-    Whisper { room: String, frame: String },
+    Ephemeral { room: String, frame: String },
     Presence { rooms: Vec<(String, Vec<String>)> },
 }
 
@@ -111,8 +111,8 @@ impl Bus {
     }
 
     /// Tells other nodes what is not worth keeping.
-    pub fn whisper(&self, room: &str, frame: &Bytes) {
-        let _ = self.outbox.try_send(What::Whisper {
+    pub fn publish_ephemeral(&self, room: &str, frame: &Bytes) {
+        let _ = self.outbox.try_send(What::Ephemeral {
             room: room.to_owned(),
             frame: String::from_utf8_lossy(frame).into_owned(),
         });
@@ -186,7 +186,7 @@ async fn receive(
         match note.what {
             What::Commit { room, seq, sub } => hub.wake(&room, Cursor { seq, sub }),
             What::Recheck { room } => hub.recheck(&room),
-            What::Whisper { room, frame } => hub.whisper(&room, frame.into()),
+            What::Ephemeral { room, frame } => hub.publish_ephemeral(&room, frame.into()),
             What::Presence { rooms } => {
                 let mut elsewhere = elsewhere
                     .lock()

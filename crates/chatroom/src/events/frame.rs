@@ -22,7 +22,7 @@ pub fn raw_event(buffer: &mut BytesMut, at: Cursor, kind: &str, data: &str) {
 }
 
 /// An event that is in no log and has no place.
-pub fn whisper(kind: EventKind, data: &impl Serialize) -> Bytes {
+pub fn ephemeral(kind: EventKind, data: &impl Serialize) -> Bytes {
     let mut buffer = BytesMut::new();
     let _ = write!(buffer, "event: {kind}\ndata: ");
     let _ = serde_json::to_writer((&mut buffer).writer(), data);

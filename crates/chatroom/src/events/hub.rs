@@ -5,7 +5,7 @@
 //! One that falls behind what the channel holds is cut off, and resumes from the log.
 
 use super::{
-    moves::Moves,
+    dirty_rooms::DirtyRooms,
     ring::{Look, Ring},
 };
 use bytes::Bytes;
@@ -54,7 +54,7 @@ pub struct Hub {
     channels: Mutex<HashMap<String, Arc<Channel>>>,
     capacity: usize,
     closing: AtomicBool,
-    moves: Moves,
+    moves: DirtyRooms,
 }
 
 struct Channel {
@@ -63,13 +63,13 @@ struct Channel {
     wake: watch::Sender<u64>,
     recheck: AtomicU64,
     present: Mutex<HashMap<String, usize>>,
-    readers: Mutex<Vec<Arc<Place>>>,
+    readers: Mutex<Vec<Arc<RingPosition>>>,
     /// There is none until somebody listens.
-    whispers: Mutex<Option<broadcast::Sender<Bytes>>>,
+    ephemerals: Mutex<Option<broadcast::Sender<Bytes>>>,
 }
 
 /// Where a reader stands, for those who look for readers that fell behind.
-struct Place {
+struct RingPosition {
     seq: AtomicI64,
     live: AtomicBool,
     cut: ConnectionCut,
@@ -81,7 +81,7 @@ impl Hub {
             channels: Mutex::default(),
             capacity: capacity.max(1),
             closing: AtomicBool::new(false),
-            moves: Moves::default(),
+            moves: DirtyRooms::default(),
         }
     }
 
@@ -129,19 +129,19 @@ impl Hub {
     }
 
     /// Which rooms have moved on, for those who follow many.
-    pub fn moves(&self) -> &Moves {
+    pub fn moves(&self) -> &DirtyRooms {
         &self.moves
     }
 
     /// Whether anybody listens for what is not worth keeping.
     pub fn has_listeners(&self, room: &str) -> bool {
         self.channel(room)
-            .is_some_and(|channel| channel.whispers().is_some())
+            .is_some_and(|channel| channel.ephemerals().is_some())
     }
 
     /// Tells those who listen. Whoever does not take it in time misses it.
-    pub fn whisper(&self, room: &str, frame: Bytes) {
-        if let Some(listeners) = self.channel(room).and_then(|channel| channel.whispers()) {
+    pub fn publish_ephemeral(&self, room: &str, frame: Bytes) {
+        if let Some(listeners) = self.channel(room).and_then(|channel| channel.ephemerals()) {
             let _ = listeners.send(frame);
         }
     }
@@ -193,7 +193,7 @@ impl Hub {
             .or_insert_with(|| Arc::new(Channel::new(room)))
             .clone();
         *lock(&channel.present).entry(user.to_owned()).or_default() += 1;
-        let place = Arc::new(Place {
+        let place = Arc::new(RingPosition {
             seq: AtomicI64::new(0),
             live: AtomicBool::new(false),
             cut,
@@ -224,7 +224,7 @@ impl Channel {
             recheck: AtomicU64::new(0),
             present: Mutex::default(),
             readers: Mutex::default(),
-            whispers: Mutex::default(),
+            ephemerals: Mutex::default(),
         }
     }
 
@@ -237,15 +237,15 @@ impl Channel {
     }
 
     /// Those who listen, if there are any left.
-    fn whispers(&self) -> Option<broadcast::Sender<Bytes>> {
-        let mut whispers = lock(&self.whispers);
-        if whispers
+    fn ephemerals(&self) -> Option<broadcast::Sender<Bytes>> {
+        let mut ephemerals = lock(&self.ephemerals);
+        if ephemerals
             .as_ref()
             .is_some_and(|all| all.receiver_count() == 0)
         {
-            *whispers = None;
+            *ephemerals = None;
         }
-        whispers.clone()
+        ephemerals.clone()
     }
 
     fn skip_to(&self, head: Cursor) {
@@ -270,7 +270,7 @@ pub struct Subscription {
     wake: watch::Receiver<u64>,
     rechecked: u64,
     user: String,
-    place: Arc<Place>,
+    place: Arc<RingPosition>,
 }
 
 impl Subscription {
@@ -282,7 +282,7 @@ impl Subscription {
 
     /// What is told from now on and not worth keeping.
     pub fn listen(&self) -> broadcast::Receiver<Bytes> {
-        lock(&self.channel.whispers)
+        lock(&self.channel.ephemerals)
             .get_or_insert_with(|| broadcast::Sender::new(WHISPERS))
             .subscribe()
     }

@@ -4,19 +4,19 @@
 //! read: whoever has missed anything reads the log, and [`follow`] finds out who has.
 
 mod bus;
+mod dirty_rooms;
 mod follow;
 mod frame;
 mod hub;
-mod moves;
 mod replay;
 mod ring;
 mod stream;
 
 pub use bus::{AWAY as BUS_AWAY, Bus, BusError};
+pub use dirty_rooms::DirtyRooms;
 pub use follow::follow;
 pub use frame::{
-    event as event_frame, message_frame, raw_event as raw_event_frame, whisper as whisper_frame,
+    ephemeral as ephemeral_frame, event as event_frame, message_frame, raw_event as raw_event_frame,
 };
 pub use hub::{Commit, ConnectionCut, Hub};
-pub use moves::Moves;
 pub use stream::{Reader, Settings as StreamSettings, open};

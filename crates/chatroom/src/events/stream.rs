@@ -83,7 +83,7 @@ struct State {
     heartbeat: Duration,
     alarm: Pin<Box<Sleep>>,
     spoke_at: Instant,
-    whispers: Option<broadcast::Receiver<Bytes>>,
+    ephemerals: Option<broadcast::Receiver<Bytes>>,
     /// Sent before anything else.
     opening: Option<Bytes>,
 }
@@ -109,7 +109,7 @@ pub async fn open(
         .room(&reader.room_id)
         .await?
         .ok_or_else(Error::room_not_found)?;
-    let whispers = settings.deltas.then(|| subscription.listen());
+    let ephemerals = settings.deltas.then(|| subscription.listen());
     let mut opening = BytesMut::new();
     let cursor = match cursor.map(|cursor| replay::start(&room, cursor, settings.replay_limit)) {
         None => {
@@ -135,7 +135,7 @@ pub async fn open(
         heartbeat: settings.heartbeat,
         alarm: Box::pin(tokio::time::sleep(settings.heartbeat)),
         spoke_at: Instant::now(),
-        whispers,
+        ephemerals,
         opening: Some(opening.freeze()),
     };
     Ok(stream::unfold(state, |mut state| async move {
@@ -145,12 +145,12 @@ pub async fn open(
 }
 
 /// The next whisper, for a reader who listens.
-async fn heard(whispers: &mut Option<broadcast::Receiver<Bytes>>) -> Bytes {
-    let Some(whispers) = whispers else {
+async fn heard(ephemerals: &mut Option<broadcast::Receiver<Bytes>>) -> Bytes {
+    let Some(ephemerals) = ephemerals else {
         return std::future::pending().await;
     };
     loop {
-        match whispers.recv().await {
+        match ephemerals.recv().await {
             Ok(whisper) => return whisper,
             Err(RecvError::Lagged(_)) => {}
             Err(RecvError::Closed) => return std::future::pending().await,
@@ -188,7 +188,7 @@ impl State {
             tokio::select! {
                 biased;
                 () = self.subscription.woken() => {}
-                whisper = heard(&mut self.whispers) => return Some(whisper),
+                whisper = heard(&mut self.ephemerals) => return Some(whisper),
                 () = self.alarm.as_mut() => {
                     // Setting it anew with each frame would cost more than this.
                     let silent_for = self.spoke_at.elapsed();
@@ -207,12 +207,12 @@ impl State {
     /// What was whispered before these frames were published goes before them: an answer is never
     /// followed by its own beginnings.
     fn after_whispers(&mut self, frames: Bytes) -> Bytes {
-        let Some(whispers) = &mut self.whispers else {
+        let Some(ephemerals) = &mut self.ephemerals else {
             return frames;
         };
         let mut all = BytesMut::new();
         loop {
-            match whispers.try_recv() {
+            match ephemerals.try_recv() {
                 Ok(whisper) => all.extend_from_slice(&whisper),
                 Err(TryRecvError::Lagged(_)) => {}
                 Err(_) => break,

@@ -9,11 +9,11 @@ use std::{
 };
 
 /// An unoptimised build takes several times as long for the same text.
-const SLOWNESS: u64 = if cfg!(debug_assertions) { 5 } else { 1 };
+const DEBUG_BUILD_FACTOR: u64 = if cfg!(debug_assertions) { 5 } else { 1 };
 /// What the code of one message may take. The rest of it stays plain, for everybody who reads it.
-const MESSAGE_TIME: Duration = Duration::from_millis(300 * SLOWNESS);
+const MESSAGE_TIME: Duration = Duration::from_millis(300 * DEBUG_BUILD_FACTOR);
 /// What the code of all messages of a request may take. The rest stays plain this time.
-const REQUEST_TIME: Duration = Duration::from_millis(600 * SLOWNESS);
+const REQUEST_TIME: Duration = Duration::from_millis(600 * DEBUG_BUILD_FACTOR);
 
 /// Tells the work for a request that nobody waits for it any more.
 #[derive(Clone, Default)]

@@ -23,7 +23,7 @@ use tokio::sync::Semaphore;
 /// What one generation of the cache holds, in bytes of text and HTML.
 const GENERATION_BYTES: usize = 1024 * 1024;
 /// How long a request waits for its turn; then its code stays plain.
-const TURN_PATIENCE: Duration = Duration::from_millis(300);
+const TURN_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// Renders messages, each text once for all who read it at about the same time.
 pub struct Renderer {
@@ -91,7 +91,7 @@ impl Renderer {
         if missing.is_empty() {
             return rendered;
         }
-        let turn = tokio::time::timeout(TURN_PATIENCE, self.turn.clone().acquire_owned()).await;
+        let turn = tokio::time::timeout(TURN_TIMEOUT, self.turn.clone().acquire_owned()).await;
         let turn = turn.ok().and_then(Result::ok);
         // Somebody else may have rendered them meanwhile.
         missing.retain(|text| match self.cached(text) {

@@ -100,13 +100,13 @@ async fn read_page(
     let rows = conn.messages(&room.room_id, &page).await?;
     Ok(Messages {
         room_id: wire::stored(&room.room_id)?,
-        messages: dress(conn, room, rows, me).await?,
+        messages: to_messages(conn, room, rows, me).await?,
         latest_seq: room.last_seq,
     })
 }
 
 /// Rows with their reactions, and whether they mention the caller.
-pub async fn dress(
+pub async fn to_messages(
     conn: &mut Conn,
     room: &RoomRow,
     rows: Vec<MessageRow>,
@@ -170,7 +170,7 @@ pub async fn thread(
     if rows.is_empty() {
         return Err(no_message());
     }
-    let mut thread = dress(&mut conn, &row, rows, me.as_deref()).await?;
+    let mut thread = to_messages(&mut conn, &row, rows, me.as_deref()).await?;
     drop(conn);
     if html {
         app.renderer.messages(&mut thread).await;
@@ -233,7 +233,7 @@ pub async fn edit(
         .await?
         .ok_or_else(no_message)?;
     let me = entry.member.user_id;
-    let message = dress(&mut tx, &entry.room, vec![edited.clone()], Some(&me))
+    let message = to_messages(&mut tx, &entry.room, vec![edited.clone()], Some(&me))
         .await?
         .pop();
     log.edited(&mut tx, edited).await?;

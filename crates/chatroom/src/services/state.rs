@@ -3,7 +3,7 @@
 use super::{
     access::{self, Hold},
     members::PAGE,
-    messages::dress,
+    messages::to_messages,
     room::exchanges,
     welcome,
     wire::{self, stored},
@@ -80,7 +80,7 @@ pub async fn state(app: &App, caller: &Caller, room: &RoomId, recent: i64) -> Re
         ..Page::default()
     };
     let messages = conn.messages(room.as_str(), &page).await?;
-    let messages = dress(
+    let messages = to_messages(
         &mut conn,
         &entry.room,
         messages,

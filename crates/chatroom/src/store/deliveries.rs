@@ -226,7 +226,7 @@ impl Conn {
         )
     }
 
-    /// Moves these lanes (room, user and place) on, but for those that another node holds.
+    /// DirtyRooms these lanes (room, user and place) on, but for those that another node holds.
     pub async fn save_places(&mut self, places: &[(&str, &str, i64)], node: &str) -> DbResult<()> {
         const SAVE: Sql = Sql {
             sqlite: "UPDATE deliveries SET next_seq = j.value ->> 2, attempt = 0, due_ms = 0, last_error = NULL \
@@ -242,7 +242,7 @@ impl Conn {
         Ok(())
     }
 
-    /// Moves a lane past a message; whether it was still before it and still ours.
+    /// DirtyRooms a lane past a message; whether it was still before it and still ours.
     pub async fn pass_message(&mut self, held: Held<'_>, seq: i64) -> DbResult<bool> {
         let moved = exec!(
             self,
@@ -258,7 +258,7 @@ impl Conn {
         Ok(moved == 1)
     }
 
-    /// Moves a lane past a message that is answered now, and counts the answer; whether it was still
+    /// DirtyRooms a lane past a message that is answered now, and counts the answer; whether it was still
     /// before it and still ours.
     pub async fn answer_message(
         &mut self,

@@ -82,7 +82,7 @@ struct Share {
 impl Shares {
     /// Waits until the address whose request this is holds few enough. What the server does of
     /// its own accord needs no share.
-    async fn take(&self, patience: Duration) -> DbResult<Option<Share>> {
+    async fn take(&self, timeout: Duration) -> DbResult<Option<Share>> {
         let Ok(address) = REQUESTED_BY.try_with(|address| *address) else {
             return Ok(None);
         };
@@ -95,7 +95,7 @@ impl Shares {
             address,
             permit: None,
         };
-        share.permit = Some(acquire(permits, patience).await?);
+        share.permit = Some(acquire(permits, timeout).await?);
         Ok(Some(share))
     }
 }
@@ -114,8 +114,8 @@ impl Drop for Share {
     }
 }
 
-async fn acquire(permits: Arc<Semaphore>, patience: Duration) -> DbResult<OwnedSemaphorePermit> {
-    match tokio::time::timeout(patience, permits.acquire_owned()).await {
+async fn acquire(permits: Arc<Semaphore>, timeout: Duration) -> DbResult<OwnedSemaphorePermit> {
+    match tokio::time::timeout(timeout, permits.acquire_owned()).await {
         Ok(permit) => permit.map_err(|_| DbError::PoolClosed),
         Err(_) => Err(DbError::PoolTimedOut),
     }

@@ -189,7 +189,7 @@ impl Conn {
         Ok(())
     }
 
-    /// Moves the room's order of events on.
+    /// DirtyRooms the room's order of events on.
     pub async fn set_head(&mut self, room: &str, head: Cursor) -> DbResult<()> {
         exec!(
             self,

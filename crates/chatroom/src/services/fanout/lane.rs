@@ -1,11 +1,11 @@
 //! One agent in one room: its messages in order, one call at a time.
 
 use super::{
-    Bell, Lane,
+    Lane, Wakeup,
     answerable::{Answered, answerable},
     call::{self, Failure, Target},
     reply::{Answer, Reply},
-    settle::{Outcome, Settled, Settler},
+    settle::{CallOutcome, Settled, Settler},
     typing::Typing,
 };
 use crate::{
@@ -34,7 +34,7 @@ const LONGEST_BACKOFF: Duration = Duration::from_secs(10);
 pub struct Task {
     pub app: App,
     pub lane: Lane,
-    pub bell: std::sync::Arc<Bell>,
+    pub wakeup: std::sync::Arc<Wakeup>,
     pub settler: Settler,
     /// The first message that is not dealt with yet, as far as this task knows.
     next: i64,
@@ -49,7 +49,7 @@ pub struct Task {
 /// What a call came to.
 struct Unsettled {
     generation: i64,
-    outcome: Outcome,
+    outcome: CallOutcome,
     /// How it is counted.
     counted: Delivered,
 }
@@ -63,11 +63,11 @@ enum Pause {
 }
 
 impl Task {
-    pub fn new(app: App, lane: Lane, bell: std::sync::Arc<Bell>, settler: Settler) -> Self {
+    pub fn new(app: App, lane: Lane, wakeup: std::sync::Arc<Wakeup>, settler: Settler) -> Self {
         Self {
             app,
             lane,
-            bell,
+            wakeup,
             settler,
             next: 0,
             written: 0,
@@ -95,7 +95,7 @@ impl Task {
                 Pause::For(wait) => {
                     tokio::select! {
                         () = tokio::time::sleep(wait) => {}
-                        () = self.bell.rung() => {}
+                        () = self.wakeup.rung() => {}
                     }
                 }
                 // The place is known to this task alone until it is written.
@@ -103,10 +103,10 @@ impl Task {
                     let next = self.next;
                     tokio::select! {
                         () = self.settler.synced() => self.written = next,
-                        () = self.bell.rung() => {}
+                        () = self.wakeup.rung() => {}
                     }
                 }
-                Pause::Idle if self.app.fanout.leave(&self.lane, &self.bell) => return,
+                Pause::Idle if self.app.fanout.leave(&self.lane, &self.wakeup) => return,
                 Pause::Idle => {}
             }
         }
@@ -114,7 +114,7 @@ impl Task {
 
     async fn work(&mut self) -> Result<Pause> {
         while !self.app.fanout.is_stopping() {
-            self.bell.hush();
+            self.wakeup.hush();
             if let Some(unsettled) = self.unsettled.take() {
                 self.settle(unsettled).await?;
             }
@@ -208,7 +208,7 @@ impl Task {
             .permit(&self.lane.user, &row.agent_endpoint)
             .await;
         app.metrics
-            .call_begins(self.bell.waited(message.created_at));
+            .call_begins(self.wakeup.waited(message.created_at));
         let called = self.call(row, message, body).await;
         drop(permit);
         let tries = i64::try_from(app.config.fanout.retry_seconds.len()).unwrap_or(i64::MAX);
@@ -222,21 +222,23 @@ impl Task {
             }
             Ok(Answer::Text(content)) => {
                 let answered = answered(message);
-                let outcome = Outcome::Reply { answered, content };
+                let outcome = CallOutcome::Reply { answered, content };
                 (outcome, Delivered::Answered)
             }
             Err(Failure::Gone) if self.is_owner().await? => {
                 let why = "the agent is gone (410), and an owner cannot leave".to_owned();
-                (Outcome::Stale { seq, attempt, why }, Delivered::Stale)
+                (CallOutcome::Stale { seq, attempt, why }, Delivered::Stale)
             }
-            Err(Failure::Gone) => (Outcome::Gone { seq }, Delivered::Left),
-            Err(Failure::Refused(why)) => (Outcome::Stale { seq, attempt, why }, Delivered::Stale),
+            Err(Failure::Gone) => (CallOutcome::Gone { seq }, Delivered::Left),
+            Err(Failure::Refused(why)) => {
+                (CallOutcome::Stale { seq, attempt, why }, Delivered::Stale)
+            }
             Err(Failure::Passing { why, .. }) if attempt >= tries => {
                 let why = format!("{why}, {attempt} times");
-                (Outcome::Stale { seq, attempt, why }, Delivered::Stale)
+                (CallOutcome::Stale { seq, attempt, why }, Delivered::Stale)
             }
             Err(Failure::Passing { why, after }) => {
-                let outcome = Outcome::Failed {
+                let outcome = CallOutcome::Failed {
                     seq,
                     attempt,
                     wait_ms: wait(&app.config.fanout.retry_seconds, attempt, after),
@@ -245,11 +247,11 @@ impl Task {
                 (outcome, Delivered::Failed)
             }
         };
-        if let Outcome::Failed { why, .. } | Outcome::Stale { why, .. } = &outcome {
-            let stale = matches!(outcome, Outcome::Stale { .. });
+        if let CallOutcome::Failed { why, .. } | CallOutcome::Stale { why, .. } = &outcome {
+            let stale = matches!(outcome, CallOutcome::Stale { .. });
             tracing::info!(room = %self.lane.room, user = %self.lane.user, seq, attempt, stale, why, "a call to an agent failed");
         }
-        if let Outcome::Gone { .. } = &outcome {
+        if let CallOutcome::Gone { .. } = &outcome {
             tracing::info!(room = %self.lane.room, user = %self.lane.user, seq, "an agent says it is gone (410) and leaves the room");
         }
         let generation = row.generation;
@@ -264,9 +266,9 @@ impl Task {
     /// Writes down what a call came to. Where that fails it is kept, and tried again first.
     async fn settle(&mut self, unsettled: Unsettled) -> Result<()> {
         let passed = match &unsettled.outcome {
-            Outcome::Reply { answered, .. } => Some(answered.seq),
-            Outcome::Gone { seq } => Some(*seq),
-            Outcome::Failed { .. } | Outcome::Stale { .. } => None,
+            CallOutcome::Reply { answered, .. } => Some(answered.seq),
+            CallOutcome::Gone { seq } => Some(*seq),
+            CallOutcome::Failed { .. } | CallOutcome::Stale { .. } => None,
         };
         let outcome = unsettled.outcome.clone();
         let settling = self
@@ -332,7 +334,7 @@ impl Task {
 impl Drop for Task {
     /// However the task ends, another can take the lane up.
     fn drop(&mut self) {
-        self.app.fanout.forget(&self.lane, &self.bell);
+        self.app.fanout.forget(&self.lane, &self.wakeup);
     }
 }
 

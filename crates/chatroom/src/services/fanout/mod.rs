@@ -58,13 +58,13 @@ pub struct Lane {
 
 /// Wakes a lane's task.
 #[derive(Default)]
-pub struct Bell {
+pub struct Wakeup {
     rung: AtomicBool,
     notify: Notify,
     since: Mutex<Option<Instant>>,
 }
 
-impl Bell {
+impl Wakeup {
     fn ring(&self, since: Option<Instant>) {
         let mut first = lock(&self.since);
         *first = first.or(since);
@@ -84,7 +84,7 @@ impl Bell {
         }
     }
 
-    /// How long a message has waited: since the bell rang, or since it was posted, in whole
+    /// How long a message has waited: since the wakeup rang, or since it was posted, in whole
     /// seconds, if the lane was busy then.
     fn waited(&self, created_at: i64) -> Duration {
         match lock(&self.since).take() {
@@ -99,7 +99,7 @@ impl Bell {
 
 /// The lanes that this node works on, and how many calls there may be.
 pub struct Fanout {
-    lanes: Mutex<HashMap<Lane, Arc<Bell>>>,
+    lanes: Mutex<HashMap<Lane, Arc<Wakeup>>>,
     permits: Permits,
     stopping: AtomicBool,
     paused: AtomicBool,
@@ -133,7 +133,9 @@ impl Fanout {
     /// Lets every task end once the call it has in hand is over.
     fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
-        lock(&self.lanes).values().for_each(|bell| bell.ring(None));
+        lock(&self.lanes)
+            .values()
+            .for_each(|wakeup| wakeup.ring(None));
     }
 
     fn is_stopping(&self) -> bool {
@@ -144,33 +146,36 @@ impl Fanout {
         self.permits.take(user, endpoint).await
     }
 
-    /// Wakes the lane's task; or gives the bell of one to start.
-    fn wake(&self, lane: &Lane, since: Option<Instant>) -> Option<Arc<Bell>> {
+    /// Wakes the lane's task; or gives the wakeup of one to start.
+    fn wake(&self, lane: &Lane, since: Option<Instant>) -> Option<Arc<Wakeup>> {
         let mut lanes = lock(&self.lanes);
-        if let Some(bell) = lanes.get(lane) {
-            bell.ring(since);
+        if let Some(wakeup) = lanes.get(lane) {
+            wakeup.ring(since);
             return None;
         }
-        let bell = Arc::new(Bell::default());
-        bell.ring(since);
-        lanes.insert(lane.clone(), bell.clone());
-        Some(bell)
+        let wakeup = Arc::new(Wakeup::default());
+        wakeup.ring(since);
+        lanes.insert(lane.clone(), wakeup.clone());
+        Some(wakeup)
     }
 
-    /// Whether the lane's task may end: not if the bell has rung since it last looked.
-    fn leave(&self, lane: &Lane, bell: &Bell) -> bool {
+    /// Whether the lane's task may end: not if the wakeup has rung since it last looked.
+    fn leave(&self, lane: &Lane, wakeup: &Wakeup) -> bool {
         let mut lanes = lock(&self.lanes);
-        let ends = !bell.rung.load(Ordering::Acquire);
+        let ends = !wakeup.rung.load(Ordering::Acquire);
         if ends {
             lanes.remove(lane);
         }
         ends
     }
 
-    /// The task with this bell has ended.
-    fn forget(&self, lane: &Lane, bell: &Arc<Bell>) {
+    /// The task with this wakeup has ended.
+    fn forget(&self, lane: &Lane, wakeup: &Arc<Wakeup>) {
         let mut lanes = lock(&self.lanes);
-        if lanes.get(lane).is_some_and(|held| Arc::ptr_eq(held, bell)) {
+        if lanes
+            .get(lane)
+            .is_some_and(|held| Arc::ptr_eq(held, wakeup))
+        {
             lanes.remove(lane);
         }
     }
@@ -356,8 +361,8 @@ impl Dispatcher {
                 for lane in lanes {
                     self.app.hub.moves().follow(&lane.room);
                     let since = moved.get(&lane.room).copied();
-                    if let Some(bell) = self.app.fanout.wake(&lane, since) {
-                        let task = Task::new(self.app.clone(), lane, bell, self.settler.clone());
+                    if let Some(wakeup) = self.app.fanout.wake(&lane, since) {
+                        let task = Task::new(self.app.clone(), lane, wakeup, self.settler.clone());
                         self.tasks.spawn(task.run());
                     }
                 }
@@ -375,10 +380,10 @@ impl Dispatcher {
         let now = conn.schedule_ms().await?;
         let behind = conn.lanes_behind(rooms, now, LEASE_MS).await?;
         drop(conn);
-        let alone = self.app.db.is_sqlite();
+        let single_node = self.app.db.is_sqlite();
         let (mine, others): (Vec<_>, Vec<_>) = behind
             .into_iter()
-            .partition(|row| alone || (row.held && row.claimed_by.as_deref() == Some(node)));
+            .partition(|row| single_node || (row.held && row.claimed_by.as_deref() == Some(node)));
         let mut lanes: Vec<Lane> = mine
             .into_iter()
             .map(|row| Lane {

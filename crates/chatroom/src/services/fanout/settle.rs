@@ -43,7 +43,7 @@ const TROUBLE: Duration = Duration::from_secs(10);
 
 /// What a call came to.
 #[derive(Debug, Clone)]
-pub enum Outcome {
+pub enum CallOutcome {
     /// The agent answered this.
     Reply { answered: Answered, content: String },
     /// The call failed and is tried again.
@@ -75,7 +75,7 @@ pub enum Settled {
 struct Item {
     lane: Lane,
     generation: i64,
-    outcome: Outcome,
+    outcome: CallOutcome,
     /// Whom an answer mentions.
     mentions: Vec<String>,
     told: oneshot::Sender<Result<Settled>>,
@@ -94,14 +94,14 @@ enum Work {
 pub struct Settler {
     queue: mpsc::Sender<Work>,
     db: Db,
-    trouble: Arc<Trouble>,
+    trouble: Arc<WriteTrouble>,
 }
 
 /// Whether the last write failed for want of a storage that works.
 #[derive(Default)]
-struct Trouble(Mutex<Option<Instant>>);
+struct WriteTrouble(Mutex<Option<Instant>>);
 
-impl Trouble {
+impl WriteTrouble {
     fn note(&self, error: Option<&Error>) {
         let failed = error.is_some_and(|error| error.code() == ErrorCode::Unavailable);
         *lock(&self.0) = failed.then(Instant::now);
@@ -112,7 +112,7 @@ impl Settler {
     /// Starts the task. It ends, its queue worked off, once every settler is gone.
     pub fn start(app: App) -> (Self, tokio::task::JoinHandle<()>) {
         let (queue, inbox) = mpsc::channel(QUEUE);
-        let (db, trouble) = (app.db.clone(), Arc::<Trouble>::default());
+        let (db, trouble) = (app.db.clone(), Arc::<WriteTrouble>::default());
         let running = tokio::spawn(run(app, inbox, trouble.clone()));
         (Self { queue, db, trouble }, running)
     }
@@ -136,9 +136,14 @@ impl Settler {
     }
 
     /// Writes an outcome down.
-    pub async fn settle(&self, lane: &Lane, generation: i64, outcome: Outcome) -> Result<Settled> {
+    pub async fn settle(
+        &self,
+        lane: &Lane,
+        generation: i64,
+        outcome: CallOutcome,
+    ) -> Result<Settled> {
         let mentions = match &outcome {
-            Outcome::Reply { content, .. } => mentioned(&self.db, &lane.room, content).await?,
+            CallOutcome::Reply { content, .. } => mentioned(&self.db, &lane.room, content).await?,
             _ => Vec::new(),
         };
         let (told, answer) = oneshot::channel();
@@ -158,7 +163,7 @@ impl Settler {
     }
 }
 
-async fn run(app: App, mut inbox: mpsc::Receiver<Work>, trouble: Arc<Trouble>) {
+async fn run(app: App, mut inbox: mpsc::Receiver<Work>, trouble: Arc<WriteTrouble>) {
     let mut places: HashMap<Lane, i64> = HashMap::new();
     let mut synced = Vec::new();
     let (mut deadline, mut gather) = (None, GATHER);
@@ -198,7 +203,12 @@ async fn run(app: App, mut inbox: mpsc::Receiver<Work>, trouble: Arc<Trouble>) {
     }
 }
 
-async fn write(app: &App, places: &mut HashMap<Lane, i64>, items: Vec<Item>, trouble: &Trouble) {
+async fn write(
+    app: &App,
+    places: &mut HashMap<Lane, i64>,
+    items: Vec<Item>,
+    trouble: &WriteTrouble,
+) {
     if !places.is_empty() {
         let saved = save_places(app, places).await.map_err(Error::from);
         trouble.note(saved.as_ref().err());
@@ -275,7 +285,7 @@ async fn settle_group(app: &App, items: &[&Item]) -> Result<Vec<Settled>> {
         .iter()
         .zip(&results)
         .filter(|(item, settled)| {
-            matches!(item.outcome, Outcome::Reply { .. }) && **settled == Settled::Done
+            matches!(item.outcome, CallOutcome::Reply { .. }) && **settled == Settled::Done
         })
         .count();
     if replies > 0 {
@@ -307,7 +317,7 @@ async fn settle_one(
         node: &app.node,
     };
     match &item.outcome {
-        Outcome::Reply { answered, content } => {
+        CallOutcome::Reply { answered, content } => {
             let reply = ReplyToPost {
                 answered,
                 content,
@@ -315,7 +325,7 @@ async fn settle_one(
             };
             return settle_reply(app, tx, log, held, reply, times).await;
         }
-        Outcome::Failed {
+        CallOutcome::Failed {
             seq,
             attempt,
             wait_ms,
@@ -326,7 +336,7 @@ async fn settle_one(
                 return Ok(Settled::Lost);
             }
         }
-        Outcome::Stale { seq, attempt, why } => {
+        CallOutcome::Stale { seq, attempt, why } => {
             if !tx.fail_message(held, *seq, *attempt, 0, why).await? {
                 return Ok(Settled::Lost);
             }
@@ -340,7 +350,7 @@ async fn settle_one(
             };
             log.event(tx, EventKind::MemberUpdated, &event).await?;
         }
-        Outcome::Gone { seq } => {
+        CallOutcome::Gone { seq } => {
             let Some(member) = tx.member(room, user).await? else {
                 return Ok(Settled::Lost);
             };

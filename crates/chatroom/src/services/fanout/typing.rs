@@ -66,7 +66,7 @@ impl<'a> Typing<'a> {
     }
 
     fn send(&self, kind: EventKind, data: &impl Serialize) {
-        self.app.whisper(&self.lane.room, kind, data);
+        self.app.publish_ephemeral(&self.lane.room, kind, data);
     }
 }
 

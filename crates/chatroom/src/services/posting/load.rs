@@ -67,7 +67,7 @@ pub async fn load(
     turn: &mut GroupTurn,
     posts: &[Post],
     limits: &Limits,
-    alone: bool,
+    single_writer: bool,
 ) -> Result<(), DbError> {
     let pairs = unique(posts.iter().filter_map(|post| {
         let (room, user) = (known.rooms.get(post.room.as_str())?, post.user()?);
@@ -117,7 +117,7 @@ pub async fn load(
         }
     }
     load_new_names(known, turn, posts).await?;
-    load_windows(known, turn, posts, limits, alone).await
+    load_windows(known, turn, posts, limits, single_writer).await
 }
 
 /// What members are called from now on whose token brings another name than they have.
@@ -155,7 +155,7 @@ async fn load_windows(
     turn: &mut GroupTurn,
     posts: &[Post],
     limits: &Limits,
-    alone: bool,
+    single_writer: bool,
 ) -> Result<(), DbError> {
     let stored: Vec<_> = posts
         .iter()
@@ -163,8 +163,13 @@ async fn load_windows(
             let key = post.jti().and_then(|jti| known.keys.get(jti));
             let web = key.is_some_and(|key| key.posts_as == Via::Web);
             // What agents are counted by is in memory where nobody else counts.
-            (web || !alone)
-                .then(|| post.limits(if web { Via::Web } else { Via::Agent }, limits, alone))
+            (web || !single_writer).then(|| {
+                post.limits(
+                    if web { Via::Web } else { Via::Agent },
+                    limits,
+                    single_writer,
+                )
+            })
         })
         .flatten()
         .filter(|limit| limit.most > 0 && !known.windows.has(&limit.bucket))

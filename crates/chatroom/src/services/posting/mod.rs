@@ -2,9 +2,9 @@
 //!
 //! One task takes what is waiting, loads what it depends on, lets [`rules`] decide, writes,
 //! commits, answers, and publishes. While it does, the next group gathers. Posts to a room that
-//! another node holds are put [`aside`]: nobody else waits for them.
+//! another node holds are put aside: nobody else waits for them.
 
-mod aside;
+mod deferred;
 mod load;
 pub mod mentions;
 pub mod rules;
@@ -26,8 +26,8 @@ use crate::{
         health::Trouble,
     },
 };
-use aside::{Aside, Waiting};
 use bytes::BytesMut;
+use deferred::{DeferredPosts, PendingPost};
 use load::Locking;
 use protocol::{Cursor, Posted};
 use rules::{Decided, Known, Post};
@@ -104,7 +104,7 @@ impl Writer {
         let running = Running {
             writer: self,
             known: Known::default(),
-            aside: Aside::default(),
+            deferred: DeferredPosts::default(),
         }
         .run(inbox);
         let writing = if blocks {
@@ -120,12 +120,12 @@ impl Writer {
 struct Running {
     writer: Writer,
     known: Known,
-    aside: Aside<Answer>,
+    deferred: DeferredPosts<Answer>,
 }
 
 /// What became of a group.
 #[derive(Default)]
-struct Outcome {
+struct GroupOutcome {
     /// One for each post that was decided.
     answers: Vec<Result<Posted>>,
     written: Vec<Written>,
@@ -151,21 +151,21 @@ impl Running {
     async fn run(mut self, mut inbox: mpsc::Receiver<(Post, Answer)>) {
         let mut fresh = Vec::with_capacity(GROUP);
         let mut open = true;
-        while open || !self.aside.is_empty() {
+        while open || !self.deferred.is_empty() {
             tokio::select! {
                 taken = inbox.recv_many(&mut fresh, GROUP), if open => open = taken > 0,
-                () = sleep_until(self.aside.due()), if !self.aside.is_empty() => {}
+                () = sleep_until(self.deferred.due()), if !self.deferred.is_empty() => {}
             }
             let now = Instant::now();
-            let mut group = self.aside.take_due(now);
+            let mut group = self.deferred.take_due(now);
             let locking = match group.is_empty() {
                 true => Locking::Wait,
                 false => Locking::Skip,
             };
             for (post, answer) in fresh.drain(..) {
-                let waiting = Waiting::new(post, answer);
-                match self.aside.holds(waiting.post.room.as_str()) {
-                    true => self.put_aside(waiting, now),
+                let waiting = PendingPost::new(post, answer);
+                match self.deferred.holds(waiting.post.room.as_str()) {
+                    true => self.defer(waiting, now),
                     false => group.push(waiting),
                 }
             }
@@ -175,26 +175,27 @@ impl Running {
         }
     }
 
-    async fn write_and_tell(&mut self, group: Vec<Waiting<Answer>>, locking: Locking) {
-        let (posts, askers): (Vec<_>, Vec<_>) = group.into_iter().map(Waiting::into_parts).unzip();
+    async fn write_and_tell(&mut self, group: Vec<PendingPost<Answer>>, locking: Locking) {
+        let (posts, responders): (Vec<_>, Vec<_>) =
+            group.into_iter().map(PendingPost::into_parts).unzip();
         let outcome = self
             .write_group(&posts, locking)
             .await
             .unwrap_or_else(|error| {
                 let error = Error::from(error);
-                Outcome {
+                GroupOutcome {
                     answers: posts.iter().map(|_| Err(error.clone())).collect(),
-                    ..Outcome::default()
+                    ..GroupOutcome::default()
                 }
             });
         let now = Instant::now();
         let mut answers = outcome.answers.into_iter();
-        for (post, asker) in posts.into_iter().zip(askers) {
+        for (post, responder) in posts.into_iter().zip(responders) {
             if outcome.busy.contains(post.room.as_str()) {
-                self.put_aside(asker.with(post), now);
+                self.defer(responder.with(post), now);
             } else if let Some(answer) = answers.next() {
                 // Whoever has hung up meanwhile finds the message in the room.
-                let _ = asker.answer.send(answer);
+                let _ = responder.answer.send(answer);
             }
         }
         for commit in outcome.written.into_iter().flat_map(commits) {
@@ -202,9 +203,9 @@ impl Running {
         }
     }
 
-    fn put_aside(&mut self, waiting: Waiting<Answer>, now: Instant) {
-        if let Some(refused) = self.aside.put(waiting, now) {
-            let _ = refused.asker.answer.send(Err(busy()));
+    fn defer(&mut self, waiting: PendingPost<Answer>, now: Instant) {
+        if let Some(refused) = self.deferred.put(waiting, now) {
+            let _ = refused.responder.answer.send(Err(busy()));
         }
     }
 
@@ -219,7 +220,7 @@ impl Running {
         &mut self,
         posts: &[Post],
         mut locking: Locking,
-    ) -> Result<Outcome, DbError> {
+    ) -> Result<GroupOutcome, DbError> {
         let mut tries = 0;
         loop {
             tries += 1;
@@ -228,14 +229,14 @@ impl Running {
                     locking = Locking::Skip;
                 }
                 // What is held is not a room, and not known: all of them come back later.
-                Err(error) if is_locked(&error) => return Ok(Outcome::all_busy(posts)),
+                Err(error) if is_locked(&error) => return Ok(GroupOutcome::all_busy(posts)),
                 Err(error) if tries < TRIES && wants_retry(&error) => {}
                 Err(error) if posts.len() > 1 && Trouble::of(&error).is_none() => break,
                 other => return other,
             }
         }
         // What the database refuses of one post must not cost the others theirs.
-        let mut outcome = Outcome::default();
+        let mut outcome = GroupOutcome::default();
         for post in posts {
             if outcome.busy.contains(post.room.as_str()) {
                 continue;
@@ -255,7 +256,11 @@ impl Running {
         Ok(outcome)
     }
 
-    async fn try_group(&mut self, posts: &[Post], locking: Locking) -> Result<Outcome, DbError> {
+    async fn try_group(
+        &mut self,
+        posts: &[Post],
+        locking: Locking,
+    ) -> Result<GroupOutcome, DbError> {
         let tried = match self.writer.db.is_sqlite() {
             true => self.decide_and_write(posts, locking).await,
             false => timeout(GROUP_DEADLINE, self.decide_and_write(posts, locking))
@@ -273,22 +278,22 @@ impl Running {
         &mut self,
         posts: &[Post],
         locking: Locking,
-    ) -> Result<Outcome, DbError> {
+    ) -> Result<GroupOutcome, DbError> {
         let now = Now::get();
         let mut turn = self.writer.db.begin_group().await?;
-        let alone = turn.writes_by_others().is_some();
+        let single_writer = turn.writes_by_others().is_some();
         self.known.begin_group(turn.writes_by_others(), now);
         let limits = &self.writer.limits;
         let busy = load::lock_rooms(&mut self.known, &mut turn, posts, locking).await?;
         let posts = &*without(posts, &busy);
-        load::load(&mut self.known, &mut turn, posts, limits, alone).await?;
+        load::load(&mut self.known, &mut turn, posts, limits, single_writer).await?;
         let rooms = self.rooms_before(posts);
-        let decided = rules::decide(posts, &mut self.known, limits, alone, now);
+        let decided = rules::decide(posts, &mut self.known, limits, single_writer, now);
         if decided.messages.is_empty() {
-            return Ok(Outcome {
+            return Ok(GroupOutcome {
                 answers: decided.answers,
                 busy,
-                ..Outcome::default()
+                ..GroupOutcome::default()
             });
         }
         turn.write(&self.group(&decided)).await?;
@@ -298,7 +303,7 @@ impl Running {
             messages: decided.messages,
             rooms,
         };
-        Ok(Outcome {
+        Ok(GroupOutcome {
             answers: decided.answers,
             written: vec![written],
             busy,
@@ -345,7 +350,7 @@ impl Running {
     }
 }
 
-impl Outcome {
+impl GroupOutcome {
     fn all_busy(posts: &[Post]) -> Self {
         Self {
             busy: posts.iter().map(|post| post.room.to_string()).collect(),

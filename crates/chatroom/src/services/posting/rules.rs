@@ -71,7 +71,7 @@ impl Post {
 
     /// The limits it is under when it is posted this way. What is counted by the hour is stored;
     /// what is counted by the minute is stored only where other processes count too.
-    pub fn limits(&self, via: Via, limits: &Limits, alone: bool) -> [Limit; 2] {
+    pub fn limits(&self, via: Via, limits: &Limits, single_writer: bool) -> [Limit; 2] {
         let (room, user) = (self.room.as_str(), self.user().unwrap_or_default());
         let jti = self.jti().unwrap_or_default();
         let cooldown = i64::from(limits.agent_cooldown_seconds > 0);
@@ -86,7 +86,7 @@ impl Post {
                     window_ms: limits.agent_cooldown_seconds * 1000,
                     code: ErrorCode::AgentCooldown,
                     words: "An agent waits between two messages in a room",
-                    stored: !alone,
+                    stored: !single_writer,
                 },
                 Limit {
                     bucket: bucket(a_minute, format_args!("agent {room} {user}")),
@@ -94,7 +94,7 @@ impl Post {
                     window_ms: 60_000,
                     code: ErrorCode::RateLimited,
                     words: "Too many messages a minute for an agent in this room",
-                    stored: !alone,
+                    stored: !single_writer,
                 },
             ],
             Via::Web => [
@@ -213,12 +213,12 @@ pub fn decide(
     posts: &[Post],
     known: &mut Known,
     limits: &Limits,
-    alone: bool,
+    single_writer: bool,
     now: Now,
 ) -> Decided {
     let mut decided = Decided::default();
     for post in posts {
-        let answer = decide_one(post, known, limits, alone, now, &mut decided);
+        let answer = decide_one(post, known, limits, single_writer, now, &mut decided);
         decided.answers.push(answer);
     }
     decided
@@ -228,7 +228,7 @@ fn decide_one(
     post: &Post,
     known: &mut Known,
     limits: &Limits,
-    alone: bool,
+    single_writer: bool,
     now: Now,
     decided: &mut Decided,
 ) -> Result<Posted> {
@@ -258,7 +258,9 @@ fn decide_one(
     };
     let admission = admit(&room.row, words, limits, now).map_err(|why| refused(why, inferred))?;
     let depth = words.depth.unwrap_or_default();
-    known.windows.take(&post.limits(via, limits, alone), now)?;
+    known
+        .windows
+        .take(&post.limits(via, limits, single_writer), now)?;
     let author = keep_up_with_name(author, room, &known.new_names, decided);
     let notice = admission.enter(&mut room.row, &author.user_id, limits, now);
 

@@ -127,7 +127,7 @@ impl RoomLog {
         self.room.head() != self.from
     }
 
-    /// Moves the room on, and gives what to publish once the transaction is committed.
+    /// DirtyRooms the room on, and gives what to publish once the transaction is committed.
     pub async fn finish(self, tx: &mut Tx) -> Result<Commit> {
         let head = self.room.head();
         tx.set_head(&self.room.room_id, head).await?;

@@ -9,67 +9,70 @@ use std::{
 use tokio::time::Instant;
 
 /// How long a post waits for its room.
-const PATIENCE: Duration = Duration::from_millis(4500);
+const LONGEST_DEFERRAL: Duration = Duration::from_millis(4500);
 const FIRST_BACKOFF: Duration = Duration::from_millis(20);
 const LONGEST_BACKOFF: Duration = Duration::from_millis(320);
-/// Posts that are put aside, at the most.
+/// Posts that are put deferred, at the most.
 const MOST: usize = 4096;
 
 /// A post, with whom to tell what became of it.
-pub struct Waiting<A> {
+pub struct PendingPost<A> {
     pub post: Post,
-    pub asker: Asker<A>,
+    pub responder: Responder<A>,
 }
 
 /// Whom to tell what became of a post.
-pub struct Asker<A> {
+pub struct Responder<A> {
     pub answer: A,
-    /// Until when it waits and how often its room was tried, once it is put aside.
-    patience: Option<Patience>,
+    /// Until when it waits and how often its room was tried, once it is put deferred.
+    deferral: Option<Deferral>,
 }
 
 #[derive(Clone, Copy)]
-struct Patience {
+struct Deferral {
     until: Instant,
     tries: u32,
 }
 
-impl<A> Waiting<A> {
+impl<A> PendingPost<A> {
     pub fn new(post: Post, answer: A) -> Self {
         Self {
             post,
-            asker: Asker {
+            responder: Responder {
                 answer,
-                patience: None,
+                deferral: None,
             },
         }
     }
 
     /// The post by itself, for those who write many.
-    pub fn into_parts(self) -> (Post, Asker<A>) {
-        (self.post, self.asker)
+    pub fn into_parts(self) -> (Post, Responder<A>) {
+        (self.post, self.responder)
     }
 }
 
-impl<A> Asker<A> {
-    /// The asker with its post again.
-    pub fn with(self, post: Post) -> Waiting<A> {
-        Waiting { post, asker: self }
+impl<A> Responder<A> {
+    /// The responder with its post again.
+    pub fn with(self, post: Post) -> PendingPost<A> {
+        PendingPost {
+            post,
+            responder: self,
+        }
     }
 }
 
-/// The posts that are put aside.
-pub struct Aside<A> {
+/// The posts that are put deferred.
+pub struct DeferredPosts<A> {
     rooms: HashMap<String, Room<A>>,
     posts: usize,
 }
 
 struct Room<A> {
     due: Instant,
-    posts: VecDeque<Waiting<A>>,
+    posts: VecDeque<PendingPost<A>>,
 }
 
-impl<A> Default for Aside<A> {
+impl<A> Default for DeferredPosts<A> {
     fn default() -> Self {
         Self {
             rooms: HashMap::new(),
@@ -78,7 +81,7 @@ impl<A> Default for Aside<A> {
     }
 }
 
-impl<A> Aside<A> {
+impl<A> DeferredPosts<A> {
     pub fn is_empty(&self) -> bool {
         self.rooms.is_empty()
     }
@@ -91,16 +94,16 @@ impl<A> Aside<A> {
 
     /// Puts a post aside whose room could not be had. Gives it back when it has waited too long,
     /// or when too many wait already.
-    pub fn put(&mut self, mut waiting: Waiting<A>, now: Instant) -> Option<Waiting<A>> {
-        let patience = waiting.asker.patience.get_or_insert(Patience {
-            until: now + PATIENCE,
+    pub fn put(&mut self, mut waiting: PendingPost<A>, now: Instant) -> Option<PendingPost<A>> {
+        let deferral = waiting.responder.deferral.get_or_insert(Deferral {
+            until: now + LONGEST_DEFERRAL,
             tries: 0,
         });
-        if self.posts >= MOST || patience.until <= now {
+        if self.posts >= MOST || deferral.until <= now {
             return Some(waiting);
         }
-        let backoff = FIRST_BACKOFF * 2u32.saturating_pow(patience.tries);
-        patience.tries = patience.tries.saturating_add(1);
+        let backoff = FIRST_BACKOFF * 2u32.saturating_pow(deferral.tries);
+        deferral.tries = deferral.tries.saturating_add(1);
         let due = now + backoff.min(LONGEST_BACKOFF);
         self.push(waiting, due);
         None
@@ -111,7 +114,7 @@ impl<A> Aside<A> {
         self.rooms.contains_key(room)
     }
 
-    fn push(&mut self, waiting: Waiting<A>, due: Instant) {
+    fn push(&mut self, waiting: PendingPost<A>, due: Instant) {
         let name = waiting.post.room.as_str().to_owned();
         let room = self.rooms.entry(name).or_insert_with(|| Room {
             due,
@@ -122,7 +125,7 @@ impl<A> Aside<A> {
     }
 
     /// The posts of the rooms that are to be tried again now.
-    pub fn take_due(&mut self, now: Instant) -> Vec<Waiting<A>> {
+    pub fn take_due(&mut self, now: Instant) -> Vec<PendingPost<A>> {
         if self.rooms.is_empty() {
             return Vec::new();
         }
@@ -152,44 +155,56 @@ mod tests {
         }
     }
 
-    fn texts(posts: Vec<Waiting<()>>) -> Vec<String> {
-        let text = |waiting: Waiting<()>| waiting.post.content.as_str().to_owned();
+    fn texts(posts: Vec<PendingPost<()>>) -> Vec<String> {
+        let text = |waiting: PendingPost<()>| waiting.post.content.as_str().to_owned();
         posts.into_iter().map(text).collect()
     }
 
     #[test]
     fn a_room_that_is_put_aside_keeps_the_order_of_its_posts() {
-        let (mut aside, now) = (Aside::default(), Instant::now());
+        let (mut deferred, now) = (DeferredPosts::default(), Instant::now());
         for text in ["first", "second", "third"] {
-            assert!(aside.put(Waiting::new(post(text), ()), now).is_none());
+            assert!(
+                deferred
+                    .put(PendingPost::new(post(text), ()), now)
+                    .is_none()
+            );
         }
-        assert!(aside.take_due(now).is_empty());
-        let due = aside.take_due(aside.due());
+        assert!(deferred.take_due(now).is_empty());
+        let due = deferred.take_due(deferred.due());
         assert_eq!(texts(due), ["first", "second", "third"]);
-        assert!(aside.is_empty());
+        assert!(deferred.is_empty());
     }
 
     #[test]
     fn a_post_waits_for_its_room_no_longer_than_it_is_told() {
-        let (mut aside, mut now) = (Aside::default(), Instant::now());
-        let mut waiting = Waiting::new(post("a post"), ());
+        let (mut deferred, mut now) = (DeferredPosts::default(), Instant::now());
+        let mut waiting = PendingPost::new(post("a post"), ());
         let began = now;
-        while aside.put(waiting, now).is_none() {
-            now = aside.due();
-            waiting = aside.take_due(now).remove(0);
-            assert!(now <= began + PATIENCE + LONGEST_BACKOFF);
+        while deferred.put(waiting, now).is_none() {
+            now = deferred.due();
+            waiting = deferred.take_due(now).remove(0);
+            assert!(now <= began + LONGEST_DEFERRAL + LONGEST_BACKOFF);
         }
-        assert!(now >= began + PATIENCE);
+        assert!(now >= began + LONGEST_DEFERRAL);
     }
 
     #[test]
     fn a_post_that_finds_no_place_is_given_back_and_not_let_past() {
-        let (mut aside, now) = (Aside::default(), Instant::now());
+        let (mut deferred, now) = (DeferredPosts::default(), Instant::now());
         for _ in 0..MOST {
-            assert!(aside.put(Waiting::new(post("early"), ()), now).is_none());
+            assert!(
+                deferred
+                    .put(PendingPost::new(post("early"), ()), now)
+                    .is_none()
+            );
         }
         let room = post("late").room;
-        assert!(aside.holds(room.as_str()));
-        assert!(aside.put(Waiting::new(post("late"), ()), now).is_some());
+        assert!(deferred.holds(room.as_str()));
+        assert!(
+            deferred
+                .put(PendingPost::new(post("late"), ()), now)
+                .is_some()
+        );
     }
 }

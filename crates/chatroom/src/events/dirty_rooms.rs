@@ -10,13 +10,13 @@ use tokio::sync::Notify;
 
 /// Notes the rooms that have moved on. To note a room that nobody follows costs a look.
 #[derive(Default)]
-pub struct Moves {
+pub struct DirtyRooms {
     followed: RwLock<HashSet<String>>,
     moved: Mutex<HashMap<String, Instant>>,
-    bell: Notify,
+    wakeup: Notify,
 }
 
-impl Moves {
+impl DirtyRooms {
     /// From now on the room's moves are noted.
     pub fn follow(&self, room: &str) {
         let known = |rooms: &HashSet<String>| rooms.contains(room);
@@ -54,7 +54,7 @@ impl Moves {
             .unwrap_or_else(|poisoned| poisoned.into_inner());
         if !moved.contains_key(room) {
             moved.insert(room.to_owned(), Instant::now());
-            self.bell.notify_one();
+            self.wakeup.notify_one();
         }
     }
 
@@ -70,7 +70,7 @@ impl Moves {
             if !moved.is_empty() {
                 return moved;
             }
-            self.bell.notified().await;
+            self.wakeup.notified().await;
         }
     }
 }
@@ -81,7 +81,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_rooms_that_are_followed_are_noted() {
-        let moves = Moves::default();
+        let moves = DirtyRooms::default();
         moves.follow("rm_a");
         moves.note("rm_b");
         moves.note("rm_a");
