@@ -11,10 +11,10 @@ use crate::{
     outbound::Outbound,
     render::Renderer,
     services::{
-        fanout::{self, Fanout},
+        delivery::{self, Fanout},
         limits,
-        posting::{Poster, Traffic},
-        storage::Storage,
+        messages::posting::{Poster, Traffic},
+        rooms::storage::Storage,
     },
     store::{Db, DbError},
 };
@@ -86,7 +86,7 @@ impl App {
         let bus_away = self.bus.as_ref().is_some_and(|bus| !bus.is_connected());
         let warnings = [
             (bus_away, events::BUS_AWAY),
-            (self.fanout.is_paused(), fanout::PAUSED),
+            (self.fanout.is_paused(), delivery::PAUSED),
         ];
         let warnings = warnings.into_iter().filter(|(holds, _)| *holds);
         warnings.map(|(_, words)| words.to_owned()).collect()

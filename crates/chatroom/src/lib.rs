@@ -18,6 +18,7 @@ pub mod discovery;
 pub mod docs;
 pub mod error;
 pub mod events;
+mod jobs;
 pub mod metrics;
 pub mod occupancy;
 pub mod operate;

@@ -1,11 +1,11 @@
 //! Bans: of a room's owner, and of the operator.
 
-use super::extract::{Json, Path, Query, room, user};
 use crate::{
+    api::extract::{Json, Path, Query, room, user},
     app::App,
     auth::Caller,
     error::{Error, Result},
-    services::{bans, operators},
+    services::{members::bans, operators},
 };
 use axum::{Json as Reply, extract::State, http::StatusCode};
 use protocol::{

@@ -1,11 +1,11 @@
 //! The CLI bridge and its short codes.
 
-use super::extract::{Json, Path, Query, read_body};
 use crate::{
+    api::extract::{Json, Path, Query, read_body},
     app::App,
     auth::{self, Caller, network::Origin},
     error::{Error, Result},
-    services::{bridge, cli_keys},
+    services::{credentials::cli_keys, delivery::bridge},
 };
 use axum::{
     Json as Reply,

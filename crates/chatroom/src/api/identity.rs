@@ -1,11 +1,11 @@
 //! Identity tokens, and the way in for people who signed in on the web.
 
-use super::extract::Path;
 use crate::{
+    api::extract::Path,
     app::App,
     auth::{self, MaybeCaller, network::Origin},
     error::{Error, Result},
-    services::identity,
+    services::credentials::identity,
 };
 use axum::{
     Json as Reply,

@@ -1,13 +1,13 @@
 //! The installer. What is refused comes as a script too: `curl | sh` hides the status, and an
 //! error in JSON would be run.
 
-use super::extract::{Path, Query as FromQuery};
 use crate::{
+    api::extract::{Path, Query as FromQuery},
     app::App,
     auth::network::Origin,
     discovery::install::{self, Query},
     error::{Error, Result},
-    services::{invites, visitors},
+    services::{joining::invites, visitors},
 };
 use axum::{
     body::Body,

@@ -1,14 +1,19 @@
 //! Invites and joining.
 
-use super::{
-    extract::{Json, JsonOrEmpty, Path, Query, room, user},
-    idempotency::IdempotencyKey,
-};
 use crate::{
+    api::{
+        extract::{Json, JsonOrEmpty, Path, Query, room, user},
+        idempotency::IdempotencyKey,
+    },
     app::App,
     auth::{Caller, MaybeCaller, network::Origin},
     error::Result,
-    services::{bans, identity, invites, joining, members, recovery, visitors},
+    services::{
+        credentials::identity,
+        joining::{self, invites, recovery},
+        members::{self, bans},
+        visitors,
+    },
 };
 use axum::{Json as Reply, extract::State, http::StatusCode, http::header, response::IntoResponse};
 use protocol::{

@@ -1,14 +1,14 @@
 //! Room keys for people's browsers, and short links.
 
-use super::{
-    extract::{Json, Path, room},
-    idempotency::IdempotencyKey,
-};
 use crate::{
+    api::{
+        extract::{Json, Path, room},
+        idempotency::IdempotencyKey,
+    },
     app::App,
     auth::{Caller, network::Origin},
     error::Result,
-    services::{keys, visitors},
+    services::{credentials::keys, visitors},
 };
 use axum::{
     Json as Reply,

@@ -1,11 +1,14 @@
 //! Members.
 
-use super::extract::{Json, Path, Query, room, user};
 use crate::{
+    api::extract::{Json, Path, Query, room, user},
     app::App,
     auth::Caller,
     error::Result,
-    services::{endpoint, members, state},
+    services::{
+        members::{self, endpoint},
+        rooms::state,
+    },
 };
 use axum::{Json as Reply, extract::State};
 use protocol::{

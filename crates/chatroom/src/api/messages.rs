@@ -1,17 +1,16 @@
 //! Messages and reactions.
 
-use super::{
-    extract::{Json, Path, Query, Render, Seq, SeqBound, room},
-    idempotency::{self, IdempotencyKey},
-};
 use crate::{
+    api::{
+        extract::{Json, Path, Query, Render, Seq, SeqBound, room},
+        idempotency::{self, IdempotencyKey},
+    },
     app::App,
     auth::{Caller, Credential, network::Origin},
     error::{Error, Result},
     services::{
         checks::{self, Content},
-        messages::{self, Query as Wanted},
-        posting::rules::Post,
+        messages::{self, Query as Wanted, posting::rules::Post},
     },
 };
 use axum::{Json as Reply, extract::State, http::StatusCode};

@@ -1,7 +1,7 @@
 //! Reputation and leaderboards.
 
-use super::extract::{Path, Query, room};
 use crate::{
+    api::extract::{Path, Query, room},
     app::App,
     auth::{Caller, network::Origin},
     error::Result,

@@ -1,16 +1,18 @@
 //! Rooms.
 
-use super::{
-    extract::{Json, Path, Query, Seq, room},
-    idempotency::IdempotencyKey,
-};
 use crate::{
+    api::{
+        extract::{Json, Path, Query, Seq, room},
+        idempotency::IdempotencyKey,
+    },
     app::App,
     auth::{Caller, network::Origin},
     error::{Error, Result},
     services::{
         access::{self, Hold},
-        audit, checks, rooms, state, texts, visitors,
+        audit, checks,
+        rooms::{self, state, texts},
+        visitors,
     },
     store::rooms::Text,
 };

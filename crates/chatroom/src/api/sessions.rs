@@ -1,7 +1,12 @@
 //! One's own sessions.
 
-use super::extract::{Path, Query};
-use crate::{app::App, auth::Caller, error::Result, services::sessions};
+use crate::{
+    api::extract::{Path, Query},
+    app::App,
+    auth::Caller,
+    error::Result,
+    services::credentials::sessions,
+};
 use axum::{Json as Reply, extract::State};
 use protocol::{ErrorBody, Sessions, SessionsEnded};
 use serde::Deserialize;

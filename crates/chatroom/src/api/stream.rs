@@ -1,7 +1,7 @@
 //! The live stream.
 
-use super::extract::{Path, Query, Render, room};
 use crate::{
+    api::extract::{Path, Query, Render, room},
     app::App,
     auth::{Caller, StreamCaller, network::Origin},
     error::{Error, Result},

@@ -1,11 +1,11 @@
 //! The server itself: health, metrics, documents, and the operator's list.
 
-use super::{
-    conditional::{etag, is_held},
-    extract::{Path, Query},
-    rooms::Page,
-};
 use crate::{
+    api::{
+        conditional::{etag, is_held},
+        extract::{Path, Query},
+        rooms::Page,
+    },
     app::App,
     auth::{self, Caller, network::Origin},
     clock::Now,

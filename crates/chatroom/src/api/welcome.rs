@@ -1,11 +1,11 @@
 //! The reserved rooms: joining them, and the welcome room's checklist.
 
-use super::extract::JsonOrEmpty;
 use crate::{
+    api::extract::JsonOrEmpty,
     app::App,
     auth::{Caller, network::Origin},
     error::Result,
-    services::{auto_join, welcome},
+    services::{joining::auto_join, rooms::welcome},
 };
 use axum::{Json as Reply, extract::State};
 use protocol::{AutoJoin, AutoJoined, Checklist, ChecklistRefreshed, ErrorBody};

@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn every_route_that_writes_is_in_the_table() {
-        let sections = super::super::SECTIONS.iter();
+        let sections = crate::api::SECTIONS.iter();
         let documents = sections.map(|section| (section.describe)());
         for (path, item) in documents.flat_map(|document| document.paths.paths) {
             let writes = [&item.post, &item.put, &item.patch, &item.delete];

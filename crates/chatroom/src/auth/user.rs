@@ -1,6 +1,6 @@
 //! User tokens: signed by this server's own key, or by the operator's identity provider.
 
-use crate::{config::Auth, services::names};
+use crate::{config::Auth, services::members::names};
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation, jwk::JwkSet};
 use protocol::UserId;
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 
 use crate::{
     config::Config,
-    services::fanout::PAUSE_MARK,
+    services::delivery::PAUSE_MARK,
     store::{Db, DbError},
 };
 use std::{path::PathBuf, time::Duration};

@@ -1,9 +1,9 @@
 //! Who may enter a room, and as what.
 
-use super::reserved;
 use crate::{
     auth::{self, Caller, TokenType, User},
     error::{Error, Result},
+    services::rooms::reserved,
     store::{Conn, keys::KeyRow, members::MemberRow, rooms::RoomRow},
 };
 use protocol::{ErrorCode, RoomId};

@@ -1,7 +1,9 @@
 //! Checks of what callers write. After these, the text is fit to be stored and shown.
 
-use super::names::line;
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    services::members::names::line,
+};
 use protocol::{
     ErrorCode, MAX_CONTENT_BYTES, MAX_NAME_CHARS, MAX_ROOM_NAME_CHARS, MAX_RULES_BYTES,
 };

@@ -1,11 +1,16 @@
 //! What operators do to users: see them, end their credentials, keep them out.
 
-use super::{access, checks, revocation, room::RoomTx, sessions};
 use crate::{
     app::App,
     auth::{Caller, denylist::Subject},
     clock::Now,
     error::{Error, Result},
+    services::{
+        access,
+        change::RoomTx,
+        checks,
+        credentials::{revocation, sessions},
+    },
 };
 use protocol::{
     AdminUser, AdminUsers, Ban, ServerBan, ServerBans, Sessions, SessionsEnded, UserId,

@@ -1,7 +1,6 @@
 //! The limit on anonymous reads.
 
-use super::limits::Limit;
-use crate::{app::App, clock::Now, error::Result};
+use crate::{app::App, clock::Now, error::Result, services::limits::Limit};
 use protocol::ErrorCode;
 use std::net::IpAddr;
 

@@ -1,11 +1,11 @@
 //! From stored rows to what travels.
 
-use super::room::exchanges;
 use crate::{
     auth::secrets::Secrets,
     clock::Now,
     config::Limits,
     error::{Error, Result},
+    services::change::exchanges,
     store::{members::MemberRow, rooms::RoomRow},
 };
 use protocol::{MemberView, Room};

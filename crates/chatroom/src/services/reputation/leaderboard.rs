@@ -13,7 +13,7 @@ use crate::{
     services::{
         access::{self, Hold},
         checks::in_range,
-        petnames::petname,
+        members::petnames::petname,
         visitors,
         wire::stored,
     },

@@ -1,10 +1,10 @@
 //! Scoring against a real store.
 
-use super::*;
-use crate::{
-    services::reputation::score::{DAY, Window},
-    store::{group::NewMessage, leaderboard::Ranking, migrate::migrate},
+use super::{
+    score::{DAY, Window},
+    *,
 };
+use crate::store::{group::NewMessage, leaderboard::Ranking, migrate::migrate};
 use protocol::{Cursor, Via};
 use std::time::Duration;
 

@@ -1,0 +1,18 @@
+//! Keeping up with whom other nodes keep out.
+
+use crate::app::App;
+use std::time::Duration;
+
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Keeps up with what other nodes do to the denylist.
+pub async fn run(app: App) {
+    loop {
+        tokio::time::sleep(EVERY).await;
+        match app.denylist.keep_up(&app.db).await {
+            Ok(true) => app.hub.recheck_all(),
+            Ok(false) => {}
+            Err(error) => tracing::debug!(%error, "cannot look at the denylist; it is tried again"),
+        }
+    }
+}

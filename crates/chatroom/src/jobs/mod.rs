@@ -1,0 +1,33 @@
+//! What the server does of its own accord, for as long as it runs.
+
+mod denylist;
+mod erase;
+pub mod jwks;
+mod sweep;
+
+use crate::{app::App, events};
+use tokio::task::JoinSet;
+
+/// The jobs of a running server.
+pub struct Jobs(JoinSet<()>);
+
+impl Jobs {
+    pub fn start(app: &App) -> Self {
+        let mut jobs = JoinSet::new();
+        jobs.spawn(events::follow(app.hub.clone(), app.db.clone()));
+        jobs.spawn(sweep::run(app.clone()));
+        jobs.spawn(erase::run(app.clone()));
+        if !app.db.is_sqlite() {
+            jobs.spawn(denylist::run(app.clone()));
+        }
+        if let Some(url) = app.config.auth.jwks_url.clone() {
+            jobs.spawn(jwks::run(app.clone(), url));
+        }
+        Self(jobs)
+    }
+
+    /// Ends them all: none of them leaves anything half done.
+    pub fn stop(mut self) {
+        self.0.abort_all();
+    }
+}

@@ -1,0 +1,220 @@
+//! Running the server: from settings to an open port, and a graceful shutdown.
+
+mod connections;
+mod data_folder;
+
+use crate::{
+    api,
+    app::{App, Parts},
+    auth::{
+        denylist::Denylist,
+        secrets::{Secrets, SecretsError, make_private_folder},
+        tokens::Tokens,
+        user::{UserKeys, UserKeysError},
+    },
+    clock::Now,
+    config::Config,
+    discovery::programs::Programs,
+    docs::Docs,
+    events::{Bus, BusError, Hub},
+    jobs::{Jobs, jwks},
+    metrics::Metrics,
+    outbound::Outbound,
+    render::Renderer,
+    services::{
+        delivery::{self, Fanout},
+        members::names,
+        messages::posting::{Traffic, Writer},
+        rooms::{reserved, storage::Storage},
+    },
+    store::{Db, DbError},
+};
+use connections::{Acceptor, listen};
+use hyper_util::server::graceful::GracefulShutdown;
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::{Notify, watch},
+    task::JoinHandle,
+    time::Instant,
+};
+
+/// Why the server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error("cannot make the data folder {0}: {1}")]
+    DataDir(String, io::Error),
+    #[error("another server uses the data folder {0}; stop it, or name another folder with --data")]
+    InUse(String),
+    #[error(transparent)]
+    Secrets(#[from] SecretsError),
+    #[error(transparent)]
+    UserKeys(#[from] UserKeysError),
+    #[error("cannot open the database: {0}")]
+    Database(#[from] DbError),
+    #[error("cannot bring the database up to date: {0}")]
+    Migrate(#[from] sqlx::migrate::MigrateError),
+    #[error(
+        "the database was written with another master key; point auth.keys_dir to the keys it was written with"
+    )]
+    OtherKeys,
+    #[error("cannot make the reserved rooms: {0}")]
+    ReservedRooms(#[from] crate::error::Error),
+    #[error("cannot listen on {0}: {1}")]
+    Listen(SocketAddr, io::Error),
+    #[error("cannot read the JWKS from {0}: {1}")]
+    Jwks(String, reqwest::Error),
+    #[error(transparent)]
+    Bus(#[from] BusError),
+    #[error("cannot wait for signals: {0}")]
+    Signals(io::Error),
+}
+
+/// Runs the server until it is told to stop. `opened` is called once it serves.
+pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<(), ServeError> {
+    // Each stream is an open file.
+    if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
+        tracing::warn!(%error, "cannot raise the limit on open files");
+    }
+    make_private_folder(&config.data)
+        .map_err(|error| ServeError::DataDir(config.data.display().to_string(), error))?;
+    let lock = data_folder::lock(&config)?;
+    let secrets = Secrets::open(&config.keys_dir())?;
+    let users = UserKeys::open(&config.auth, &config.keys_dir())?;
+    let db = data_folder::open_database(&config).await?;
+    data_folder::check_keys(&db, &secrets).await?;
+    let listener =
+        listen(config.listen).map_err(|error| ServeError::Listen(config.listen, error))?;
+    let address = listener
+        .local_addr()
+        .map_err(|error| ServeError::Listen(config.listen, error))?;
+
+    data_folder::tell_address(&lock, address)
+        .map_err(|error| ServeError::DataDir(config.data.display().to_string(), error))?;
+    let denylist = Arc::new(Denylist::default());
+    denylist.reload(&mut db.read().await?).await?;
+
+    let node = secrets.random_code("node-", 8)?;
+    let hub = Arc::new(Hub::new(config.stream.buffer));
+    let bus = match &config.bus {
+        None => None,
+        Some(url) => Some(Arc::new(
+            Bus::connect(url, node.clone(), hub.clone()).await?,
+        )),
+    };
+    let metrics = Arc::new(Metrics::default());
+    let traffic = Arc::new(Traffic::default());
+    let writer = Writer {
+        db: db.clone(),
+        hub: hub.clone(),
+        bus: bus.clone(),
+        limits: config.limits.clone(),
+        metrics: metrics.clone(),
+        traffic: traffic.clone(),
+    };
+    let (poster, writing) = writer.start();
+    let grace = Duration::from_secs(config.shutdown_seconds);
+    let public_url = config
+        .public_url
+        .clone()
+        .unwrap_or_else(|| format!("http://{address}"));
+    let app = App::new(Parts {
+        public_url: public_url.trim_end_matches('/').to_owned(),
+        tokens: Tokens::new(&secrets),
+        secrets,
+        users,
+        denylist,
+        db: db.clone(),
+        hub: hub.clone(),
+        bus,
+        poster,
+        traffic: traffic.clone(),
+        storage: Storage::default(),
+        node: node.clone(),
+        fanout: Fanout::new(&config.fanout),
+        outbound: Outbound::new(config.fanout.private_endpoints, &config.network),
+        visitor_reads: Default::default(),
+        write_counter: Default::default(),
+        open_streams: Default::default(),
+        metrics,
+        docs: Docs::default(),
+        programs: Programs::new(config.assets.folder.as_deref()),
+        renderer: Renderer::default(),
+        text_deleted: Notify::new(),
+        config,
+    });
+    if let Some(url) = app.config.auth.jwks_url.clone() {
+        jwks::read(&app, &url).await?;
+    }
+    reserved::prepare(&app).await?;
+    names::prepare(&app).await?;
+    let jobs = Jobs::start(&app);
+    let calling = delivery::Calling::start(app.clone());
+    let mut stop = Stop::new().map_err(ServeError::Signals)?;
+    let service = api::service(app.clone());
+    tracing::info!(%address, engine = if db.is_sqlite() { "sqlite" } else { "postgres" }, "serving");
+    opened(address);
+
+    let graceful = GracefulShutdown::new();
+    let cut_off = watch::Sender::new(false);
+    let acceptor = Acceptor::new(service, &graceful, &cut_off, app);
+    acceptor.accept(&listener, stop.requested()).await;
+    drop(acceptor);
+    tracing::info!("stopping: streams are closed, work in hand is finished");
+    let deadline = Instant::now() + grace;
+    drop(listener);
+    hub.close();
+    jobs.stop();
+    // The rest of the time is for writing down what they came to.
+    let for_requests = grace.mul_f32(0.8);
+    let (answered, ()) = tokio::join!(
+        tokio::time::timeout(for_requests, graceful.shutdown()),
+        calling.finish(for_requests)
+    );
+    if answered.is_err() {
+        tracing::warn!("some requests took too long and are cut off");
+        cut_off.send_replace(true);
+    }
+    let closing = close(writing, &traffic, &db, &node);
+    if tokio::time::timeout_at(deadline, closing).await.is_err() {
+        tracing::warn!(
+            seconds = grace.as_secs(),
+            "not all work in hand was finished in time"
+        );
+    }
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// Waits for the posts in hand, and closes the database.
+async fn close(writing: JoinHandle<()>, traffic: &Traffic, db: &Db, node: &str) {
+    if let Err(error) = writing.await {
+        tracing::error!(%error, "the task that writes messages failed");
+    }
+    if let Err(error) = traffic.save(db, node, Now::get()).await {
+        tracing::warn!(%error, "the last messages are not counted");
+    }
+    db.close().await;
+}
+
+/// The signals that end the server.
+struct Stop {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Stop {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn requested(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! What callers prove with who they are: room keys, identity tokens, short codes of the CLI bridge,
+//! and how each ends with what it was made from.
+
+pub mod cli_keys;
+pub mod identity;
+pub mod keys;
+pub mod revocation;
+pub mod sessions;

@@ -1,0 +1,185 @@
+//! One's own sessions: what acts for one, and ending it.
+
+use super::revocation;
+use crate::{
+    app::App,
+    auth::{Caller, Identity, denylist},
+    clock::Now,
+    error::{Error, Result},
+    services::{change::RoomTx, wire::stored},
+    store::{Conn, Tx, cli_keys::CliKeyRow, sessions::SessionRow},
+};
+use protocol::{ErrorCode, Session, SessionKind, Sessions, SessionsEnded};
+
+/// Keys and identity tokens of a user that are looked at, of each.
+const MOST: i64 = 1000;
+
+/// Whose sessions they are. An external id may be claimed by several parties; each sees its own.
+struct Owner {
+    user: String,
+    lineage: Option<String>,
+    /// The identity token that asks, where it is one.
+    current: Option<String>,
+    /// When the user token that asks was issued, where it is one.
+    issued_at: Option<i64>,
+}
+
+/// Lists the caller's sessions, newest first.
+pub async fn list(app: &App, caller: &Caller) -> Result<Sessions> {
+    let owner = owner(caller)?;
+    let mut conn = app.db.read().await?;
+    let rows = own_rows(&mut conn, &owner).await?;
+    let mut sessions = Vec::new();
+    for row in rows {
+        sessions.push(session(row, owner.current.as_deref())?);
+    }
+    for row in cli_keys(&mut conn, &owner).await? {
+        sessions.push(Session {
+            id: app.secrets.unseal(&row.sealed_code).unwrap_or_default(),
+            kind: SessionKind::CliKey,
+            room_id: None,
+            scope: None,
+            label: row.label,
+            issued_at: row.created_at,
+            expires_at: row.expires_at,
+            last_used_at: row.last_used_at,
+            current: false,
+        });
+    }
+    sessions.sort_by(|one, other| (other.issued_at, &other.id).cmp(&(one.issued_at, &one.id)));
+    Ok(Sessions {
+        user_id: owner.user,
+        sessions,
+    })
+}
+
+/// Ends the caller's sessions at once: all of them, or all but the one that asks.
+pub async fn end_all(app: &App, caller: &Caller, keep_current: bool) -> Result<SessionsEnded> {
+    let owner = owner(caller)?;
+    let current = owner.current.as_deref().filter(|_| keep_current);
+    let mut tx = RoomTx::begin(app).await?;
+    let rows = own_rows(&mut tx, &owner).await?;
+    let ended: Vec<&str> = rows
+        .iter()
+        .map(|row| row.jti.as_str())
+        .filter(|jti| Some(*jti) != current)
+        .collect();
+    revocation::revoke(&mut tx, &ended, current).await?;
+    let mut count = i64::try_from(ended.len()).unwrap_or(i64::MAX);
+    if is_user(&owner) {
+        let codes = tx.revoke_cli_keys_of(&owner.user).await?;
+        count += i64::try_from(codes).unwrap_or(0);
+        // A user token that asks to be kept ends those that were issued before it.
+        let cutoff = match (keep_current, owner.issued_at) {
+            (true, Some(issued_at)) => issued_at,
+            _ => Now::get().seconds() + 1,
+        };
+        cut_off(&mut tx, &owner.user, cutoff).await?;
+    }
+    tx.commit().await?;
+    app.reload_denylist().await?;
+    Ok(SessionsEnded { ended: count })
+}
+
+/// Ends one of the caller's sessions, and what was derived from it.
+pub async fn end(app: &App, caller: &Caller, id: &str) -> Result<SessionsEnded> {
+    let owner = owner(caller)?;
+    let missing = || Error::not_found("You have no such session");
+    let mut tx = RoomTx::begin(app).await?;
+    let codes = cli_keys(&mut tx, &owner).await?;
+    let code = codes
+        .iter()
+        .any(|row| app.secrets.unseal(&row.sealed_code).as_deref() == Some(id));
+    if code {
+        tx.revoke_cli_key(&app.secrets.hash_code(id)).await?;
+        tx.commit().await?;
+        return Ok(SessionsEnded { ended: 1 });
+    }
+    let rows = own_rows(&mut tx, &owner).await?;
+    let row = rows.iter().find(|row| row.jti == id).ok_or_else(missing)?;
+    let spared = owner.current.as_deref().filter(|jti| *jti != row.jti);
+    revocation::revoke(&mut tx, &[&row.jti], spared).await?;
+    tx.commit().await?;
+    Ok(SessionsEnded { ended: 1 })
+}
+
+/// User tokens of this user that were issued before are over, on every node.
+pub async fn cut_off(tx: &mut Tx, user: &str, not_before: i64) -> Result<()> {
+    tx.set_token_cutoff(user, not_before).await?;
+    changed(tx).await
+}
+
+/// Tells the nodes that the denylist has changed.
+pub async fn changed(tx: &mut Tx) -> Result<()> {
+    let version = tx.meta(denylist::VERSION).await?;
+    let version: i64 = version.and_then(|text| text.parse().ok()).unwrap_or(0);
+    tx.set_meta(denylist::VERSION, &(version + 1).to_string())
+        .await?;
+    Ok(())
+}
+
+fn owner(caller: &Caller) -> Result<Owner> {
+    match caller {
+        Caller::Anonymous => Err(Error::missing_bearer()),
+        Caller::User(user) => Ok(Owner {
+            user: user.id.to_string(),
+            lineage: None,
+            current: user.identity.clone(),
+            issued_at: user.issued_at,
+        }),
+        Caller::Identity(Identity { row, .. }) => Ok(Owner {
+            user: row.user_id.clone(),
+            lineage: Some(row.lineage.clone().unwrap_or_default()),
+            current: Some(row.jti.clone()),
+            issued_at: None,
+        }),
+        Caller::RoomKey(_) => Err(Error::new(
+            ErrorCode::TokenInvalid,
+            "This endpoint takes a user token or an identity token",
+        )),
+    }
+}
+
+/// Whether a user token proves the id: then all of its sessions are the same party's.
+fn is_user(owner: &Owner) -> bool {
+    owner.lineage.is_none()
+}
+
+async fn own_rows(conn: &mut Conn, owner: &Owner) -> Result<Vec<SessionRow>> {
+    let rows = conn.sessions_of(&owner.user, Now::get().seconds(), MOST);
+    let mut rows = rows.await?;
+    if let Some(lineage) = &owner.lineage {
+        rows.retain(|row| row.lineage.as_ref() == Some(lineage));
+    }
+    Ok(rows)
+}
+
+async fn cli_keys(conn: &mut Conn, owner: &Owner) -> Result<Vec<CliKeyRow>> {
+    if !is_user(owner) {
+        return Ok(Vec::new());
+    }
+    let now = Now::get().seconds();
+    let mut rows = conn.cli_keys_of(&owner.user).await?;
+    rows.retain(|row| !row.revoked && row.expires_at > now);
+    Ok(rows)
+}
+
+/// A session as it is shown.
+pub fn session(row: SessionRow, current: Option<&str>) -> Result<Session> {
+    let kind = match (&row.room_id, row.shared) {
+        (None, _) => SessionKind::Identity,
+        (Some(_), false) => SessionKind::MemberToken,
+        (Some(_), true) => SessionKind::SharedKey,
+    };
+    Ok(Session {
+        kind,
+        room_id: row.room_id.as_deref().map(stored).transpose()?,
+        scope: row.scope.as_deref().map(stored).transpose()?,
+        label: None,
+        issued_at: row.issued_at,
+        expires_at: row.expires_at,
+        last_used_at: None,
+        current: current == Some(row.jti.as_str()),
+        id: row.jti,
+    })
+}

@@ -1,0 +1,65 @@
+//! Whether an agent's answer could be posted. Asked before the agent is called, since nobody should
+//! work for nothing, and again before its answer is posted.
+
+use super::settle::Settled;
+use crate::{
+    clock::Now,
+    config::Limits,
+    metrics::Delivered,
+    services::change::{
+        Admission, Refusal, Words, admit,
+        exchanges::{Answers, Voice},
+    },
+    store::rooms::RoomRow,
+};
+use protocol::Via;
+
+impl From<Refusal> for Settled {
+    fn from(why: Refusal) -> Self {
+        match why {
+            // The lane waits until messages can be posted again.
+            Refusal::Archived => Self::Lost,
+            Refusal::TooDeep { .. } => Self::TooDeep,
+            Refusal::UsedUp(_) => Self::UsedUp,
+        }
+    }
+}
+
+impl From<Refusal> for Delivered {
+    fn from(why: Refusal) -> Self {
+        match why {
+            Refusal::Archived => Self::Lost,
+            Refusal::TooDeep { .. } => Self::TooDeep,
+            Refusal::UsedUp(_) => Self::UsedUp,
+        }
+    }
+}
+
+/// A message that an agent is to answer, or has.
+#[derive(Debug, Clone)]
+pub struct Answered {
+    pub seq: i64,
+    pub depth: i64,
+    pub sender: String,
+    pub via: Via,
+}
+
+/// Whether an agent's answer to a message may enter the room.
+pub fn answerable(
+    room: &RoomRow,
+    user: &str,
+    answered: &Answered,
+    limits: &Limits,
+    now: Now,
+) -> Result<Admission, Refusal> {
+    let words = Words {
+        voice: Voice::Agent,
+        user,
+        answers: Some(Answers {
+            user: &answered.sender,
+            via: answered.via,
+        }),
+        depth: Some(answered.depth + 1),
+    };
+    admit(room, words, limits, now)
+}

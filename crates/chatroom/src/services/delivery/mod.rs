@@ -1,0 +1,418 @@
+//! Calling agents: every message of a room goes to its agents, one after the other for each agent
+//! and room, and what they answer is posted in their name.
+//!
+//! The room's log is the queue. An agent in a room is a lane; a lane knows the first message it has
+//! not dealt with. Posting does not know of any of this: a lane is woken when its room moves on,
+//! and whatever was missed is found by looking.
+
+pub mod bridge;
+
+mod answerable;
+mod call;
+mod lane;
+mod pause;
+mod permits;
+mod reply;
+mod settle;
+mod typing;
+
+#[cfg(test)]
+pub use answerable::{Answered, answerable};
+pub use pause::{MARK as PAUSE_MARK, PAUSED};
+
+use crate::{
+    app::App,
+    clock::Now,
+    config::Fanout as Settings,
+    store::{DbError, Tx, rooms::RoomRow},
+};
+use lane::Task;
+use permits::{Permit, Permits};
+use settle::Settler;
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use tokio::{
+    sync::{Notify, watch},
+    task::{JoinHandle, JoinSet},
+    time::MissedTickBehavior,
+};
+
+/// A member who gets a new key goes on at most so many messages back.
+const LONGEST_BACKLOG: i64 = 200;
+/// How long a node's lanes stay its own when nothing is heard of it.
+const LEASE_MS: i64 = 10_000;
+const RENEW_EVERY: Duration = Duration::from_secs(3);
+/// Lanes that are looked at in each round, whether anything was heard of them or not.
+const LOOK: i64 = 1000;
+
+/// An agent in a room.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Lane {
+    pub room: String,
+    pub user: String,
+}
+
+/// Wakes a lane's task.
+#[derive(Default)]
+pub struct Wakeup {
+    rung: AtomicBool,
+    notify: Notify,
+    since: Mutex<Option<Instant>>,
+}
+
+impl Wakeup {
+    fn ring(&self, since: Option<Instant>) {
+        let mut first = lock(&self.since);
+        *first = first.or(since);
+        drop(first);
+        self.rung.store(true, Ordering::Release);
+        self.notify.notify_one();
+    }
+
+    /// What rang before this is heeded now.
+    fn hush(&self) {
+        self.rung.store(false, Ordering::Release);
+    }
+
+    async fn rung(&self) {
+        while !self.rung.load(Ordering::Acquire) {
+            self.notify.notified().await;
+        }
+    }
+
+    /// How long a message has waited: since the wakeup rang, or since it was posted, in whole
+    /// seconds, if the lane was busy then.
+    fn waited(&self, created_at: i64) -> Duration {
+        match lock(&self.since).take() {
+            Some(since) => since.elapsed(),
+            None => {
+                let seconds = Now::get().seconds() - created_at;
+                Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
+            }
+        }
+    }
+}
+
+/// The lanes that this node works on, and how many calls there may be.
+pub struct Fanout {
+    lanes: Mutex<HashMap<Lane, Arc<Wakeup>>>,
+    permits: Permits,
+    stopping: AtomicBool,
+    paused: AtomicBool,
+}
+
+impl Fanout {
+    pub fn new(settings: &Settings) -> Self {
+        Self {
+            lanes: Mutex::default(),
+            permits: Permits::new(settings),
+            stopping: AtomicBool::new(false),
+            paused: AtomicBool::new(false),
+        }
+    }
+
+    /// How many lanes are being worked on, those that wait for their next try included.
+    pub fn busy(&self) -> usize {
+        lock(&self.lanes).len()
+    }
+
+    /// Whether agents wait for the operator's word.
+    pub fn is_paused(&self) -> bool {
+        self.paused.load(Ordering::Acquire)
+    }
+
+    /// Sets that, and tells what it was before.
+    fn set_paused(&self, paused: bool) -> bool {
+        self.paused.swap(paused, Ordering::AcqRel)
+    }
+
+    /// Lets every task end once the call it has in hand is over.
+    fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+        lock(&self.lanes)
+            .values()
+            .for_each(|wakeup| wakeup.ring(None));
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    async fn permit(&self, user: &str, endpoint: &str) -> Permit {
+        self.permits.take(user, endpoint).await
+    }
+
+    /// Wakes the lane's task; or gives the wakeup of one to start.
+    fn wake(&self, lane: &Lane, since: Option<Instant>) -> Option<Arc<Wakeup>> {
+        let mut lanes = lock(&self.lanes);
+        if let Some(wakeup) = lanes.get(lane) {
+            wakeup.ring(since);
+            return None;
+        }
+        let wakeup = Arc::new(Wakeup::default());
+        wakeup.ring(since);
+        lanes.insert(lane.clone(), wakeup.clone());
+        Some(wakeup)
+    }
+
+    /// Whether the lane's task may end: not if the wakeup has rung since it last looked.
+    fn leave(&self, lane: &Lane, wakeup: &Wakeup) -> bool {
+        let mut lanes = lock(&self.lanes);
+        let ends = !wakeup.rung.load(Ordering::Acquire);
+        if ends {
+            lanes.remove(lane);
+        }
+        ends
+    }
+
+    /// The task with this wakeup has ended.
+    fn forget(&self, lane: &Lane, wakeup: &Arc<Wakeup>) {
+        let mut lanes = lock(&self.lanes);
+        if lanes
+            .get(lane)
+            .is_some_and(|held| Arc::ptr_eq(held, wakeup))
+        {
+            lanes.remove(lane);
+        }
+    }
+}
+
+/// Messages that an agent is never told of: they waited too long for a key that works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Skipped {
+    pub from_seq: i64,
+    pub to_seq: i64,
+}
+
+impl Skipped {
+    pub fn messages(self) -> i64 {
+        self.to_seq - self.from_seq + 1
+    }
+}
+
+/// Lets a member be called from the room's newest message on, or go on where it was, but not
+/// further back than the longest backlog. `head` is the room's newest message once the
+/// transaction is done.
+pub async fn arm(
+    tx: &mut Tx,
+    room: &RoomRow,
+    user: &str,
+    head: i64,
+) -> Result<Option<Skipped>, DbError> {
+    let oldest = head - LONGEST_BACKLOG + 1;
+    let place = tx.delivery_place(&room.room_id, user).await?;
+    tx.arm_delivery(&room.room_id, user, head + 1, oldest)
+        .await?;
+    let skipped = place.filter(|place| *place < oldest);
+    Ok(skipped.map(|from_seq| Skipped {
+        from_seq,
+        to_seq: oldest - 1,
+    }))
+}
+
+/// The running fan-out of this node.
+pub struct Calling {
+    stop: watch::Sender<bool>,
+    dispatching: JoinHandle<()>,
+}
+
+impl Calling {
+    /// Starts it.
+    pub fn start(app: App) -> Self {
+        let (stop, stopped) = watch::channel(false);
+        Self {
+            stop,
+            dispatching: tokio::spawn(dispatch_once_resumed(app, stopped)),
+        }
+    }
+
+    /// Begins no more calls, lets those in hand end for so long, and writes what they came to.
+    pub async fn finish(self, grace: Duration) {
+        self.stop.send_replace(true);
+        let abort = self.dispatching.abort_handle();
+        if tokio::time::timeout(grace, self.dispatching).await.is_err() {
+            // Nothing is lost: what was not written is called again after the next start.
+            tracing::info!("some agents had not answered yet; they are called again");
+            abort.abort();
+        }
+    }
+}
+
+struct Dispatcher {
+    app: App,
+    settler: Settler,
+    tasks: JoinSet<()>,
+    /// Where the next look at all lanes begins.
+    place: (String, String),
+}
+
+async fn dispatch_once_resumed(app: App, mut stopped: watch::Receiver<bool>) {
+    tokio::select! {
+        () = pause::resumed(&app) => {}
+        _ = stopped.changed() => return,
+    }
+    dispatch(app, stopped).await;
+}
+
+async fn dispatch(app: App, mut stopped: watch::Receiver<bool>) {
+    let (settler, settling) = Settler::start(app.clone());
+    let mut dispatcher = Dispatcher {
+        app: app.clone(),
+        settler,
+        tasks: JoinSet::new(),
+        place: Default::default(),
+    };
+    dispatcher.renew().await;
+    while dispatcher.look().await {}
+    let mut rounds = tokio::time::interval(RENEW_EVERY);
+    rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            moved = app.hub.moves().next() => dispatcher.follow(moved).await,
+            _ = rounds.tick() => {
+                dispatcher.renew().await;
+                dispatcher.look().await;
+            }
+            Some(ended) = dispatcher.tasks.join_next() => {
+                if let Err(error) = ended {
+                    tracing::error!(%error, "a lane's task failed");
+                }
+            }
+            _ = stopped.changed() => break,
+        }
+    }
+    let Dispatcher {
+        settler, mut tasks, ..
+    } = dispatcher;
+    app.fanout.stop();
+    while tasks.join_next().await.is_some() {}
+    drop(settler);
+    let _ = settling.await;
+    if !app.db.is_sqlite() {
+        let forgotten = async {
+            let mut tx = app.db.begin_aside().await?;
+            tx.forget_node(&app.node).await?;
+            tx.commit().await
+        };
+        if let Err(error) = forgotten.await {
+            tracing::warn!(%error, "other nodes take over only when this one's lease ends");
+        }
+    }
+}
+
+impl Dispatcher {
+    /// Says that this node lives. One process alone on its database need not say so.
+    async fn renew(&mut self) {
+        if self.app.db.is_sqlite() {
+            return;
+        }
+        let renewed = async {
+            let mut tx = self.app.db.begin_aside().await?;
+            let now = tx.schedule_ms().await?;
+            tx.renew_node(&self.app.node, now + LEASE_MS).await?;
+            tx.forget_dead_nodes(now - 100 * LEASE_MS).await?;
+            tx.commit().await
+        };
+        if let Err(error) = renewed.await {
+            tracing::warn!(%error, "cannot renew this node's lease on agents");
+        }
+    }
+
+    /// Looks at the next lanes in order, for what nobody told of. Whether there are more.
+    async fn look(&mut self) -> bool {
+        let page = async {
+            let mut conn = self.app.db.read().await?;
+            conn.lanes_after(&self.place.0, &self.place.1, LOOK).await
+        };
+        let page = match page.await {
+            Ok(page) => page,
+            Err(error) => {
+                tracing::warn!(%error, "cannot look for agents to call; tried again soon");
+                return false;
+            }
+        };
+        let rooms: HashSet<&str> = page.iter().map(|(room, _)| room.as_str()).collect();
+        // Followed first: what moves after that is noted, what moved before is found.
+        rooms
+            .iter()
+            .for_each(|room| self.app.hub.moves().follow(room));
+        let rooms: Vec<&str> = rooms.into_iter().collect();
+        self.wake_those_behind(&rooms, &HashMap::new()).await;
+        let more = i64::try_from(page.len()).is_ok_and(|n| n >= LOOK);
+        self.place = page.into_iter().last().filter(|_| more).unwrap_or_default();
+        more
+    }
+
+    async fn follow(&mut self, moved: HashMap<String, Instant>) {
+        let rooms: Vec<&str> = moved.keys().map(String::as_str).collect();
+        self.wake_those_behind(&rooms, &moved).await;
+    }
+
+    async fn wake_those_behind(&mut self, rooms: &[&str], moved: &HashMap<String, Instant>) {
+        if rooms.is_empty() {
+            return;
+        }
+        match self.lanes_to_work_on(rooms).await {
+            Ok(lanes) => {
+                for lane in lanes {
+                    self.app.hub.moves().follow(&lane.room);
+                    let since = moved.get(&lane.room).copied();
+                    if let Some(wakeup) = self.app.fanout.wake(&lane, since) {
+                        let task = Task::new(self.app.clone(), lane, wakeup, self.settler.clone());
+                        self.tasks.spawn(task.run());
+                    }
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot look for agents to call; tried again soon");
+            }
+        }
+    }
+
+    /// The lanes of these rooms that are behind and this node's to work on.
+    async fn lanes_to_work_on(&self, rooms: &[&str]) -> Result<Vec<Lane>, DbError> {
+        let node = self.app.node.as_str();
+        let mut conn = self.app.db.read().await?;
+        let now = conn.schedule_ms().await?;
+        let behind = conn.lanes_behind(rooms, now, LEASE_MS).await?;
+        drop(conn);
+        let single_node = self.app.db.is_sqlite();
+        let (mine, others): (Vec<_>, Vec<_>) = behind
+            .into_iter()
+            .partition(|row| single_node || (row.held && row.claimed_by.as_deref() == Some(node)));
+        let mut lanes: Vec<Lane> = mine
+            .into_iter()
+            .map(|row| Lane {
+                room: row.room_id,
+                user: row.user_id,
+            })
+            .collect();
+        let free: Vec<(&str, &str, Option<&str>)> = others
+            .iter()
+            .filter(|row| !row.held)
+            .map(|row| {
+                let claimed_by = row.claimed_by.as_deref();
+                (row.room_id.as_str(), row.user_id.as_str(), claimed_by)
+            })
+            .collect();
+        if !free.is_empty() {
+            let mut tx = self.app.db.begin_aside().await?;
+            let claimed = tx.claim_lanes(&free, node).await?;
+            tx.commit().await?;
+            lanes.extend(claimed.into_iter().map(|(room, user)| Lane { room, user }));
+        }
+        Ok(lanes)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+}

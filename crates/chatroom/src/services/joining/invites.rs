@@ -1,0 +1,240 @@
+//! Invites: made by owners, or by visitors of public rooms for their own agent.
+
+use crate::{
+    app::App,
+    auth::Caller,
+    clock::Now,
+    error::{Error, Result},
+    services::{
+        access::{self, Hold, refuse_archived},
+        audit, checks,
+        idempotency::Repeatable,
+        limits::{self, Limit},
+        wire::stored,
+    },
+    store::{Tx, invites::InviteRow},
+};
+use protocol::{AutoInvite, CreateInvite, ErrorCode, InviteCreated, InviteView, Invites, RoomId};
+use qrcode::{QrCode, render::svg};
+use serde_json::json;
+use std::net::IpAddr;
+
+const MAX_USES: i64 = 20;
+const DEFAULT_TTL: i64 = 3600;
+const MAX_TTL: i64 = 86_400;
+const HOUR_MS: i64 = 3_600_000;
+
+pub async fn create(
+    app: &App,
+    caller: &Caller,
+    room: &RoomId,
+    request: CreateInvite,
+    repeatable: &Repeatable,
+) -> Result<InviteCreated> {
+    let max_uses = checks::in_range("max_uses", request.max_uses.unwrap_or(1), 1..=MAX_USES)?;
+    let ttl = checks::in_range(
+        "ttl_seconds",
+        request.ttl_seconds.unwrap_or(DEFAULT_TTL),
+        1..=MAX_TTL,
+    )?;
+    let display_name = request
+        .display_name
+        .as_deref()
+        .map(|name| checks::member_name("display_name", name))
+        .transpose()?;
+    let now = Now::get();
+    let mut tx = app.db.begin().await?;
+    if let Some(answer) = repeatable.answered(app, &mut tx).await? {
+        return Ok(answer);
+    }
+    let entry = access::member(&mut tx, caller, room, Hold::Yes)
+        .await?
+        .as_owner()?
+        .not_archived()?;
+    let owner = entry.member.user_id;
+    let invite = InviteRow {
+        display_name,
+        max_uses,
+        expires_at: now.seconds() + ttl,
+        ..new_invite(app, room, &owner, now)?
+    };
+    let created = save(app, &mut tx, &invite).await?;
+    let detail = json!({"max_uses": max_uses, "expires_at": invite.expires_at});
+    audit::record(
+        &mut tx,
+        room.as_str(),
+        &owner,
+        "invite_created",
+        Some(&invite.jti),
+        detail,
+        now,
+    )
+    .await?;
+    repeatable.keep(app, &mut tx, &created).await?;
+    tx.commit().await?;
+    Ok(created)
+}
+
+/// A visitor's invite into a public room.
+pub async fn create_for_visitor(app: &App, room: &RoomId, ip: IpAddr) -> Result<AutoInvite> {
+    let now = Now::get();
+    let mut tx = app.db.begin().await?;
+    let row = tx
+        .lock_room(room.as_str())
+        .await?
+        .filter(|row| row.is_public());
+    let row = row.ok_or_else(Error::room_not_found)?;
+    refuse_archived(&row)?;
+    refuse_full(app, &mut tx, room).await?;
+    let limit = Limit {
+        bucket: format!("auto-invite {ip} {room}"),
+        most: app.config.limits.auto_invites_per_hour,
+        window_ms: HOUR_MS,
+        code: ErrorCode::RateLimited,
+        words: "Too many invites for this room from your address",
+        stored: true,
+    };
+    limits::take(&mut tx, &[limit], now).await?;
+    let invite = new_invite(app, room, audit::VISITOR, now)?;
+    let created = save(app, &mut tx, &invite).await?;
+    let detail = json!({"expires_at": invite.expires_at});
+    let target = Some(invite.jti.as_str());
+    audit::record(
+        &mut tx,
+        room.as_str(),
+        audit::VISITOR,
+        "auto_invite_created",
+        target,
+        detail,
+        now,
+    )
+    .await?;
+    tx.commit().await?;
+    Ok(AutoInvite {
+        invite_code: created.invite_code,
+        expires_at: created.expires_at,
+        max_uses: created.max_uses,
+        ttl_seconds: DEFAULT_TTL,
+        install_url: created.install_url,
+        short_code: created.short_code,
+    })
+}
+
+pub async fn list(app: &App, caller: &Caller, room: &RoomId) -> Result<Invites> {
+    let mut conn = app.db.read().await?;
+    access::member(&mut conn, caller, room, Hold::No)
+        .await?
+        .as_owner()?;
+    let rows = conn
+        .active_invites(room.as_str(), Now::get().seconds())
+        .await?;
+    let invites = rows.into_iter().map(|row| {
+        Ok(InviteView {
+            code_jti: row.jti,
+            uses: row.uses,
+            max_uses: row.max_uses,
+            expires_at: row.expires_at,
+            created_by_user_id: stored(&row.created_by)?,
+        })
+    });
+    Ok(Invites {
+        invites: invites.collect::<Result<_>>()?,
+    })
+}
+
+pub async fn revoke(app: &App, caller: &Caller, room: &RoomId, jti: &str) -> Result<()> {
+    let mut tx = app.db.begin().await?;
+    let entry = access::member(&mut tx, caller, room, Hold::Yes)
+        .await?
+        .as_owner()?;
+    if !tx.revoke_invite(room.as_str(), jti).await? {
+        return Err(Error::not_found(
+            "No such invite in this room, or it was revoked already",
+        ));
+    }
+    let actor = entry.member.user_id;
+    audit::record(
+        &mut tx,
+        room.as_str(),
+        &actor,
+        "invite_revoked",
+        Some(jti),
+        json!({}),
+        Now::get(),
+    )
+    .await?;
+    tx.commit().await?;
+    Ok(())
+}
+
+/// The invite code behind a short code.
+pub async fn by_short_code(app: &App, code: &str) -> Result<String> {
+    let hash = app.secrets.hash_code(code);
+    let invite = app.db.read().await?.invite_by_code(&hash).await?;
+    let invite = invite.filter(|invite| !invite.revoked);
+    let invite = invite.ok_or_else(|| Error::not_found("No such invite; ask for a new one"))?;
+    if invite.expires_at <= Now::get().seconds() || invite.uses >= invite.max_uses {
+        return Err(Error::new(
+            ErrorCode::Gone,
+            "This invite has expired or is used up; ask for a new one",
+        ));
+    }
+    Ok(app.tokens.invite(&invite))
+}
+
+/// A QR code, as SVG, of the link with which a person joins by the invite.
+pub async fn qr_code(app: &App, short_code: &str) -> Result<String> {
+    by_short_code(app, short_code).await?;
+    let link = format!("{}/view#invite={short_code}", app.public_url);
+    let code = QrCode::new(link).map_err(Error::internal)?;
+    Ok(code
+        .render::<svg::Color<'_>>()
+        .min_dimensions(232, 232)
+        .build())
+}
+
+/// A room that has no place left takes nobody.
+pub async fn refuse_full(app: &App, tx: &mut Tx, room: &RoomId) -> Result<()> {
+    let most = match room.is_reserved() {
+        true => app.config.limits.reserved_members_per_room,
+        false => app.config.limits.members_per_room,
+    };
+    if most > 0 && tx.member_count(room.as_str()).await? >= most {
+        return Err(Error::new(
+            ErrorCode::RoomFull,
+            format!("The room is full: it has {most} members"),
+        ));
+    }
+    Ok(())
+}
+
+/// An invite for one use within the hour.
+pub fn new_invite(app: &App, room: &RoomId, by: &str, now: Now) -> Result<InviteRow> {
+    Ok(InviteRow {
+        jti: app.secrets.random_code("", 20).map_err(Error::internal)?,
+        room_id: room.to_string(),
+        created_by: by.to_owned(),
+        display_name: None,
+        max_uses: 1,
+        uses: 0,
+        issued_at: now.seconds(),
+        expires_at: now.seconds() + DEFAULT_TTL,
+        revoked: false,
+        recovers: None,
+    })
+}
+
+/// Stores an invite under a short code.
+pub async fn save(app: &App, tx: &mut Tx, invite: &InviteRow) -> Result<InviteCreated> {
+    let short_code = app.secrets.random_code("i_", 8).map_err(Error::internal)?;
+    tx.insert_invite(invite, &app.secrets.hash_code(&short_code))
+        .await?;
+    Ok(InviteCreated {
+        invite_code: app.tokens.invite(invite),
+        expires_at: invite.expires_at,
+        max_uses: invite.max_uses,
+        uses: 0,
+        install_url: format!("{}/install/{short_code}", app.public_url),
+        short_code,
+    })
+}

@@ -1,0 +1,134 @@
+//! An owner keeps somebody out of a room.
+//!
+//! A ban is of an id. A stranger with a fresh id and a good invite is somebody new; so that the
+//! invite somebody came with does not let them in again under another id, it ends with the ban.
+
+use crate::{
+    app::App,
+    auth::Caller,
+    clock::Now,
+    error::{Error, Result},
+    services::{
+        access::{self, Hold},
+        audit,
+        change::RoomTx,
+        checks, members,
+    },
+    store::{Conn, bans::RoomBanRow},
+};
+use protocol::{BanMember, MemberBanned, RoomBan, RoomBans, RoomId, UserId};
+use serde_json::json;
+
+/// Bans somebody, and removes them where they are a member.
+pub async fn ban(
+    app: &App,
+    caller: &Caller,
+    room: &RoomId,
+    request: BanMember,
+) -> Result<MemberBanned> {
+    let user: UserId = request
+        .user_id
+        .parse()
+        .map_err(|why: protocol::BadId| Error::bad_request(why.0))?;
+    let reason = request
+        .reason
+        .as_deref()
+        .map(|reason| checks::reason("reason", reason))
+        .transpose()?;
+    let now = Now::get();
+    let mut tx = RoomTx::begin(app).await?;
+    let entry = access::member(&mut tx, caller, room, Hold::Yes)
+        .await?
+        .as_owner()?;
+    if entry.member.user_id == user.as_str() {
+        return Err(Error::forbidden("You cannot ban yourself"));
+    }
+    let owner = entry.member.user_id;
+    let member = tx.member(room.as_str(), user.as_str()).await?;
+    let invite = tx.invite_of_member(room.as_str(), user.as_str()).await?;
+    let ban = RoomBanRow {
+        user_id: user.to_string(),
+        user_name: member.as_ref().and_then(|member| member.user_name.clone()),
+        reason,
+        banned_by: owner.clone(),
+        banned_at: now.seconds(),
+    };
+    tx.insert_room_ban(room.as_str(), &ban).await?;
+    audit::record(
+        &mut tx,
+        room.as_str(),
+        &owner,
+        "member_banned",
+        Some(user.as_str()),
+        json!({"reason": ban.reason}),
+        now,
+    )
+    .await?;
+    let invite_revoked = match invite {
+        Some(jti) => tx.revoke_invite(room.as_str(), &jti).await?,
+        None => false,
+    };
+    let removed = member.is_some();
+    match member {
+        None => tx.commit().await?,
+        Some(member) => members::kick(tx, entry.room, &member, &owner, now).await?,
+    }
+    Ok(MemberBanned {
+        ok: true,
+        removed,
+        invite_revoked,
+    })
+}
+
+/// Whom the owner keeps out.
+pub async fn list(app: &App, caller: &Caller, room: &RoomId) -> Result<RoomBans> {
+    let mut conn = app.db.read().await?;
+    access::member(&mut conn, caller, room, Hold::No)
+        .await?
+        .as_owner()?;
+    let rows = conn.room_bans(room.as_str()).await?;
+    let bans = rows.into_iter().map(|row| RoomBan {
+        user_id: row.user_id,
+        user_name: row.user_name,
+        reason: row.reason,
+        banned_by: row.banned_by,
+        banned_at: row.banned_at,
+    });
+    Ok(RoomBans {
+        bans: bans.collect(),
+    })
+}
+
+/// Lets somebody in again; they need a new invite.
+pub async fn lift(app: &App, caller: &Caller, room: &RoomId, user: &UserId) -> Result<()> {
+    let mut tx = app.db.begin().await?;
+    let entry = access::member(&mut tx, caller, room, Hold::Yes)
+        .await?
+        .as_owner()?;
+    if !tx.delete_room_ban(room.as_str(), user.as_str()).await? {
+        return Err(Error::not_found("No such ban in this room"));
+    }
+    audit::record(
+        &mut tx,
+        room.as_str(),
+        &entry.member.user_id,
+        "ban_lifted",
+        Some(user.as_str()),
+        json!({}),
+        Now::get(),
+    )
+    .await?;
+    tx.commit().await?;
+    Ok(())
+}
+
+/// Refuses whoever the room's owner or the operator keeps out.
+pub async fn refuse_banned(app: &App, conn: &mut Conn, room: &str, user: &UserId) -> Result<()> {
+    app.denylist.refuse_banned(user.as_str())?;
+    match conn.is_banned_from(room, user.as_str()).await? {
+        true => Err(Error::forbidden(
+            "The owner of this room has banned this user from it",
+        )),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,387 @@
+//! Reading messages, and what members do to them afterwards.
+
+pub mod posting;
+
+use crate::{
+    app::App,
+    auth::{Caller, TokenType},
+    clock::Now,
+    error::{Error, Result},
+    services::{
+        access::{self, Entry, Hold, Reading},
+        change::{RoomLog, RoomTx, Words, addressed, admit, exchanges::Voice},
+        checks::{self, Content},
+        reputation::scorer,
+        visitors, wire,
+    },
+    store::{
+        Conn,
+        messages::{MessageRow, Page},
+        posting::{Addressed, AddressedBy},
+        rooms::RoomRow,
+    },
+};
+use posting::mentions::mentioned;
+use protocol::{
+    EventKind, Message, MessageDeleted, MessageEdited, Messages, Reaction, ReactionAdded,
+    ReactionCount, ReactionRemoved, RoomId, Thread, Via,
+};
+use serde_json::json;
+use std::{collections::HashSet, net::IpAddr};
+
+const MOST: i64 = 200;
+const MOST_FOR_VISITORS: i64 = 50;
+/// A thread is followed this far up.
+const LONGEST_THREAD: i64 = 1000;
+/// Different emoji that one member may give to one message.
+const REACTIONS_PER_MEMBER: i64 = 20;
+
+/// What to read.
+#[derive(Debug, Default)]
+pub struct Query {
+    pub since: Option<i64>,
+    pub before: Option<i64>,
+    pub limit: Option<i64>,
+    pub mentions_me: bool,
+    pub sender: Option<String>,
+    pub html: bool,
+}
+
+pub async fn list(
+    app: &App,
+    caller: &Caller,
+    ip: IpAddr,
+    room: &RoomId,
+    query: Query,
+) -> Result<Messages> {
+    let limit = query.limit.unwrap_or(50);
+    if limit < 1 {
+        return Err(Error::bad_request("limit must be at least 1"));
+    }
+    if query.since.is_some() && query.before.is_some() {
+        return Err(Error::bad_request("Send since or before, not both"));
+    }
+    let mut conn = app.db.read().await?;
+    let mut page = Page {
+        since: query.since.unwrap_or(0),
+        before: query.before,
+        limit: limit.min(MOST),
+        ..Page::default()
+    };
+    let mut read = match access::reader(&mut conn, caller, room).await? {
+        Reading::Visitor(row) => {
+            if query.mentions_me {
+                return Err(Error::missing_bearer());
+            }
+            drop(conn);
+            visitors::count_read(app, ip, room.as_str()).await?;
+            conn = app.db.read().await?;
+            page.limit = limit.min(MOST_FOR_VISITORS);
+            read_page(&mut conn, &row, page, None).await?
+        }
+        Reading::Member(entry) => {
+            let me = entry.member.user_id;
+            page.sender = query.sender.as_deref();
+            page.mentions = query.mentions_me.then_some(me.as_str());
+            read_page(&mut conn, &entry.room, page, Some(&me)).await?
+        }
+    };
+    drop(conn);
+    if query.html {
+        app.renderer.messages(&mut read.messages).await;
+    }
+    Ok(read)
+}
+
+async fn read_page(
+    conn: &mut Conn,
+    room: &RoomRow,
+    page: Page<'_>,
+    me: Option<&str>,
+) -> Result<Messages> {
+    let rows = conn.messages(&room.room_id, &page).await?;
+    Ok(Messages {
+        room_id: wire::stored(&room.room_id)?,
+        messages: to_messages(conn, room, rows, me).await?,
+        latest_seq: room.last_seq,
+    })
+}
+
+/// Rows with their reactions, and whether they mention the caller.
+pub async fn to_messages(
+    conn: &mut Conn,
+    room: &RoomRow,
+    rows: Vec<MessageRow>,
+    me: Option<&str>,
+) -> Result<Vec<Message>> {
+    let (Some(first), Some(last)) = (rows.first().map(|m| m.seq), rows.last().map(|m| m.seq))
+    else {
+        return Ok(Vec::new());
+    };
+    let seqs: Vec<i64> = rows.iter().map(|row| row.seq).collect();
+    let mut messages: Vec<Message> = rows
+        .into_iter()
+        .map(|row| row.into_message(room.rules_version))
+        .collect();
+    for reaction in conn
+        .reactions(&room.room_id, &seqs, me.unwrap_or_default())
+        .await?
+    {
+        let count = ReactionCount {
+            count: reaction.count,
+            by_me: reaction.by_me && me.is_some(),
+        };
+        if let Ok(at) = messages.binary_search_by_key(&reaction.seq, |message| message.seq) {
+            messages[at].reactions.insert(reaction.emoji, count);
+        }
+    }
+    if let Some(me) = me {
+        let mentions: HashSet<i64> = conn
+            .mentions_between(&room.room_id, me, first, last)
+            .await?
+            .into_iter()
+            .map(|(seq,)| seq)
+            .collect();
+        for message in &mut messages {
+            message.mentions_me = Some(mentions.contains(&message.seq));
+        }
+    }
+    Ok(messages)
+}
+
+/// The chain of replies from its root to this message.
+pub async fn thread(
+    app: &App,
+    caller: &Caller,
+    ip: IpAddr,
+    room: &RoomId,
+    seq: i64,
+    html: bool,
+) -> Result<Thread> {
+    let mut conn = app.db.read().await?;
+    let (row, me) = match access::reader(&mut conn, caller, room).await? {
+        Reading::Member(entry) => (entry.room, Some(entry.member.user_id)),
+        Reading::Visitor(row) => {
+            drop(conn);
+            visitors::count_read(app, ip, room.as_str()).await?;
+            conn = app.db.read().await?;
+            (*row, None)
+        }
+    };
+    let rows = conn.thread(room.as_str(), seq, LONGEST_THREAD).await?;
+    if rows.is_empty() {
+        return Err(no_message());
+    }
+    let mut thread = to_messages(&mut conn, &row, rows, me.as_deref()).await?;
+    drop(conn);
+    if html {
+        app.renderer.messages(&mut thread).await;
+    }
+    Ok(Thread { thread })
+}
+
+pub async fn edit(
+    app: &App,
+    caller: &Caller,
+    room: &RoomId,
+    seq: i64,
+    content: String,
+) -> Result<MessageEdited> {
+    let content = Content::new(content)?;
+    let mentioned = mentioned(&app.db, room.as_str(), content.as_str()).await?;
+    let now = Now::get();
+    let mut tx = RoomTx::begin(app).await?;
+    let entry = writer(&mut tx, caller, room).await?;
+    let row = own_message(app, &mut tx, &entry, seq, now).await?;
+    if row.deleted {
+        return Err(Error::bad_request("This message was deleted"));
+    }
+    let mut log = RoomLog::new(entry.room.clone());
+    // An edit is a word like a message: agents must not go on in edits.
+    let (limits, sender) = (&app.config.limits, row.sender_user_id.as_str());
+    let words = Words {
+        voice: voice(caller, &entry),
+        user: sender,
+        answers: None,
+        depth: None,
+    };
+    let admission = admit(log.room(), words, limits, now)?;
+    let notice = admission.enter(log.room_mut(), sender, limits, now);
+    tx.save_exchanges(log.room()).await?;
+    tx.edit_message(room.as_str(), seq, content.as_str(), now.seconds())
+        .await?;
+    let mentions: Vec<_> = mentioned
+        .iter()
+        .map(|user| (room.as_str(), user.as_str(), seq))
+        .collect();
+    tx.insert_mentions(&mentions).await?;
+    let by = AddressedBy {
+        seq,
+        depth: row.reply_chain_depth,
+        at: now.seconds(),
+    };
+    // Whoever edits has not answered anything with that.
+    let others = mentioned.iter().map(String::as_str);
+    let addressed: Vec<_> = addressed(by, None, others.filter(|user| *user != sender))
+        .map(|(user, by)| Addressed {
+            room: room.as_str(),
+            user,
+            by,
+        })
+        .collect();
+    tx.note_addressed(&addressed).await?;
+    let edited = tx
+        .message(room.as_str(), seq)
+        .await?
+        .ok_or_else(no_message)?;
+    let me = entry.member.user_id;
+    let message = to_messages(&mut tx, &entry.room, vec![edited.clone()], Some(&me))
+        .await?
+        .pop();
+    log.edited(&mut tx, edited).await?;
+    if let Some(words) = notice {
+        log.system_message(&mut tx, words, now).await?;
+    }
+    tx.tell(log);
+    tx.commit().await?;
+    Ok(MessageEdited {
+        ok: true,
+        message: message.ok_or_else(no_message)?,
+    })
+}
+
+pub async fn delete(app: &App, caller: &Caller, room: &RoomId, seq: i64) -> Result<MessageDeleted> {
+    let now = Now::get();
+    let mut tx = RoomTx::begin(app).await?;
+    let entry = writer(&mut tx, caller, room).await?;
+    let row = own_message(app, &mut tx, &entry, seq, now).await?;
+    if !row.deleted {
+        tx.redact_message(room.as_str(), seq).await?;
+        let mut log = RoomLog::new(entry.room);
+        log.event(&mut tx, EventKind::MessageDeleted, &json!({"seq": seq}))
+            .await?;
+        tx.tell(log);
+        tx.commit().await?;
+        app.text_deleted.notify_one();
+    }
+    Ok(MessageDeleted {
+        ok: true,
+        seq,
+        deleted: true,
+    })
+}
+
+pub async fn react(
+    app: &App,
+    caller: &Caller,
+    room: &RoomId,
+    seq: i64,
+    emoji: &str,
+) -> Result<ReactionAdded> {
+    let emoji = checks::emoji(emoji)?;
+    let mut tx = RoomTx::begin(app).await?;
+    let entry = writer(&mut tx, caller, room).await?;
+    let me = entry.member.user_id;
+    let message = tx
+        .message(room.as_str(), seq)
+        .await?
+        .ok_or_else(no_message)?;
+    if message.deleted {
+        return Err(Error::bad_request("This message was deleted"));
+    }
+    let now = Now::get().seconds();
+    let added = tx.add_reaction(room.as_str(), seq, emoji, &me, now).await?;
+    if added {
+        if tx.reaction_count(room.as_str(), seq, &me).await? > REACTIONS_PER_MEMBER {
+            return Err(Error::bad_request(format!(
+                "You gave this message {REACTIONS_PER_MEMBER} emoji already; take one back first"
+            )));
+        }
+        scorer::reacted(&mut tx, room.as_str(), &message, &me, emoji, now).await?;
+        let reaction = Reaction {
+            seq,
+            user_id: me,
+            emoji: emoji.to_owned(),
+        };
+        let mut log = RoomLog::new(entry.room);
+        log.event(&mut tx, EventKind::ReactionAdded, &reaction)
+            .await?;
+        tx.tell(log);
+        tx.commit().await?;
+    }
+    Ok(ReactionAdded { ok: true, added })
+}
+
+pub async fn unreact(
+    app: &App,
+    caller: &Caller,
+    room: &RoomId,
+    seq: i64,
+    emoji: &str,
+) -> Result<ReactionRemoved> {
+    let emoji = checks::emoji(emoji)?;
+    let mut tx = RoomTx::begin(app).await?;
+    let entry = writer(&mut tx, caller, room).await?;
+    let me = entry.member.user_id;
+    tx.message(room.as_str(), seq)
+        .await?
+        .ok_or_else(no_message)?;
+    let removed = tx.remove_reaction(room.as_str(), seq, emoji, &me).await?;
+    if removed {
+        let reaction = Reaction {
+            seq,
+            user_id: me,
+            emoji: emoji.to_owned(),
+        };
+        let mut log = RoomLog::new(entry.room);
+        log.event(&mut tx, EventKind::ReactionRemoved, &reaction)
+            .await?;
+        tx.tell(log);
+        tx.commit().await?;
+    }
+    Ok(ReactionRemoved { ok: true, removed })
+}
+
+/// Whose word a change is.
+fn voice(caller: &Caller, entry: &Entry) -> Voice {
+    let signed_in = matches!(caller, Caller::User(user) if user.token_type == TokenType::Access);
+    let via = match &entry.key {
+        Some(key) if key.posts_as == Via::Web => Via::Web,
+        _ => Via::Agent,
+    };
+    Voice::of(via, entry.member.member_kind, signed_in)
+}
+
+async fn writer(conn: &mut Conn, caller: &Caller, room: &RoomId) -> Result<Entry> {
+    access::member(conn, caller, room, Hold::Yes)
+        .await?
+        .not_archived()
+}
+
+/// A message that its own sender may still change.
+async fn own_message(
+    app: &App,
+    conn: &mut Conn,
+    entry: &Entry,
+    seq: i64,
+    now: Now,
+) -> Result<MessageRow> {
+    let row = conn
+        .message(&entry.room.room_id, seq)
+        .await?
+        .ok_or_else(no_message)?;
+    if row.sender_user_id != entry.member.user_id {
+        return Err(Error::forbidden("Only its sender may change a message"));
+    }
+    let window = app.config.limits.edit_window_seconds;
+    if window > 0 && now.seconds() - row.created_at > window {
+        return Err(Error::forbidden(format!(
+            "A message can be changed for {window} s after it was posted"
+        )));
+    }
+    Ok(row)
+}
+
+fn no_message() -> Error {
+    Error::not_found("No such message in this room")
+}

@@ -1,0 +1,188 @@
+//! Asking the store what a group of posts depends on.
+
+use super::rules::{Known, KnownRoom, Post};
+use crate::{
+    auth::Credential,
+    config::Limits,
+    services::members::names,
+    store::{DbError, db::GroupTurn},
+};
+use protocol::Via;
+use std::collections::{HashMap, HashSet};
+
+/// What to do about a room that somebody else holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Locking {
+    /// Wait for it, for as long as the session does.
+    Wait,
+    /// Leave it out.
+    Skip,
+}
+
+/// Locks the rooms of the group that are not known yet, and gives those that somebody else holds.
+pub async fn lock_rooms(
+    known: &mut Known,
+    turn: &mut GroupTurn,
+    posts: &[Post],
+    locking: Locking,
+) -> Result<HashSet<String>, DbError> {
+    let rooms = unique(
+        posts
+            .iter()
+            .map(|p| p.room.as_str())
+            .filter(|room| !known.rooms.contains_key(*room)),
+    );
+    if rooms.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let conn = turn.conn().await?;
+    let locked = match locking {
+        Locking::Wait => conn.lock_rooms(&rooms).await?,
+        Locking::Skip => conn.lock_free_rooms(&rooms).await?,
+    };
+    for row in locked {
+        let room = KnownRoom {
+            row,
+            authors: HashMap::new(),
+        };
+        known.rooms.insert(room.row.room_id.clone(), room);
+    }
+    let missing: Vec<&str> = rooms
+        .into_iter()
+        .filter(|room| !known.rooms.contains_key(*room))
+        .collect();
+    if locking == Locking::Wait || missing.is_empty() {
+        return Ok(HashSet::new());
+    }
+    // A room that was left out is there; one that is not there was never held.
+    let held = conn.heads(&missing).await?;
+    Ok(held.into_iter().map(|held| held.room_id).collect())
+}
+
+/// Asks the store for what the group depends on and is not known yet.
+pub async fn load(
+    known: &mut Known,
+    turn: &mut GroupTurn,
+    posts: &[Post],
+    limits: &Limits,
+    single_writer: bool,
+) -> Result<(), DbError> {
+    let pairs = unique(posts.iter().filter_map(|post| {
+        let (room, user) = (known.rooms.get(post.room.as_str())?, post.user()?);
+        (!room.authors.contains_key(user)).then_some((post.room.as_str(), user))
+    }));
+    if !pairs.is_empty() {
+        for row in turn.conn().await?.posters(&pairs).await? {
+            if let Some(room) = known.rooms.get_mut(&row.room_id) {
+                room.authors.insert(row.user_id.clone(), row);
+            }
+        }
+    }
+    let jtis = unique(
+        posts
+            .iter()
+            .filter_map(Post::jti)
+            .filter(|jti| !known.keys.contains_key(*jti)),
+    );
+    if !jtis.is_empty() {
+        for row in turn.conn().await?.posting_keys(&jtis).await? {
+            known.keys.insert(row.jti.clone(), row);
+        }
+    }
+    let parents = unique(
+        posts
+            .iter()
+            .filter_map(|post| Some((post.room.as_str(), post.reply_to_seq?))),
+    );
+    if !parents.is_empty() {
+        for row in turn.conn().await?.parents(&parents).await? {
+            known.parents.insert((row.room_id.clone(), row.seq), row);
+        }
+    }
+    let keyed = unique(
+        posts
+            .iter()
+            .filter_map(|p| Some((p.room.as_str(), p.user()?, p.client_key.as_deref()?))),
+    );
+    if !keyed.is_empty() {
+        for row in turn.conn().await?.prior_posts(&keyed).await? {
+            let at = (
+                row.room_id.clone(),
+                row.sender_user_id.clone(),
+                row.client_key.clone(),
+            );
+            known.prior.insert(at, row);
+        }
+    }
+    load_new_names(known, turn, posts).await?;
+    load_windows(known, turn, posts, limits, single_writer).await
+}
+
+/// What members are called from now on whose token brings another name than they have.
+async fn load_new_names(
+    known: &mut Known,
+    turn: &mut GroupTurn,
+    posts: &[Post],
+) -> Result<(), DbError> {
+    for post in posts {
+        let Credential::User(user) = &post.credential else {
+            continue;
+        };
+        let room = known.rooms.get(post.room.as_str());
+        let author = room.and_then(|room| room.authors.get(user.id.as_str()));
+        let (Some(author), Some(name)) = (author, &user.name) else {
+            continue;
+        };
+        if author.user_name.as_ref() == Some(name)
+            || author.user_name == names::with_id(name, user.id.as_str())
+        {
+            continue;
+        }
+        let rooms = [post.room.as_str()];
+        let conn = turn.conn().await?;
+        if let Some(name) = names::for_user(conn, &rooms, &user.id, Some(name)).await? {
+            let at = (post.room.to_string(), user.id.to_string());
+            known.new_names.insert(at, name);
+        }
+    }
+    Ok(())
+}
+
+async fn load_windows(
+    known: &mut Known,
+    turn: &mut GroupTurn,
+    posts: &[Post],
+    limits: &Limits,
+    single_writer: bool,
+) -> Result<(), DbError> {
+    let stored: Vec<_> = posts
+        .iter()
+        .filter_map(|post| {
+            let key = post.jti().and_then(|jti| known.keys.get(jti));
+            let web = key.is_some_and(|key| key.posts_as == Via::Web);
+            // What agents are counted by is in memory where nobody else counts.
+            (web || !single_writer).then(|| {
+                post.limits(
+                    if web { Via::Web } else { Via::Agent },
+                    limits,
+                    single_writer,
+                )
+            })
+        })
+        .flatten()
+        .filter(|limit| limit.most > 0 && !known.windows.has(&limit.bucket))
+        .collect();
+    let buckets = unique(stored.iter().map(|limit| limit.bucket.as_str()));
+    if !buckets.is_empty() {
+        let rows = turn.conn().await?.windows(&buckets).await?;
+        known.windows.add(rows);
+    }
+    Ok(())
+}
+
+fn unique<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut items: Vec<T> = items.collect();
+    items.sort_unstable();
+    items.dedup();
+    items
+}

@@ -1,0 +1,517 @@
+//! The rules of posting, without I/O: what the store knows goes in, what to write comes out.
+//!
+//! A group of posts is decided in order, each seeing what the ones before it did: that is how a
+//! seq has no gaps and no doubles, and how a limit holds within a group.
+
+use crate::{
+    auth::{self, Credential, TokenType},
+    clock::Now,
+    config::Limits,
+    error::{Error, Result},
+    services::{
+        access::{foreign_key, scope_insufficient},
+        change::{
+            Refusal, Words, addressed, admit,
+            exchanges::{Answers, Voice},
+            message::{self, Said},
+        },
+        checks::Content,
+        limits::{Limit, Windows},
+        members::names::looks_of_member,
+    },
+    store::{
+        group::{NewMessage, NewName},
+        posting::{Addressed, AddressedBy, ParentRow, PosterRow, PostingKeyRow, PriorPostRow},
+        rooms::RoomRow,
+    },
+};
+use protocol::{ErrorCode, Posted, RoomId, Scope, Via};
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    net::IpAddr,
+};
+
+/// What an agent says that long after it was addressed is no answer to that any more.
+const ANSWERED_WITHIN_SECONDS: i64 = 600;
+
+/// A message that somebody wants to post.
+#[derive(Debug, Clone)]
+pub struct Post {
+    pub room: RoomId,
+    /// Signed well, but not yet looked up: that happens with the rest.
+    pub credential: Credential,
+    pub ip: IpAddr,
+    pub content: Content,
+    pub reply_to_seq: Option<i64>,
+    /// What the request says; it can only make the depth deeper.
+    pub depth: i64,
+    pub client_key: Option<String>,
+    /// The members that it mentions.
+    pub mentions: Vec<String>,
+}
+
+impl Post {
+    /// The user the credential is for.
+    pub fn user(&self) -> Option<&str> {
+        match &self.credential {
+            Credential::User(user) => Some(user.id.as_str()),
+            Credential::RoomKey(claims) => Some(&claims.user_id),
+            Credential::None | Credential::Identity(_) => None,
+        }
+    }
+
+    /// The room key the credential is, where it is one.
+    pub fn jti(&self) -> Option<&str> {
+        match &self.credential {
+            Credential::RoomKey(claims) => Some(&claims.jti),
+            _ => None,
+        }
+    }
+
+    /// The limits it is under when it is posted this way. What is counted by the hour is stored;
+    /// what is counted by the minute is stored only where other processes count too.
+    pub fn limits(&self, via: Via, limits: &Limits, single_writer: bool) -> [Limit; 2] {
+        let (room, user) = (self.room.as_str(), self.user().unwrap_or_default());
+        let jti = self.jti().unwrap_or_default();
+        let cooldown = i64::from(limits.agent_cooldown_seconds > 0);
+        let a_minute = limits.agent_messages_per_minute;
+        let by_key = limits.web_messages_per_hour_per_key;
+        let by_ip = limits.web_messages_per_hour_per_ip;
+        match via {
+            Via::Agent | Via::System | Via::Other(_) => [
+                Limit {
+                    bucket: bucket(cooldown, format_args!("cooldown {room} {user}")),
+                    most: cooldown,
+                    window_ms: limits.agent_cooldown_seconds * 1000,
+                    code: ErrorCode::AgentCooldown,
+                    words: "An agent waits between two messages in a room",
+                    stored: !single_writer,
+                },
+                Limit {
+                    bucket: bucket(a_minute, format_args!("agent {room} {user}")),
+                    most: a_minute,
+                    window_ms: 60_000,
+                    code: ErrorCode::RateLimited,
+                    words: "Too many messages a minute for an agent in this room",
+                    stored: !single_writer,
+                },
+            ],
+            Via::Web => [
+                Limit {
+                    bucket: bucket(by_key, format_args!("web-key {jti}")),
+                    most: by_key,
+                    window_ms: 3_600_000,
+                    code: ErrorCode::RateLimited,
+                    words: "Too many messages an hour with this room key",
+                    stored: true,
+                },
+                Limit {
+                    bucket: bucket(by_ip, format_args!("web-ip {}", self.ip)),
+                    most: by_ip,
+                    window_ms: 3_600_000,
+                    code: ErrorCode::RateLimited,
+                    words: "Too many messages an hour from your address",
+                    stored: true,
+                },
+            ],
+        }
+    }
+}
+
+/// The name of what is counted. Where nothing is, none is made: this runs for every post.
+fn bucket(most: i64, name: fmt::Arguments<'_>) -> String {
+    if most > 0 {
+        name.to_string()
+    } else {
+        String::new()
+    }
+}
+
+/// What the store knows that a group of posts depends on.
+///
+/// Where this process alone writes, it is kept from group to group for as long as nobody else has
+/// written in between.
+#[derive(Debug, Default)]
+pub struct Known {
+    pub rooms: HashMap<String, KnownRoom>,
+    pub keys: HashMap<String, PostingKeyRow>,
+    pub windows: Windows,
+    /// The messages that are answered, by room and seq.
+    pub parents: HashMap<(String, i64), ParentRow>,
+    /// What was posted before under a client key, by room, sender and key.
+    pub prior: HashMap<(String, String, String), PriorPostRow>,
+    /// The names of members whose token brought another than they have here, by room and user.
+    pub new_names: HashMap<(String, String), String>,
+    as_of: Option<u64>,
+}
+
+/// A room, and what is known of its members.
+#[derive(Debug)]
+pub struct KnownRoom {
+    pub row: RoomRow,
+    pub authors: HashMap<String, PosterRow>,
+}
+
+/// More rooms and keys than this are forgotten.
+const MOST_KNOWN: usize = 20_000;
+
+impl Known {
+    /// Forgets what may have changed since the last group.
+    pub fn begin_group(&mut self, as_of: Option<u64>, now: Now) {
+        let known = self
+            .rooms
+            .values()
+            .map(|room| room.authors.len())
+            .sum::<usize>()
+            + self.keys.len();
+        if as_of.is_none() || as_of != self.as_of || known > MOST_KNOWN {
+            self.rooms.clear();
+            self.keys.clear();
+        }
+        if as_of.is_none() {
+            self.windows = Windows::default();
+        }
+        if self.windows.len() > MOST_KNOWN {
+            self.windows.forget_ended(now);
+        }
+        self.windows.saved();
+        self.parents.clear();
+        self.prior.clear();
+        self.new_names.clear();
+        self.as_of = as_of;
+    }
+}
+
+/// What is to be written, and what has been decided.
+#[derive(Debug, Default)]
+pub struct Decided {
+    pub messages: Vec<NewMessage>,
+    /// Room, user and seq of each mention.
+    pub mentions: Vec<(String, String, i64)>,
+    /// Who, by room and user, is addressed by which message, or has now spoken.
+    addressed: BTreeMap<(String, String), Option<AddressedBy>>,
+    pub names: Vec<NewName>,
+    pub answers: Vec<Result<Posted>>,
+}
+
+impl Decided {
+    /// Who is addressed by which message, or has now spoken.
+    pub fn addressed(&self) -> Vec<Addressed<'_>> {
+        let rows = self.addressed.iter();
+        rows.map(|((room, user), by)| Addressed {
+            room,
+            user,
+            by: *by,
+        })
+        .collect()
+    }
+}
+
+/// Decides a group of posts.
+pub fn decide(
+    posts: &[Post],
+    known: &mut Known,
+    limits: &Limits,
+    single_writer: bool,
+    now: Now,
+) -> Decided {
+    let mut decided = Decided::default();
+    for post in posts {
+        let answer = decide_one(post, known, limits, single_writer, now, &mut decided);
+        decided.answers.push(answer);
+    }
+    decided
+}
+
+fn decide_one(
+    post: &Post,
+    known: &mut Known,
+    limits: &Limits,
+    single_writer: bool,
+    now: Now,
+    decided: &mut Decided,
+) -> Result<Posted> {
+    let (via, author) = author_of(post, known, now)?;
+    if let Some(key) = &post.client_key
+        && let Some(prior) =
+            known
+                .prior
+                .get(&(post.room.to_string(), author.user_id.clone(), key.clone()))
+    {
+        return answer_again(post, prior);
+    }
+    let room = known
+        .rooms
+        .get_mut(post.room.as_str())
+        .ok_or_else(Error::room_not_found)?;
+    let parent = parent_of(post, &known.parents)?;
+    let inferred = inferred_parent(post, parent, &author, now);
+    let words = Words {
+        voice: voice_of(post, via, &author),
+        user: &author.user_id,
+        answers: parent.map(|parent| Answers {
+            user: &parent.sender_user_id,
+            via: parent.via,
+        }),
+        depth: Some(depth_of(post, via, parent, inferred)),
+    };
+    let admission = admit(&room.row, words, limits, now).map_err(|why| refused(why, inferred))?;
+    let depth = words.depth.unwrap_or_default();
+    known
+        .windows
+        .take(&post.limits(via, limits, single_writer), now)?;
+    let author = keep_up_with_name(author, room, &known.new_names, decided);
+    let notice = admission.enter(&mut room.row, &author.user_id, limits, now);
+
+    let said = Said {
+        user_id: author.user_id,
+        user_name: author.user_name,
+        via,
+        content: post.content.as_str().to_owned(),
+        reply_to_seq: post.reply_to_seq,
+        depth,
+        client_key: post.client_key.clone(),
+    };
+    let message = message::chat(&mut room.row, said, now);
+    let (seq, mentions) = (message.seq, post.mentions.iter());
+    decided
+        .mentions
+        .extend(mentions.map(|user| (message.room_id.clone(), user.clone(), seq)));
+    let answered = parent.map(|parent| &parent.sender_user_id);
+    let to = answered.into_iter().chain(&post.mentions);
+    note_addressed(&message, to.map(String::as_str), room, decided);
+    let notice = notice.map(|words| message::notice(&mut room.row, words, now));
+    for message in [message].into_iter().chain(notice) {
+        note(&message, known);
+        decided.messages.push(message);
+    }
+    Ok(Posted {
+        seq,
+        via,
+        created_at: now.seconds(),
+    })
+}
+
+/// Whose word it is. A person who signed in is one with whatever bearer.
+fn voice_of(post: &Post, via: Via, author: &PosterRow) -> Voice {
+    let signed_in = matches!(&post.credential,
+        Credential::User(user) if user.token_type == TokenType::Access);
+    Voice::of(via, author.member_kind, signed_in)
+}
+
+/// Notes whom a message addresses, and that an agent who speaks has answered what it was told.
+fn note_addressed<'a>(
+    message: &'a NewMessage,
+    to: impl Iterator<Item = &'a str>,
+    room: &mut KnownRoom,
+    decided: &mut Decided,
+) {
+    let by = AddressedBy {
+        seq: message.seq,
+        depth: message.reply_chain_depth,
+        at: message.created_at,
+    };
+    let was_told = |user: &&String| {
+        let author = room.authors.get(user.as_str());
+        author.is_some_and(|author| author.addressed_by().is_some())
+    };
+    let spoke = Some(&message.sender_user_id).filter(|_| message.via != Via::Web);
+    let has_answered = spoke.filter(was_told).is_some();
+    for (user, by) in addressed(by, spoke.map(String::as_str), to) {
+        if by.is_none() && !has_answered {
+            continue;
+        }
+        if let Some(author) = room.authors.get_mut(user) {
+            author.set_addressed(by);
+        }
+        let at = (message.room_id.clone(), user.to_owned());
+        decided.addressed.insert(at, by);
+    }
+}
+
+/// A user's name comes with the token, and the room keeps up with it.
+fn keep_up_with_name(
+    mut author: PosterRow,
+    room: &mut KnownRoom,
+    new_names: &HashMap<(String, String), String>,
+    decided: &mut Decided,
+) -> PosterRow {
+    if !new_names.is_empty()
+        && let Some(name) = new_names.get(&(room.row.room_id.clone(), author.user_id.clone()))
+        && author.user_name.as_ref() != Some(name)
+    {
+        decided.names.push(NewName {
+            room_id: room.row.room_id.clone(),
+            user_id: author.user_id.clone(),
+            name: name.clone(),
+            looks: looks_of_member(&author.user_id, Some(name)),
+        });
+        author.user_name = Some(name.clone());
+        room.authors.insert(author.user_id.clone(), author.clone());
+    }
+    author
+}
+
+/// Who posts and as what, if the credential holds.
+fn author_of(post: &Post, known: &Known, now: Now) -> Result<(Via, PosterRow)> {
+    let user = match &post.credential {
+        Credential::None => return Err(Error::missing_bearer()),
+        Credential::Identity(_) => {
+            return Err(Error::new(
+                ErrorCode::TokenInvalid,
+                "An identity token opens no room by itself; mint a room key with reissue-token",
+            ));
+        }
+        Credential::User(_) | Credential::RoomKey(_) => post.user().unwrap_or_default(),
+    };
+    let key = match post.jti() {
+        None => None,
+        Some(jti) => {
+            let held = known
+                .keys
+                .get(jti)
+                .filter(|key| !key.revoked && key.expires_at > now.seconds());
+            Some(held.ok_or_else(auth::key_ended)?)
+        }
+    };
+    let room = known
+        .rooms
+        .get(post.room.as_str())
+        .ok_or_else(Error::room_not_found)?;
+    if let Credential::RoomKey(claims) = &post.credential
+        && claims.room_id != post.room.as_str()
+    {
+        return Err(foreign_key(&room.row));
+    }
+    let member = room.authors.get(user).cloned();
+    let Some(key) = key else {
+        let member = member.ok_or_else(|| {
+            Error::new(
+                ErrorCode::NotAMember,
+                "You are not a member of this room; join it first",
+            )
+        })?;
+        return Ok((Via::Agent, member));
+    };
+    // A key ends with the membership that it was made for.
+    let member = member.ok_or_else(auth::key_ended)?;
+    if key.scope != Scope::ViewPost {
+        return Err(scope_insufficient());
+    }
+    let via = match key.posts_as {
+        Via::Web => Via::Web,
+        Via::Agent | Via::System | Via::Other(_) => Via::Agent,
+    };
+    Ok((via, member))
+}
+
+/// The message that the post says it answers.
+fn parent_of<'a>(
+    post: &Post,
+    parents: &'a HashMap<(String, i64), ParentRow>,
+) -> Result<Option<&'a ParentRow>> {
+    let Some(seq) = post.reply_to_seq else {
+        return Ok(None);
+    };
+    let parent = parents.get(&(post.room.to_string(), seq)).ok_or_else(|| {
+        Error::bad_request(format!("reply_to_seq {seq} names no message in this room"))
+    })?;
+    Ok(Some(parent))
+}
+
+/// What an agent with a member token answers that does not say so: what last addressed it. What comes
+/// with a user token may be a new question to those who answered.
+fn inferred_parent(
+    post: &Post,
+    parent: Option<&ParentRow>,
+    author: &PosterRow,
+    now: Now,
+) -> Option<AddressedBy> {
+    author
+        .addressed_by()
+        .filter(|_| parent.is_none() && post.jti().is_some())
+        .filter(|by| now.seconds() - by.at < ANSWERED_WITHIN_SECONDS)
+}
+
+/// The depth is the server's: an agent's reply stands one deeper than what it answers.
+fn depth_of(
+    post: &Post,
+    via: Via,
+    parent: Option<&ParentRow>,
+    inferred: Option<AddressedBy>,
+) -> i64 {
+    if via == Via::Web {
+        return 0;
+    }
+    let answered = parent
+        .map(|parent| parent.reply_chain_depth)
+        .or(inferred.map(|by| by.depth));
+    answered.map_or(0, |depth| depth + 1).max(post.depth)
+}
+
+/// Why a post is refused, in words that say what it was taken to answer.
+fn refused(why: Refusal, inferred: Option<AddressedBy>) -> Error {
+    match (why, inferred) {
+        (Refusal::TooDeep { depth, most }, Some(by)) => Error::new(
+            ErrorCode::ChainTooDeep,
+            format!(
+                "This answers message {}, which addressed you, and would be {depth} deep; agents may \
+                 answer each other {most} deep in this room",
+                by.seq
+            ),
+        ),
+        _ => why.into(),
+    }
+}
+
+/// The answer that this client key got before.
+fn answer_again(post: &Post, prior: &PriorPostRow) -> Result<Posted> {
+    let text = prior.original_content.as_ref().unwrap_or(&prior.content);
+    let same =
+        prior.reply_to_seq == post.reply_to_seq && (prior.deleted || text == post.content.as_str());
+    if !same {
+        return Err(Error::bad_request(
+            "This idempotency key was used for another message; use a new key for a new message",
+        ));
+    }
+    Ok(Posted {
+        seq: prior.seq,
+        via: prior.via,
+        created_at: prior.created_at,
+    })
+}
+
+/// Lets the posts that follow see this one.
+fn note(message: &NewMessage, known: &mut Known) {
+    let parent = ParentRow {
+        room_id: message.room_id.clone(),
+        seq: message.seq,
+        sender_user_id: message.sender_user_id.clone(),
+        via: message.via,
+        reply_chain_depth: message.reply_chain_depth,
+    };
+    let at = (message.room_id.clone(), message.seq);
+    known.parents.insert(at, parent);
+    let Some(key) = &message.client_key else {
+        return;
+    };
+    let at = (
+        message.room_id.clone(),
+        message.sender_user_id.clone(),
+        key.clone(),
+    );
+    let row = PriorPostRow {
+        room_id: message.room_id.clone(),
+        sender_user_id: message.sender_user_id.clone(),
+        client_key: key.clone(),
+        seq: message.seq,
+        via: message.via,
+        content: message.content.clone(),
+        original_content: None,
+        deleted: false,
+        reply_to_seq: message.reply_to_seq,
+        created_at: message.created_at,
+    };
+    known.prior.insert(at, row);
+}

@@ -1,0 +1,294 @@
+//! Making, listing and changing rooms.
+
+pub mod reserved;
+pub mod state;
+pub mod storage;
+pub mod texts;
+pub mod welcome;
+
+use crate::{
+    app::App,
+    auth::{Caller, TokenType},
+    clock::Now,
+    error::{Error, Result},
+    services::{
+        access::{self, Hold},
+        audit, checks,
+        idempotency::Repeatable,
+        members::{PAGE, names},
+        visitors,
+        wire::{self, stored},
+    },
+    store::members::NewMember,
+};
+use protocol::{
+    AdapterType, AdminRoom, AdminRooms, CreateRoom, KindCounts, MemberKind, MyRoom, MyRooms,
+    PublicRoom, PublicRooms, PublicSummary, Role, Room, RoomCreated, RoomId, UpdateRoom,
+    Visibility,
+};
+use reserved::refuse_change;
+use serde_json::json;
+use std::net::IpAddr;
+
+/// The characters of a room's id after `rm_`, of five random bits each: whoever may tell 403 from
+/// 404 still cannot find a room by trying.
+const ID_LENGTH: usize = 12;
+/// The exchanges between agents that an owner may allow.
+const MOST_EXCHANGES: i64 = 10_000;
+
+pub async fn create(
+    app: &App,
+    caller: &Caller,
+    request: CreateRoom,
+    repeatable: &Repeatable,
+) -> Result<RoomCreated> {
+    let user = access::user(caller)?;
+    let name = checks::room_name(&request.name)?;
+    let visibility = request.visibility.unwrap_or(Visibility::Private);
+    let now = Now::get();
+    let owner = user.id.as_str();
+    let mut tx = app.db.begin().await?;
+    if let Some(answer) = repeatable.answered(app, &mut tx).await? {
+        return Ok(answer);
+    }
+    let room = loop {
+        let id = app
+            .secrets
+            .random_code("rm_", ID_LENGTH)
+            .map_err(Error::internal)?;
+        if tx
+            .insert_room(&id, &name, owner, visibility.as_str(), now.seconds())
+            .await?
+        {
+            break id;
+        }
+    };
+    let owner_name = names::for_user(&mut tx, &[&room], &user.id, user.name.as_deref()).await?;
+    names::remember(&mut tx, &room, owner, owner_name.as_deref()).await?;
+    // A person who signed in takes part as a person; anything else is that user's agent.
+    let kind = match user.token_type {
+        TokenType::Access => MemberKind::StarchildUser,
+        TokenType::Container | TokenType::Admin => MemberKind::StarchildAgent,
+    };
+    tx.insert_member(NewMember {
+        room_id: &room,
+        user_id: owner,
+        user_name: owner_name.as_deref(),
+        member_kind: kind.as_str(),
+        role: Role::Owner.as_str(),
+        adapter_type: AdapterType::Clawd.as_str(),
+        joined_at: now.seconds(),
+        agent_endpoint: None,
+        endpoint_trusted: false,
+        akm: None,
+        container_id: None,
+        agent_card_url: None,
+        lineage: None,
+        invite_jti: None,
+    })
+    .await?;
+    let detail = json!({"name": name, "visibility": visibility});
+    audit::record(&mut tx, &room, owner, "room_created", None, detail, now).await?;
+    let created = RoomCreated {
+        room_id: stored(&room)?,
+        owner_user_id: user.id.clone(),
+        name,
+        visibility,
+        created_at: now.seconds(),
+    };
+    repeatable.keep(app, &mut tx, &created).await?;
+    tx.commit().await?;
+    Ok(created)
+}
+
+pub async fn mine(app: &App, caller: &Caller) -> Result<MyRooms> {
+    let user = access::user(caller)?;
+    let rows = app.db.read().await?.rooms_of(user.id.as_str()).await?;
+    let rooms = rows.into_iter().map(|row| {
+        Ok(MyRoom {
+            room_id: stored(&row.room_id)?,
+            name: row.name,
+            owner_user_id: stored(&row.owner_user_id)?,
+            role: stored(&row.role)?,
+            joined_at: row.joined_at,
+            archived: row.archived,
+            agent_endpoint: row.agent_endpoint,
+            has_akm_key: row.has_akm_key,
+            key_stale: row.key_stale,
+        })
+    });
+    Ok(MyRooms {
+        rooms: rooms.collect::<Result<_>>()?,
+    })
+}
+
+pub async fn public(app: &App, limit: i64, offset: i64) -> Result<PublicRooms> {
+    let rows = app.db.read().await?.public_rooms(limit, offset).await?;
+    let rooms = rows.into_iter().map(|row| {
+        Ok(PublicRoom {
+            room_id: stored(&row.room_id)?,
+            owner_user_id: stored(&row.owner_user_id)?,
+            name: row.name,
+            created_at: row.created_at,
+        })
+    });
+    Ok(PublicRooms {
+        rooms: rooms.collect::<Result<_>>()?,
+        limit,
+        offset,
+    })
+}
+
+/// What a visitor may see of a public room. Names, never ids.
+pub async fn public_summary(app: &App, ip: IpAddr, room: &RoomId) -> Result<PublicSummary> {
+    let mut conn = app.db.read().await?;
+    let row = conn
+        .room(room.as_str())
+        .await?
+        .filter(|row| row.is_public());
+    let row = row.ok_or_else(Error::room_not_found)?;
+    drop(conn);
+    visitors::count_read(app, ip, room.as_str()).await?;
+    let mut conn = app.db.read().await?;
+    let members = conn.members(room.as_str(), PAGE, 0).await?;
+    let mut kinds = KindCounts::default();
+    let mut member_count = 0;
+    for row in conn.kinds_of_members(room.as_str()).await? {
+        member_count += row.members;
+        *match row.member_kind {
+            MemberKind::StarchildAgent => &mut kinds.starchild_agent,
+            MemberKind::StarchildUser => &mut kinds.starchild_user,
+            MemberKind::ExternalAgent => &mut kinds.external_agent,
+            MemberKind::ExternalUser => &mut kinds.external_user,
+            MemberKind::Other(_) => continue,
+        } += row.members;
+    }
+    Ok(PublicSummary {
+        room_id: room.clone(),
+        name: row.name,
+        visibility: Visibility::Public,
+        archived: row.archived,
+        created_at: row.created_at,
+        member_count,
+        kinds,
+        member_names: members
+            .into_iter()
+            .filter_map(|member| member.user_name)
+            .collect(),
+    })
+}
+
+pub async fn get(app: &App, caller: &Caller, room: &RoomId) -> Result<Room> {
+    let entry = access::member(&mut app.db.read().await?, caller, room, Hold::No).await?;
+    wire::room(&entry.room, &app.config.limits, Now::get())
+}
+
+pub async fn update(app: &App, caller: &Caller, room: &RoomId, request: UpdateRoom) -> Result<()> {
+    refuse_change(room)?;
+    let name = request.name.as_deref().map(checks::room_name).transpose()?;
+    let depth = request
+        .max_reply_chain_depth
+        .map(|depth| checks::in_range("max_reply_chain_depth", depth, 1..=50))
+        .transpose()?;
+    let exchanges = request
+        .agent_exchanges_without_person
+        .map(|limit| {
+            limit
+                .map(|n| checks::in_range("agent_exchanges_without_person", n, 0..=MOST_EXCHANGES))
+                .transpose()
+        })
+        .transpose()?;
+    if name.is_none()
+        && depth.is_none()
+        && exchanges.is_none()
+        && request.archived.is_none()
+        && request.visibility.is_none()
+    {
+        return Err(Error::bad_request(
+            "Name what to change: name, archived, visibility, max_reply_chain_depth or \
+             agent_exchanges_without_person",
+        ));
+    }
+    let now = Now::get();
+    let mut tx = app.db.begin().await?;
+    let entry = access::member(&mut tx, caller, room, Hold::Yes)
+        .await?
+        .as_owner()?;
+    let (mut row, actor) = (entry.room, entry.member.user_id);
+    let mut changes = Vec::new();
+    if let Some(name) = name.filter(|name| *name != row.name) {
+        changes.push(("room_renamed", json!({"from": row.name, "to": name})));
+        row.name = name;
+    }
+    if let Some(archived) = request
+        .archived
+        .filter(|archived| *archived != row.archived)
+    {
+        changes.push((
+            if archived {
+                "room_archived"
+            } else {
+                "room_unarchived"
+            },
+            json!({}),
+        ));
+        row.archived = archived;
+    }
+    if let Some(visibility) = request.visibility.filter(|v| *v != row.visibility) {
+        changes.push((
+            "visibility_changed",
+            json!({"from": row.visibility, "to": visibility}),
+        ));
+        row.visibility = visibility;
+        if visibility == Visibility::Private {
+            tx.revoke_invites_by(room.as_str(), audit::VISITOR).await?;
+        }
+    }
+    if let Some(depth) = depth.filter(|depth| *depth != row.max_reply_chain_depth) {
+        changes.push((
+            "chain_depth_changed",
+            json!({"from": row.max_reply_chain_depth, "to": depth}),
+        ));
+        row.max_reply_chain_depth = depth;
+    }
+    if let Some(limit) = exchanges {
+        changes.push((
+            "exchange_limit_changed",
+            json!({"from": row.exchange_limit, "to": limit}),
+        ));
+        row.exchange_limit = limit;
+        row.exchanges = 0;
+    }
+    tx.update_room(&row).await?;
+    for (action, detail) in changes {
+        audit::record(&mut tx, room.as_str(), &actor, action, None, detail, now).await?;
+    }
+    tx.commit().await?;
+    Ok(())
+}
+
+/// Every room there is, for the operator.
+pub async fn all(app: &App, caller: &Caller, limit: i64, offset: i64) -> Result<AdminRooms> {
+    access::operator(caller)?;
+    let mut conn = app.db.read().await?;
+    let total = conn.room_count().await?;
+    let rows = conn.all_rooms(limit, offset).await?;
+    let rooms = rows.into_iter().map(|row| {
+        Ok(AdminRoom {
+            room_id: stored(&row.room_id)?,
+            owner_user_id: stored(&row.owner_user_id)?,
+            visibility: row.visibility,
+            name: row.name,
+            archived: row.archived,
+            created_at: row.created_at,
+            member_count: row.member_count,
+            message_count: row.last_seq,
+        })
+    });
+    Ok(AdminRooms {
+        rooms: rooms.collect::<Result<_>>()?,
+        total,
+        limit,
+        offset,
+    })
+}

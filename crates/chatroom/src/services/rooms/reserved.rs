@@ -1,0 +1,110 @@
+//! The rooms that belong to the system: made at start, public, and nobody's to change.
+
+use crate::{
+    app::App,
+    clock::Now,
+    error::{Error, Result},
+    services::{
+        change::{RoomLog, RoomTx},
+        reputation::score::VERSION,
+    },
+    store::{Tx, rooms::Text},
+};
+use protocol::{ErrorCode, RESERVED_ROOMS, RoomId, SYSTEM_USER, Visibility, WELCOME_ROOM};
+
+/// A reserved room's name and rules, in the order of [`RESERVED_ROOMS`].
+const ROOMS: [(&str, &str); 3] = [
+    (
+        "welcome",
+        "For newcomers. Work through GET /rooms/rm_welcome/checklist; the guide is at /docs/welcome. \
+         Ask what you do not know, answer what you do, and keep replies short.",
+    ),
+    (
+        "feedback",
+        "For what works well and what could work better. One subject to a message, with an example.",
+    ),
+    (
+        "bugs",
+        "For faults. Say what you did, what you expected and what happened. Leave out tokens and \
+         other secrets: this room is public.",
+    ),
+];
+
+/// Where the database keeps which version of the scoring rules was told.
+const RULES_TOLD: &str = "scoring_version";
+
+/// Makes the reserved rooms that are not there yet, and tells of new scoring rules. Any number of
+/// nodes may do so at once.
+pub async fn prepare(app: &App) -> Result<()> {
+    make(app).await?;
+    tell_of_new_rules(app).await
+}
+
+/// Tells the welcome room when this program scores by other rules than the one before it.
+async fn tell_of_new_rules(app: &App) -> Result<()> {
+    let version = VERSION.to_string();
+    if app.db.read().await?.meta(RULES_TOLD).await? == Some(version.clone()) {
+        return Ok(());
+    }
+    let mut tx = RoomTx::begin(app).await?;
+    let room = tx.lock_room(WELCOME_ROOM).await?;
+    let room = room.ok_or_else(Error::room_not_found)?;
+    let before = tx.meta(RULES_TOLD).await?;
+    tx.set_meta(RULES_TOLD, &version).await?;
+    let mut log = RoomLog::new(room);
+    if before.is_some_and(|before| before != version) {
+        let words = format!("The scoring rules have version {version} now; see GET /scoring-rules");
+        log.system_message(&mut tx, words, Now::get()).await?;
+    }
+    tx.tell(log);
+    tx.commit().await
+}
+
+async fn make(app: &App) -> Result<()> {
+    let mut conn = app.db.read().await?;
+    let mut missing = Vec::new();
+    for (id, (name, rules)) in RESERVED_ROOMS.into_iter().zip(ROOMS) {
+        if conn.room(id).await?.is_none() {
+            missing.push((id, name, rules));
+        }
+    }
+    drop(conn);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let now = Now::get();
+    let mut tx = app.db.begin().await?;
+    for (id, name, rules) in missing {
+        make_one(&mut tx, id, name, rules, now).await?;
+    }
+    tx.commit().await?;
+    Ok(())
+}
+
+async fn make_one(tx: &mut Tx, id: &str, name: &str, rules: &str, now: Now) -> Result<()> {
+    let public = Visibility::Public.as_str();
+    let made = tx
+        .insert_room(id, name, SYSTEM_USER, public, now.seconds())
+        .await?;
+    if made {
+        tx.set_text(id, Text::Rules, rules, SYSTEM_USER, now.seconds())
+            .await?;
+    }
+    Ok(())
+}
+
+/// Nobody changes a reserved room, whoever they are.
+pub fn refuse_change(room: &RoomId) -> Result<()> {
+    match room.is_reserved() {
+        true => Err(system_room()),
+        false => Ok(()),
+    }
+}
+
+/// The error for whoever would manage a reserved room.
+pub fn system_room() -> Error {
+    Error::new(
+        ErrorCode::ForbiddenSystemRoom,
+        "This room belongs to the system: anybody may join and leave, nobody manages it",
+    )
+}

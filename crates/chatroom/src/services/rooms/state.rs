@@ -1,0 +1,129 @@
+//! A look at a room: the caller's own place in it, and the whole of it at once.
+
+use super::welcome;
+use crate::{
+    app::App,
+    auth::Caller,
+    clock::Now,
+    error::Result,
+    services::{
+        access::{self, Hold},
+        change::exchanges,
+        members::PAGE,
+        messages::to_messages,
+        wire::{self, stored},
+    },
+    store::{Conn, messages::Page},
+};
+use protocol::{
+    Me, MemberCounts, MemberKind, MyRoomView, RoleClass, RoomId, RoomState, StateMember,
+    StateMessage, Via, WELCOME_ROOM,
+};
+use std::collections::HashSet;
+
+pub async fn me(app: &App, caller: &Caller, room: &RoomId) -> Result<Me> {
+    let mut conn = app.db.read().await?;
+    let entry = access::member(&mut conn, caller, room, Hold::No).await?;
+    let (row, member) = (entry.room, entry.member);
+    let last_message_seq = conn.last_message_of(room.as_str(), &member.user_id).await?;
+    let last = last_message_seq.unwrap_or(0);
+    let mentions_pending = conn
+        .mentions_after(room.as_str(), &member.user_id, last)
+        .await?;
+    let welcome_score = match room.as_str() {
+        WELCOME_ROOM => Some(welcome::score_of(&mut conn, &member.user_id).await?),
+        _ => None,
+    };
+    Ok(Me {
+        user_id: stored(&member.user_id)?,
+        mention_key: format!("@{}", member.shown_name()),
+        user_name: member.user_name,
+        member_kind: member.member_kind,
+        agent_card_url: member.agent_card_url,
+        role: stored(&member.role)?,
+        joined_at: member.joined_at,
+        last_message_seq,
+        messages_since_last_reply: row.last_seq - last,
+        mentions_pending,
+        room: MyRoomView {
+            room_id: room.clone(),
+            agent_exchanges_without_person: exchanges::allowed(&row, &app.config.limits),
+            agent_exchanges_left: exchanges::left(&row, &app.config.limits, Now::get()),
+            name: row.name,
+            visibility: row.visibility,
+            archived: row.archived,
+            rules_version: row.rules_version,
+            max_reply_chain_depth: row.max_reply_chain_depth,
+        },
+        docs_version: app.docs.version().to_owned(),
+        welcome_score,
+    })
+}
+
+pub async fn state(app: &App, caller: &Caller, room: &RoomId, recent: i64) -> Result<RoomState> {
+    let mut conn = app.db.read().await?;
+    let entry = access::member(&mut conn, caller, room, Hold::No).await?;
+    let rows = conn.members(room.as_str(), PAGE, 0).await?;
+    let online = app.online(room.as_str());
+    let member_counts = count(&mut conn, room.as_str(), &online).await?;
+    let mut members = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let role_class = RoleClass::from(row.member_kind);
+        members.push(StateMember {
+            member: wire::member(row, online.contains(&row.user_id), &app.secrets)?,
+            role_class,
+        });
+    }
+    let page = Page {
+        before: Some(i64::MAX),
+        limit: recent,
+        ..Page::default()
+    };
+    let messages = conn.messages(room.as_str(), &page).await?;
+    let messages = to_messages(
+        &mut conn,
+        &entry.room,
+        messages,
+        Some(&entry.member.user_id),
+    )
+    .await?;
+    let recent_messages = messages
+        .into_iter()
+        .map(|message| StateMessage {
+            // A person may write through an agent's membership: how the message came decides.
+            sender_role_class: if message.via == Via::Web {
+                RoleClass::Human
+            } else {
+                RoleClass::Agent
+            },
+            message,
+        })
+        .collect();
+    Ok(RoomState {
+        room: wire::room(&entry.room, &app.config.limits, Now::get())?,
+        member_counts,
+        members,
+        recent_messages,
+    })
+}
+
+/// How many members of each sort the room has.
+async fn count(conn: &mut Conn, room: &str, online: &HashSet<String>) -> Result<MemberCounts> {
+    let mut counts = MemberCounts::default();
+    for row in conn.kinds_of_members(room).await? {
+        counts.total += row.members;
+        match row.member_kind.into() {
+            RoleClass::Human => counts.humans += row.members,
+            RoleClass::Agent | RoleClass::Other(_) => {
+                counts.agents += row.members;
+                counts.agents_with_endpoint += if row.has_endpoint { row.members } else { 0 };
+            }
+        }
+    }
+    let online: Vec<&str> = online.iter().map(String::as_str).collect();
+    for (kind,) in conn.kinds_among(room, &online).await? {
+        let class = RoleClass::from(stored::<MemberKind>(&kind)?);
+        counts.online_humans += i64::from(class == RoleClass::Human);
+    }
+    Ok(counts)
+}
