@@ -81,11 +81,11 @@ mod tests {
 
     #[tokio::test]
     async fn only_rooms_that_are_followed_are_noted() {
-        let moves = DirtyRooms::default();
-        moves.follow("rm_a");
-        moves.note("rm_b");
-        moves.note("rm_a");
-        moves.note("rm_a");
-        assert_eq!(moves.next().await.into_keys().collect::<Vec<_>>(), ["rm_a"]);
+        let rooms = DirtyRooms::default();
+        rooms.follow("rm_a");
+        rooms.note("rm_b");
+        rooms.note("rm_a");
+        rooms.note("rm_a");
+        assert_eq!(rooms.next().await.into_keys().collect::<Vec<_>>(), ["rm_a"]);
     }
 }

@@ -19,8 +19,8 @@ use std::{
 };
 use tokio::sync::{Notify, broadcast, watch};
 
-/// Whispers held for those who listen; whoever is slower misses some.
-const WHISPERS: usize = 64;
+/// Ephemeral events held for those who listen; whoever is slower misses some.
+const EPHEMERALS: usize = 64;
 
 /// What one transaction added to a room's log.
 #[derive(Debug, Clone)]
@@ -54,7 +54,7 @@ pub struct Hub {
     channels: Mutex<HashMap<String, Arc<Channel>>>,
     capacity: usize,
     closing: AtomicBool,
-    moves: DirtyRooms,
+    dirty_rooms: DirtyRooms,
 }
 
 struct Channel {
@@ -81,13 +81,13 @@ impl Hub {
             channels: Mutex::default(),
             capacity: capacity.max(1),
             closing: AtomicBool::new(false),
-            moves: DirtyRooms::default(),
+            dirty_rooms: DirtyRooms::default(),
         }
     }
 
     /// Hands a commit to the room's readers.
     pub fn publish(&self, commit: Commit) {
-        self.moves.note(&commit.room_id);
+        self.dirty_rooms.note(&commit.room_id);
         if let Some(channel) = self.channel(&commit.room_id) {
             channel.publish(commit, self.capacity);
         }
@@ -95,7 +95,7 @@ impl Hub {
 
     /// Tells the room's readers that the log has grown elsewhere.
     pub fn wake(&self, room: &str, head: Cursor) {
-        self.moves.note_from_elsewhere(room);
+        self.dirty_rooms.note_from_elsewhere(room);
         if let Some(channel) = self.channel(room) {
             channel.skip_to(head);
         }
@@ -129,8 +129,8 @@ impl Hub {
     }
 
     /// Which rooms have moved on, for those who follow many.
-    pub fn moves(&self) -> &DirtyRooms {
-        &self.moves
+    pub fn dirty_rooms(&self) -> &DirtyRooms {
+        &self.dirty_rooms
     }
 
     /// Whether anybody listens for what is not worth keeping.
@@ -283,7 +283,7 @@ impl Subscription {
     /// What is told from now on and not worth keeping.
     pub fn listen(&self) -> broadcast::Receiver<Bytes> {
         lock(&self.channel.ephemerals)
-            .get_or_insert_with(|| broadcast::Sender::new(WHISPERS))
+            .get_or_insert_with(|| broadcast::Sender::new(EPHEMERALS))
             .subscribe()
     }
 

@@ -144,14 +144,14 @@ pub async fn open(
     }))
 }
 
-/// The next whisper, for a reader who listens.
+/// The next ephemeral event, for a reader who listens.
 async fn heard(ephemerals: &mut Option<broadcast::Receiver<Bytes>>) -> Bytes {
     let Some(ephemerals) = ephemerals else {
         return std::future::pending().await;
     };
     loop {
         match ephemerals.recv().await {
-            Ok(whisper) => return whisper,
+            Ok(ephemeral) => return ephemeral,
             Err(RecvError::Lagged(_)) => {}
             Err(RecvError::Closed) => return std::future::pending().await,
         }
@@ -179,7 +179,7 @@ impl State {
                     self.spoke_at = Instant::now();
                     self.keep_up();
                     self.cursor = head;
-                    return Some(self.after_whispers(frames));
+                    return Some(self.after_ephemerals(frames));
                 }
                 Look::CutOff if self.live => return None,
                 Look::ReadLog | Look::CutOff => return self.read_log().await,
@@ -188,7 +188,7 @@ impl State {
             tokio::select! {
                 biased;
                 () = self.subscription.woken() => {}
-                whisper = heard(&mut self.ephemerals) => return Some(whisper),
+                ephemeral = heard(&mut self.ephemerals) => return Some(ephemeral),
                 () = self.alarm.as_mut() => {
                     // Setting it anew with each frame would cost more than this.
                     let silent_for = self.spoke_at.elapsed();
@@ -204,16 +204,16 @@ impl State {
         }
     }
 
-    /// What was whispered before these frames were published goes before them: an answer is never
+    /// Ephemeral events from before these frames goes before them: an answer is never
     /// followed by its own beginnings.
-    fn after_whispers(&mut self, frames: Bytes) -> Bytes {
+    fn after_ephemerals(&mut self, frames: Bytes) -> Bytes {
         let Some(ephemerals) = &mut self.ephemerals else {
             return frames;
         };
         let mut all = BytesMut::new();
         loop {
             match ephemerals.try_recv() {
-                Ok(whisper) => all.extend_from_slice(&whisper),
+                Ok(ephemeral) => all.extend_from_slice(&ephemeral),
                 Err(TryRecvError::Lagged(_)) => {}
                 Err(_) => break,
             }

@@ -274,7 +274,7 @@ async fn dispatch(app: App, mut stopped: watch::Receiver<bool>) {
     rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            moved = app.hub.moves().next() => dispatcher.follow(moved).await,
+            moved = app.hub.dirty_rooms().next() => dispatcher.follow(moved).await,
             _ = rounds.tick() => {
                 dispatcher.renew().await;
                 dispatcher.look().await;
@@ -341,7 +341,7 @@ impl Dispatcher {
         // Followed first: what moves after that is noted, what moved before is found.
         rooms
             .iter()
-            .for_each(|room| self.app.hub.moves().follow(room));
+            .for_each(|room| self.app.hub.dirty_rooms().follow(room));
         let rooms: Vec<&str> = rooms.into_iter().collect();
         self.wake_those_behind(&rooms, &HashMap::new()).await;
         let more = i64::try_from(page.len()).is_ok_and(|n| n >= LOOK);
@@ -361,7 +361,7 @@ impl Dispatcher {
         match self.lanes_to_work_on(rooms).await {
             Ok(lanes) => {
                 for lane in lanes {
-                    self.app.hub.moves().follow(&lane.room);
+                    self.app.hub.dirty_rooms().follow(&lane.room);
                     let since = moved.get(&lane.room).copied();
                     if let Some(wakeup) = self.app.fanout.wake(&lane, since) {
                         let task = Task::new(self.app.clone(), lane, wakeup, self.settler.clone());

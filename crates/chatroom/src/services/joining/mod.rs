@@ -396,7 +396,7 @@ pub async fn take_seat(
     if reach.akm_key.is_some() {
         // From the message after the one that tells of the joining.
         delivery::arm(tx, &row, seat.user.as_str(), row.last_seq + 1).await?;
-        app.hub.moves().follow(&row.room_id);
+        app.hub.dirty_rooms().follow(&row.room_id);
     }
     names::remember(tx, &row.room_id, seat.user.as_str(), seat.name).await?;
     let mut log = RoomLog::new(row);

@@ -165,7 +165,7 @@ pub async fn set(
     if has_endpoint && has_key && !key_stale {
         let head = log.room().last_seq;
         skipped = delivery::arm(&mut tx, log.room(), user.as_str(), head).await?;
-        app.hub.moves().follow(room.as_str());
+        app.hub.dirty_rooms().follow(room.as_str());
     }
     if let Some(skipped) = skipped {
         record_skipped(&mut tx, room, user, actor, skipped).await?;
