@@ -91,14 +91,13 @@ impl Database {
         tx
     }
 
-    /// How many transactions in it wait for whoever began them.
+    /// How many transactions in it hold something and wait for whoever began them.
     pub async fn idle_transactions(&self) -> i64 {
-        let mut connection = PgConnection::connect(&self.url()).await.unwrap();
-        let idle = sqlx::query_scalar::<_, i64>(
+        self.count(
             "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() \
-             AND state = 'idle in transaction'",
-        );
-        idle.fetch_one(&mut connection).await.unwrap()
+             AND state = 'idle in transaction' AND backend_xid IS NOT NULL",
+        )
+        .await
     }
 
     /// How many queries others run in it at this moment.
