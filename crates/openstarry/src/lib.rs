@@ -6,22 +6,17 @@
 //! and asks again, until it has answered or a limit is reached. The core knows
 //! nothing of rooms.
 //!
-//! ```no_run
-//! use openstarry::config::{AgentConfig, Surroundings};
-//! use openstarry::session::SessionState;
-//!
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let config = AgentConfig::parse("provider: { kind: ollama, model: qwen3 }")?;
-//! let built = config.build(Surroundings::default()).await?;
-//! let session = built.agent.session(SessionState::new("first"), None);
-//! let outcome = session.say("Query weather in Taipei")?.outcome().await;
-//! println!("{}", outcome.text());
-//! # Ok(())
-//! # }
-//! ```
+#![doc = include_str!("../README.md")]
+
+extern crate self as openstarry;
 
 pub mod config;
 mod hash;
+#[doc(hidden)]
+pub mod macros {
+    //! What `tool!` writes needs these.
+    pub use {schemars, serde};
+}
 pub mod pain;
 pub mod provider;
 pub mod segment;

@@ -85,6 +85,26 @@ impl AgentPain {
         }
     }
 
+    /// Whether the API says that the request is longer than the model's context.
+    pub(crate) fn is_overflow(&self) -> bool {
+        let Self::Refused { message, .. } = self else {
+            return false;
+        };
+        let message = message.to_lowercase();
+        let words = [
+            "context length",
+            "context_length",
+            "context window",
+            "context size",
+            "maximum context",
+            "prompt is too long",
+            "input is too long",
+            "too many tokens",
+            "input token count",
+        ];
+        words.iter().any(|word| message.contains(word))
+    }
+
     /// Bytes that could not be read, with the first of them.
     pub(crate) fn unreadable(why: impl ToString, bytes: &str) -> Self {
         Self::Unreadable {

@@ -1,6 +1,7 @@
 //! Makes an agent of its settings.
 
 use super::{AgentConfig, ConfigError, FsAccess, Strategy, seconds, wrong};
+use crate::provider::ProviderConfig;
 use crate::session::{Agent, Audit, Confirmation, Gate, Limits, LogAudit, Settings, Window};
 use crate::tool::builtin::{
     HttpGet, SearchTools, ShellConfig, ShellRun, TimeNow, TodoTool, Workspace,
@@ -85,10 +86,7 @@ impl AgentConfig {
                 money: self.limits.money,
                 price: self.limits.price,
             },
-            window: Window {
-                turns: self.memory.turns,
-                tokens: self.memory.tokens,
-            },
+            window: self.window(),
             summarize: self.memory.strategy == Strategy::Summary,
             tool_timeout: seconds("tools.timeout_seconds", self.tools.timeout_seconds)?,
             selector,
@@ -99,12 +97,23 @@ impl AgentConfig {
                 ..Confirmation::default()
             },
             audit: around.audit,
+            hooks: Vec::new(),
         };
         Ok(Built {
             agent: Agent::new(provider, registry, settings),
             servers,
             warnings,
         })
+    }
+
+    fn window(&self) -> Window {
+        // Of a chain the smallest: any of them may be asked.
+        let contexts = self.providers.iter().map(ProviderConfig::context);
+        let window = Window::of_context(contexts.min().unwrap_or_default());
+        Window {
+            tokens: self.memory.tokens.unwrap_or(window.tokens),
+            turns: self.memory.turns,
+        }
     }
 
     fn builtin(&self) -> Result<Vec<Arc<dyn Tool>>, ConfigError> {

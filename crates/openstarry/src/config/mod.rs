@@ -221,7 +221,7 @@ impl Default for LimitsConfig {
     fn default() -> Self {
         Self {
             rounds: 10,
-            tokens: 100_000,
+            tokens: 0,
             money: None,
             price: None,
         }
@@ -232,33 +232,24 @@ impl Default for LimitsConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Strategy {
-    /// The last turns.
-    #[default]
+    /// What fits; the rest is left out.
     Window,
-    /// The last turns, and a summary of those before.
+    /// What fits, and a summary of the rest.
+    #[default]
     Summary,
 }
 
 /// The `memory` part.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MemoryConfig {
-    /// Which strategy.
+    /// What becomes of turns that do not fit.
     pub strategy: Strategy,
-    /// How many turns.
-    pub turns: usize,
-    /// And of them no more than about so many tokens.
+    /// The most tokens that are shown; three quarters of the model's context
+    /// unless told.
     pub tokens: Option<u64>,
-}
-
-impl Default for MemoryConfig {
-    fn default() -> Self {
-        Self {
-            strategy: Strategy::Window,
-            turns: 5,
-            tokens: None,
-        }
-    }
+    /// The most turns that are shown; no limit unless told.
+    pub turns: Option<usize>,
 }
 
 impl AgentConfig {
@@ -316,8 +307,11 @@ impl AgentConfig {
         if self.tools.retrieval.top == 0 {
             return Err(wrong("tools.retrieval.top", "want at least 1"));
         }
-        if !(1..=100).contains(&self.memory.turns) {
-            return Err(wrong("memory.turns", "want 1 to 100"));
+        if self.memory.turns == Some(0) {
+            return Err(wrong("memory.turns", "want at least 1"));
+        }
+        if self.memory.tokens.is_some_and(|tokens| tokens < 1000) {
+            return Err(wrong("memory.tokens", "want at least 1000"));
         }
         let sound = |value: f64| value.is_finite() && value >= 0.0;
         if !self.limits.money.is_none_or(sound) {
@@ -357,8 +351,8 @@ mod tests {
         assert_eq!(config.tools.fs, FsAccess::Read);
         assert!(config.tools.shell.is_none() && config.tools.http.is_none());
         assert_eq!(config.confirm.from, Risk::Destructive);
-        assert_eq!((config.limits.rounds, config.limits.tokens), (10, 100_000));
-        assert_eq!(config.memory.turns, 5);
+        assert_eq!((config.limits.rounds, config.limits.tokens), (10, 0));
+        assert_eq!(config.memory.strategy, Strategy::Summary);
     }
 
     #[test]

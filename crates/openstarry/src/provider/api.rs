@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub(crate) struct Api {
     pub(crate) name: String,
     pub(crate) config: ProviderConfig,
-    pub(crate) endpoint: Endpoint,
+    pub(crate) endpoint: Arc<Endpoint>,
     pub(crate) tools: ToolCache,
 }
 
@@ -21,7 +21,20 @@ impl Api {
         Self {
             name: config.name(),
             config: config.clone(),
-            endpoint,
+            endpoint: Arc::new(endpoint),
+            tools: ToolCache::default(),
+        }
+    }
+
+    /// The same API with another model.
+    pub(super) fn with_model(&self, model: &str) -> Self {
+        Self {
+            name: self.name.clone(),
+            config: ProviderConfig {
+                model: model.into(),
+                ..self.config.clone()
+            },
+            endpoint: Arc::clone(&self.endpoint),
             tools: ToolCache::default(),
         }
     }

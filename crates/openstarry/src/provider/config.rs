@@ -92,7 +92,21 @@ impl ProviderKind {
 /// The header where a key goes after the word `Bearer`.
 const BEARER: &str = "authorization";
 
-/// The `provider` part of `agent.yaml`.
+/// The `provider` part of `agent.yaml`, and the builder of a provider:
+///
+/// ```
+/// use openstarry::provider::{ProviderConfig, ProviderKind};
+///
+/// # fn main() -> Result<(), openstarry::pain::AgentPain> {
+/// let provider = ProviderConfig::new(ProviderKind::Anthropic, "a-model")
+///     .max_output_tokens(4096)
+///     .header("anthropic-beta", "context-1m-2025-08-07")
+///     .option("temperature", 0.2)
+///     .build_with_key("sk-…")?;
+/// assert_eq!(provider.model(), Some("a-model"));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProviderConfig {
@@ -233,6 +247,30 @@ impl ProviderConfig {
         }
     }
 
+    /// Another address.
+    pub fn base_url(mut self, url: impl Into<String>) -> Self {
+        self.base_url = Some(url.into());
+        self
+    }
+
+    /// A further header.
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.insert(name.into(), value.into());
+        self
+    }
+
+    /// The most tokens of one reply.
+    pub fn max_output_tokens(mut self, tokens: u64) -> Self {
+        self.max_output_tokens = Some(tokens);
+        self
+    }
+
+    /// A field of the request body, as it is.
+    pub fn option(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.options.insert(name.into(), value.into());
+        self
+    }
+
     /// The name: the kind, and the address where it is not the API's own.
     pub fn name(&self) -> String {
         match &self.base_url {
@@ -298,6 +336,14 @@ impl ProviderConfig {
             endpoint = endpoint.secret(name, value.trim())?;
         }
         Ok(endpoint)
+    }
+
+    /// The tokens of the model's context, as far as is known.
+    pub(crate) fn context(&self) -> u64 {
+        self.context_tokens.unwrap_or(match self.kind {
+            ProviderKind::Ollama => 8_000,
+            _ => 128_000,
+        })
     }
 
     pub(crate) fn takes(&self, kind: MediaKind) -> bool {

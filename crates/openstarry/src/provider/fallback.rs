@@ -30,6 +30,22 @@ impl Provider for Fallback {
         self.0.first().map_or("none", |first| first.name())
     }
 
+    fn model(&self) -> Option<&str> {
+        self.0.first()?.model()
+    }
+
+    fn with_model(&self, model: &str) -> Option<Arc<dyn Provider>> {
+        let (first, others) = self.0.split_first()?;
+        Some(Arc::new(Self::new(
+            first.with_model(model)?,
+            others.to_vec(),
+        )))
+    }
+
+    fn structured_output(&self) -> bool {
+        self.0.iter().all(|provider| provider.structured_output())
+    }
+
     fn stream<'a>(&'a self, prompt: &'a str, context: &'a Context) -> EventStream<'a> {
         let Some((first, rest)) = self.0.split_first() else {
             return stream::empty().boxed();

@@ -19,6 +19,7 @@ mod models;
 mod names;
 mod ollama;
 mod openai;
+mod record;
 mod responses;
 mod wire;
 
@@ -31,6 +32,7 @@ pub use http::CallLimits;
 pub use models::Model;
 pub use ollama::Ollama;
 pub use openai::OpenAi;
+pub use record::{Recorder, Replay};
 pub use responses::Responses;
 
 pub(crate) use http::{Endpoint, read_bounded};
@@ -40,7 +42,9 @@ use crate::segment::{ContentSegment, Message, ProviderResponse, Role, StopReason
 use crate::tool::ToolView;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{BoxStream, StreamExt};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What the core shows a provider: the document's `IAgentContext`.
@@ -52,6 +56,9 @@ pub struct Context {
     pub messages: Vec<Message>,
     /// The tools the agent has in this round, by name.
     pub tools: ToolView,
+    /// The JSON Schema that the answer has to fit, for providers that can see to
+    /// it ([`Provider::structured_output`]).
+    pub output: Option<Arc<Value>>,
 }
 
 impl Context {
@@ -67,7 +74,8 @@ impl Context {
 }
 
 /// One thing that happened in a model's stream.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Event {
     /// More words.
     Text(String),
@@ -139,6 +147,21 @@ pub type EventStream<'a> = BoxStream<'a, Result<Event, AgentPain>>;
 pub trait Provider: Send + Sync {
     /// The name; items of a provider go back to the same name alone.
     fn name(&self) -> &str;
+
+    /// The model it asks, where it has a name.
+    fn model(&self) -> Option<&str> {
+        None
+    }
+
+    /// The same provider with another model; `None` where there is but one.
+    fn with_model(&self, _model: &str) -> Option<Arc<dyn Provider>> {
+        None
+    }
+
+    /// Whether it sees to it that an answer fits [`Context::output`].
+    fn structured_output(&self) -> bool {
+        false
+    }
 
     /// Asks the model, and gives its answer piece by piece.
     fn stream<'a>(&'a self, prompt: &'a str, context: &'a Context) -> EventStream<'a>;

@@ -49,7 +49,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             rounds: 10,
-            tokens: Some(100_000),
+            tokens: None,
             money: None,
             price: None,
         }
@@ -79,7 +79,8 @@ impl Spent {
             && used.saturating_add(tokens) > limit
         {
             let why = format!(
-                "{used} of {limit} tokens are used, and the next request needs about {tokens}"
+                "limits.tokens is reached: {used} of {limit} tokens are used, and the next request \
+                 needs about {tokens}; raise it in agent.yaml, or /compact if that is enough"
             );
             return Err(why);
         }
@@ -92,7 +93,8 @@ impl Spent {
             && self.money + cost > limit
         {
             let why = format!(
-                "{:.4} of {limit:.4} is spent, and the next request costs about {cost:.4}",
+                "limits.money is reached: {:.4} of {limit:.4} is spent, and the next request costs \
+                 about {cost:.4}; raise it in agent.yaml to go on",
                 self.money
             );
             return Err(why);

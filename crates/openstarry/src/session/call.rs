@@ -3,7 +3,7 @@
 use super::audit::{AuditLine, Verdict};
 use super::history::failed;
 use super::state::{self, Planned, unknown_tool};
-use super::{SessionEvent, Settings};
+use super::{SessionEvent, Settings, span};
 use crate::pain::excerpt;
 use crate::segment::{ContentSegment, ToolCall, ToolResult};
 use crate::tool::{Registered, ToolContext, ToolOutcome, ToolSet};
@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tracing::Instrument;
 
 /// The most text of one result that goes into the history.
 const MAX_RESULT: usize = 256 << 10;
@@ -80,11 +81,27 @@ impl Caller<'_> {
     /// Runs a tool in a task of its own, so that a panic or an endless loop in it
     /// ends nothing else, and gives a result in any case.
     async fn run(&self, tool: &Arc<Registered>, call: &ToolCall) -> (Verdict, ToolResult) {
+        for hook in &self.settings.hooks {
+            if let Err(why) = hook.before_tool(&self.context.session, call).await {
+                return (Verdict::Denied, failed(call, bounded(why)));
+            }
+        }
+        let span = span::tool(call);
+        let (verdict, mut result) = self.run_alone(tool, call).instrument(span).await;
+        for hook in &self.settings.hooks {
+            let session = &self.context.session;
+            hook.after_tool(session, call, &mut result).await;
+        }
+        (verdict, result)
+    }
+
+    async fn run_alone(&self, tool: &Arc<Registered>, call: &ToolCall) -> (Verdict, ToolResult) {
+        let limit = tool.spec().timeout.unwrap_or(self.settings.tool_timeout);
         let (tool, args) = (Arc::clone(tool), call.args.clone());
         let context = self.context.clone();
-        let work = tokio::spawn(async move { tool.tool().call(args, &context).await });
+        let work = async move { tool.tool().call(args, &context).await };
+        let work = tokio::spawn(work.in_current_span());
         let mut work = AbortOnDrop(work);
-        let limit = self.settings.tool_timeout;
         let outcome: Result<ToolOutcome, String> =
             match tokio::time::timeout(limit, &mut work.0).await {
                 Err(_) => Err(format!("It was ended after {} s.", limit.as_secs_f32())),

@@ -1,24 +1,30 @@
 //! Drives a session: does what the rules say, and tells them what came of it.
 
+use super::budget::Limits;
 use super::budget::request_tokens;
 use super::call::Caller;
+use super::extract::{self, Wanted};
 use super::slash::{self, Slash};
 use super::state::{EndReason, Hearing, Planned, SessionState, Step};
 use super::store::OpenSession;
-use super::window::window;
-use super::{Inner, Job, Outcome, SessionEvent, summary};
-use crate::provider::{Context, Event, Fold};
+use super::{Inner, Job, Outcome, SessionEvent, compact, span};
+use crate::pain::AgentPain;
+use crate::provider::{Context, Event, Fold, Provider};
 use crate::segment::{ContentSegment, Message, Role, Usage, joined_text};
-use crate::tool::{Principal, ToolContext};
+use crate::tool::{Principal, ToolContext, ToolSet};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
+use serde_json::Value;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tokio::sync::mpsc;
+use tracing::{Instrument, field};
 
 /// Calls that run side by side.
 const SIDE_BY_SIDE: usize = 8;
+/// How often a request that is too long is made shorter.
+const OVERFLOWS: u32 = 3;
 
 /// Works through a session's queue until nobody can fill it any more.
 pub(super) async fn serve(
@@ -27,9 +33,17 @@ pub(super) async fn serve(
     file: Option<Arc<OpenSession>>,
     mut queue: mpsc::Receiver<Job>,
 ) {
-    while let Some(Job { input, events }) = queue.recv().await {
+    while let Some(job) = queue.recv().await {
+        let Job {
+            input,
+            wanted,
+            events,
+        } = job;
+        let provider = inner.provider_for(state.model.as_deref());
         let driver = Driver {
             inner: &inner,
+            provider: &*provider,
+            wanted: wanted.as_ref(),
             events: &events,
             file: file.as_ref(),
         };
@@ -70,6 +84,10 @@ pub(super) async fn serve(
 
 pub(super) struct Driver<'a> {
     pub(super) inner: &'a Inner,
+    /// The model that this session asks.
+    pub(super) provider: &'a dyn Provider,
+    /// The shape of this turn's answer, where it has one.
+    wanted: Option<&'a Arc<Wanted>>,
     pub(super) events: &'a mpsc::Sender<SessionEvent>,
     file: Option<&'a Arc<OpenSession>>,
 }
@@ -101,14 +119,9 @@ impl Driver<'_> {
     /// Asks the model, and passes on what it says as it says it.
     async fn ask(&self, state: &mut SessionState) -> Step {
         let Inner {
-            provider,
-            registry,
-            settings,
+            registry, settings, ..
         } = self.inner;
-        if settings.summarize {
-            summary::keep_up(self, state).await;
-        }
-        let tools = registry.snapshot();
+        let tools = self.tools(registry.snapshot());
         let said = state
             .history
             .turns
@@ -119,52 +132,85 @@ impl Driver<'_> {
             .selector
             .select(&tools, &said, state.recent_tools())
             .await;
-        let mut messages = window(&state.history, settings.window);
-        let prompt = take_prompt(&mut messages);
-        let context = Context {
+        let mut context = Context {
             system: settings.system.clone(),
-            messages,
             tools: offered,
+            output: self.native_output(),
+            ..Context::default()
         };
-        let request = request_tokens(&context, &prompt);
-        if let Err(why) = state.spent.admit(request, &settings.limits) {
-            return Step::End(EndReason::Budget(why));
+        if self.wanted.is_some() && context.output.is_none() {
+            // The tool that takes the answer is always on offer.
+            let names: Vec<&str> = context.tools.names().chain([extract::TOOL]).collect();
+            context.tools = tools.view(names);
         }
-
-        let started = Instant::now();
-        state.hearing = Some(Hearing {
-            fold: Fold::new(provider.name()),
-            request,
-        });
-        let mut heard = provider.stream(&prompt, &context);
-        let mut failure = None;
-        while let Some(event) = heard.next().await {
-            match event {
-                Err(cause) => {
-                    failure = Some(cause);
-                    break;
-                }
-                Ok(event) => {
-                    if let Some(told) = passed_on(&event) {
-                        self.tell(told).await;
-                    }
-                    if let Some(hearing) = &mut state.hearing {
-                        hearing.fold.push(event);
-                    }
-                }
+        let fixed = request_tokens(&context, "");
+        let mut tries = 0;
+        let (started, request, span) = loop {
+            context.messages = compact::make_room(self, state, fixed).await;
+            for hook in &settings.hooks {
+                hook.before_model(&state.id, &mut context).await;
             }
-        }
-        drop(heard);
-        if let Some(cause) = failure {
+            let prompt = take_prompt(&mut context.messages);
+            let request = request_tokens(&context, &prompt);
+            if let Err(why) = state.spent.admit(request, &settings.limits) {
+                return Step::End(EndReason::Budget(why));
+            }
+            let started = Instant::now();
+            let span = span::chat(self.provider, &state.id);
+            let heard = self.hear(state, &prompt, &context, request);
+            let Some(cause) = heard.instrument(span.clone()).await else {
+                break (started, request, span);
+            };
+            span.record("error.type", field::display(&cause));
+            if cause.is_overflow() && tries < OVERFLOWS {
+                tries += 1;
+                state.note_overflow(request);
+                let text = format!("The conversation is too long for the model: {cause}");
+                self.tell(SessionEvent::Notice { text }).await;
+                continue;
+            }
             // That ends the turn, and nothing else.
             tracing::warn!(session = state.id, error = %cause, "the model did not answer");
             let why = cause.to_string();
             state.break_off(&why, &settings.limits);
             return Step::End(EndReason::Failed(why));
-        }
+        };
         let heard = state.hearing.take().map(|hearing| hearing.fold);
         let reply = heard.unwrap_or_default().finish(started.elapsed());
+        span::answered(&span, &reply);
+        drop(span);
+        for hook in &settings.hooks {
+            hook.after_model(&state.id, &reply).await;
+        }
         state.reply(reply, request, &tools, &settings.limits)
+    }
+
+    /// Listens to the model. What it says is in the state, also when it fails.
+    async fn hear(
+        &self,
+        state: &mut SessionState,
+        prompt: &str,
+        context: &Context,
+        request: u64,
+    ) -> Option<AgentPain> {
+        state.hearing = Some(Hearing {
+            fold: Fold::new(self.provider.name()),
+            request,
+        });
+        let mut heard = self.provider.stream(prompt, context);
+        while let Some(event) = heard.next().await {
+            let event = match event {
+                Ok(event) => event,
+                Err(cause) => return Some(cause),
+            };
+            if let Some(told) = passed_on(&event) {
+                self.tell(told).await;
+            }
+            if let Some(hearing) = &mut state.hearing {
+                hearing.fold.push(event);
+            }
+        }
+        None
     }
 
     /// Runs a round's calls: those that are independent side by side, the others
@@ -191,7 +237,28 @@ impl Driver<'_> {
             self.tell(SessionEvent::Notice { text }).await;
         }
         self.save(state).await;
-        step
+        match self.wanted.is_some_and(|wanted| wanted.is_given()) {
+            true => Step::End(EndReason::Answered),
+            false => step,
+        }
+    }
+
+    /// The schema of the answer, for a provider that can keep to one.
+    fn native_output(&self) -> Option<Arc<Value>> {
+        let wanted = self.wanted.filter(|_| self.provider.structured_output())?;
+        Some(Arc::new(wanted.schema().clone()))
+    }
+
+    /// The tools, and the one that takes the answer where the API has no form for
+    /// it.
+    fn tools(&self, tools: Arc<ToolSet>) -> Arc<ToolSet> {
+        match self.wanted.filter(|_| !self.provider.structured_output()) {
+            None => tools,
+            Some(wanted) => match tools.with(Arc::new(Arc::clone(wanted))) {
+                Ok(tools) => Arc::new(tools),
+                Err(_) => tools,
+            },
+        }
     }
 
     async fn command(&self, state: &mut SessionState, slash: Slash) -> Vec<ContentSegment> {
@@ -233,11 +300,43 @@ impl Driver<'_> {
                 state.reset();
                 "The session starts anew; what was spent stays spent.".into()
             }
-            Slash::Usage => usage(state),
+            Slash::Usage => cost(state, &self.inner.settings.limits),
+            Slash::Compact => {
+                let text = compact::compact(self, state).await;
+                self.save(state).await;
+                text
+            }
+            Slash::Model(name) => self.model(state, name.as_deref()),
             Slash::Unknown(text) => text,
         };
         self.tell(SessionEvent::Text { text: text.clone() }).await;
         vec![ContentSegment::text(text)]
+    }
+
+    /// Tells the model that is asked, or takes another from the next turn on.
+    fn model(&self, state: &mut SessionState, name: Option<&str>) -> String {
+        let current = |state: &SessionState| {
+            let own = self
+                .inner
+                .provider
+                .model()
+                .unwrap_or("a model without a name");
+            state.model.clone().unwrap_or_else(|| own.to_owned())
+        };
+        let Some(name) = name else {
+            return format!(
+                "{} is asked, by {}. /model NAME takes another; `starchild agent models` lists them.",
+                current(state),
+                self.provider.name()
+            );
+        };
+        match self.inner.provider.with_model(name) {
+            Some(_) => {
+                state.model = Some(name.to_owned());
+                format!("From now on {name} is asked in this session.")
+            }
+            None => format!("{} has one model only.", self.inner.provider.name()),
+        }
     }
 
     fn caller(&self, state: &SessionState, principal: Principal) -> Caller<'_> {
@@ -312,19 +411,32 @@ fn passed_on(event: &Event) -> Option<SessionEvent> {
     })
 }
 
-fn usage(state: &SessionState) -> String {
+/// What the session has used up, and of what.
+fn cost(state: &SessionState, limits: &Limits) -> String {
     let spent = &state.spent;
     let about = if spent.usage.estimated { "about " } else { "" };
-    let money = match spent.money > 0.0 {
-        true => format!(", {:.4} spent", spent.money),
-        false => String::new(),
-    };
     let Usage {
         input_tokens,
         output_tokens,
+        cached_tokens,
         ..
     } = spent.usage;
-    format!("{about}{input_tokens} tokens read, {output_tokens} written{money}")
+    let mut text = format!("{about}{input_tokens} tokens read");
+    if cached_tokens > 0 {
+        text.push_str(&format!(" ({cached_tokens} of them from the API's cache)"));
+    }
+    text.push_str(&format!(", {output_tokens} written"));
+    if let Some(limit) = limits.tokens {
+        text.push_str(&format!("; limits.tokens is {limit}"));
+    }
+    match (limits.price, limits.money) {
+        (None, _) => text.push_str("; limits.price would tell what that costs"),
+        (Some(_), None) => text.push_str(&format!("; {:.4} spent", spent.money)),
+        (Some(_), Some(limit)) => {
+            text.push_str(&format!("; {:.4} of {limit:.4} spent", spent.money));
+        }
+    }
+    text
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

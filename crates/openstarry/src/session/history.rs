@@ -1,13 +1,14 @@
 //! What was said in a session. Every call has its result by construction: a
 //! round can only be made from an open round, and closing one fills the gaps.
 
+use crate::pain::excerpt;
 use crate::segment::{ContentSegment, Message, Role, StopReason, ToolCall, ToolResult};
 use serde::{Deserialize, Serialize};
 
 /// Turns that are kept; the oldest go first.
 const MAX_TURNS: usize = 1000;
-/// Turns that a window may still show.
-const SEEN_TURNS: usize = 100;
+/// The last rounds, whose results are always whole.
+const WHOLE_ROUNDS: usize = 2;
 
 /// One think-act round: a reply, a result for each of its calls, and what the
 /// core observed. Observations come after the results, never between.
@@ -69,7 +70,8 @@ impl Round {
         &self.observations
     }
 
-    pub(crate) fn messages(&self, out: &mut Vec<Message>) {
+    /// The messages of the round; with results in short where `short`.
+    pub(crate) fn messages(&self, out: &mut Vec<Message>, short: bool) {
         if !self.reply.is_empty() {
             out.push(Message {
                 role: Role::Assistant,
@@ -77,7 +79,10 @@ impl Round {
             });
         }
         if !self.results.is_empty() {
-            let results = self.results.iter().cloned();
+            let results = self.results.iter().map(|result| match short {
+                true => shortened(result),
+                false => result.clone(),
+            });
             out.push(Message {
                 role: Role::Tool,
                 segments: results
@@ -88,6 +93,36 @@ impl Round {
         if !self.observations.is_empty() {
             out.push(Message::text(Role::System, self.observations.join("\n")));
         }
+    }
+}
+
+/// Results up to this many bytes are never shortened.
+const SHORT: usize = 400;
+
+fn is_long(result: &ToolResult) -> bool {
+    result.content.iter().any(|segment| match segment {
+        ContentSegment::Text { text } => text.len() > SHORT,
+        other => other.as_media().is_some(),
+    })
+}
+
+/// The beginning of a result, for a model that has seen it whole.
+fn shortened(result: &ToolResult) -> ToolResult {
+    let short = |segment: &ContentSegment| match segment {
+        ContentSegment::Text { text } if text.len() > SHORT => ContentSegment::text(format!(
+            "{}\n[shortened: {} of {} bytes; call the tool again to see the rest]",
+            excerpt(text, SHORT),
+            SHORT,
+            text.len()
+        )),
+        other => match other.as_media() {
+            Some((kind, _)) => ContentSegment::text(format!("[{kind}, no longer shown]")),
+            None => other.clone(),
+        },
+    };
+    ToolResult {
+        content: result.content.iter().map(short).collect(),
+        ..result.clone()
     }
 }
 
@@ -174,7 +209,9 @@ impl Turn {
 
     pub(crate) fn messages(&self, out: &mut Vec<Message>) {
         out.push(self.input_message());
-        self.rounds.iter().for_each(|round| round.messages(out));
+        self.rounds
+            .iter()
+            .for_each(|round| round.messages(out, false));
     }
 }
 
@@ -195,6 +232,9 @@ pub struct History {
     /// What the first of them were about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
+    /// The turn and the round before which results are shown in short.
+    #[serde(default)]
+    shortened: (usize, usize),
 }
 
 impl History {
@@ -202,6 +242,10 @@ impl History {
     pub(crate) fn begin(&mut self, input: Vec<ContentSegment>) {
         if self.turns.len() >= MAX_TURNS {
             self.turns.remove(0);
+            self.shortened = match self.shortened {
+                (0, _) => (0, 0),
+                (turn, round) => (turn - 1, round),
+            };
             if let Some(summary) = &mut self.summary {
                 summary.covers = summary.covers.saturating_sub(1);
             }
@@ -219,14 +263,37 @@ impl History {
         }
     }
 
-    /// Whether a call of an earlier round has this id. Turns that no model sees
-    /// any more do not matter.
-    pub(crate) fn knows_call(&self, id: &str) -> bool {
-        let late = self.turns.iter().rev().take(SEEN_TURNS);
-        let rounds = late.flat_map(|turn| &turn.rounds);
-        rounds
-            .flat_map(|round| &round.results)
-            .any(|result| result.id == id)
+    /// Whether the results of this round are shown in short.
+    pub(crate) fn is_shortened(&self, turn: usize, round: usize) -> bool {
+        (turn, round) < self.shortened
+    }
+
+    /// From now on the results of all rounds but the last are shown in short.
+    /// How many that makes shorter.
+    pub(crate) fn shorten_results(&mut self) -> usize {
+        let places = self.turns.iter().enumerate().flat_map(|(at, turn)| {
+            let rounds = turn.rounds.iter().enumerate();
+            rounds.map(move |(round, said)| ((at, round), said))
+        });
+        let places: Vec<_> = places.collect();
+        let Some(last) = places.len().checked_sub(WHOLE_ROUNDS) else {
+            return 0;
+        };
+        let until = places.get(last).map_or((0, 0), |(place, _)| *place);
+        let newly = places[..last].iter();
+        let newly = newly.filter(|(place, _)| *place >= self.shortened);
+        let longer: usize = newly
+            .map(|(_, round)| round.results.iter().filter(|r| is_long(r)).count())
+            .sum();
+        self.shortened = self.shortened.max(until);
+        longer
+    }
+
+    /// The ids of all calls.
+    pub(crate) fn call_ids(&self) -> impl Iterator<Item = &str> {
+        let rounds = self.turns.iter().flat_map(|turn| &turn.rounds);
+        let results = rounds.flat_map(|round| &round.results);
+        results.map(|result| result.id.as_str())
     }
 }
 
@@ -279,7 +346,7 @@ mod tests {
         let mut open = OpenRound::new(vec![call("a")], None);
         open.observe("take care".into());
         let mut messages = Vec::new();
-        open.close("x").messages(&mut messages);
+        open.close("x").messages(&mut messages, false);
         let roles: Vec<_> = messages.iter().map(|message| message.role).collect();
         assert_eq!(roles, [Role::Assistant, Role::Tool, Role::System]);
     }

@@ -7,21 +7,26 @@
 mod audit;
 mod budget;
 mod call;
+mod compact;
 mod drive;
+mod extract;
 mod failures;
 mod gate;
 mod history;
+mod hook;
 pub mod slash;
+mod span;
 mod state;
 mod store;
-mod summary;
 mod window;
 
 pub use audit::{Audit, AuditLine, FileAudit, LogAudit, Verdict};
 pub use budget::{Limits, Price, Spent};
+pub use extract::ExtractError;
 pub use failures::{Alarm, Failures};
 pub use gate::{Confirmation, DenyAll, Gate};
 pub use history::{History, Round, Summary, Turn};
+pub use hook::Hook;
 pub use state::{EndReason, SessionState};
 pub use store::{OpenSession, SessionStore, StoreError};
 pub use window::{Window, window};
@@ -30,6 +35,7 @@ use crate::provider::Provider;
 use crate::segment::{ContentSegment, StopReason, ToolCall, ToolResult, Usage};
 use crate::tool::retrieval::Selector;
 use crate::tool::{Principal, Registry};
+use extract::Wanted;
 use futures_util::Stream;
 use serde::Serialize;
 use std::pin::Pin;
@@ -52,7 +58,7 @@ pub struct Settings {
     pub limits: Limits,
     /// How much of the history the model sees.
     pub window: Window,
-    /// Whether turns that leave the window are summed up.
+    /// Whether turns that leave the window are summed up, or only left out.
     pub summarize: bool,
     /// How long a tool may run.
     pub tool_timeout: Duration,
@@ -62,6 +68,8 @@ pub struct Settings {
     pub confirmation: Confirmation,
     /// Where audit lines go.
     pub audit: Arc<dyn Audit>,
+    /// The owner's code around model and tools.
+    pub hooks: Vec<Arc<dyn Hook>>,
 }
 
 impl Default for Settings {
@@ -70,11 +78,12 @@ impl Default for Settings {
             system: String::new(),
             limits: Limits::default(),
             window: Window::default(),
-            summarize: false,
+            summarize: true,
             tool_timeout: Duration::from_secs(30),
             selector: Selector::default(),
             confirmation: Confirmation::default(),
             audit: Arc::new(LogAudit),
+            hooks: Vec::new(),
         }
     }
 }
@@ -89,6 +98,15 @@ pub(crate) struct Inner {
     pub(crate) provider: Arc<dyn Provider>,
     pub(crate) registry: Registry,
     pub(crate) settings: Settings,
+}
+
+impl Inner {
+    /// The agent's provider, with another model where a session wants one.
+    fn provider_for(&self, model: Option<&str>) -> Arc<dyn Provider> {
+        model
+            .and_then(|model| self.provider.with_model(model))
+            .unwrap_or_else(|| Arc::clone(&self.provider))
+    }
 }
 
 impl Agent {
@@ -131,6 +149,8 @@ pub enum AskError {
 
 pub(crate) struct Job {
     input: Vec<ContentSegment>,
+    /// The shape of the answer, where it has one.
+    wanted: Option<Arc<Wanted>>,
     events: mpsc::Sender<SessionEvent>,
 }
 
@@ -154,8 +174,30 @@ impl Session {
 
     /// As [`Session::say`], with pictures or sound.
     pub fn send(&self, input: Vec<ContentSegment>) -> Result<TurnEvents, AskError> {
+        self.queue(input, None)
+    }
+
+    /// As [`Session::send`], for an answer of a shape.
+    fn ask_for(
+        &self,
+        input: Vec<ContentSegment>,
+        wanted: Arc<Wanted>,
+    ) -> Result<TurnEvents, AskError> {
+        self.queue(input, Some(wanted))
+    }
+
+    fn queue(
+        &self,
+        input: Vec<ContentSegment>,
+        wanted: Option<Arc<Wanted>>,
+    ) -> Result<TurnEvents, AskError> {
         let (events, listener) = mpsc::channel(EVENTS);
-        let sent = self.inputs.try_send(Job { input, events });
+        let job = Job {
+            input,
+            wanted,
+            events,
+        };
+        let sent = self.inputs.try_send(job);
         sent.map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => AskError::Busy,
             mpsc::error::TrySendError::Closed(_) => AskError::Ended,

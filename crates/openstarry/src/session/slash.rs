@@ -14,6 +14,10 @@ pub enum Slash {
     Reset,
     /// What the session has used up.
     Usage,
+    /// Show the model less of what was said.
+    Compact,
+    /// Which model is asked, or which from now on.
+    Model(Option<String>),
     /// A tool, with its arguments.
     Tool {
         /// Its name.
@@ -26,7 +30,7 @@ pub enum Slash {
 }
 
 /// The commands that are no tools.
-pub const OWN: [(&str, &str); 4] = [
+pub const OWN: [(&str, &str); 7] = [
     ("help", "what exists"),
     ("tools", "the tools, with their risk"),
     (
@@ -34,6 +38,12 @@ pub const OWN: [(&str, &str); 4] = [
         "forget what was said, and start again after a stop",
     ),
     ("usage", "tokens and money used"),
+    ("cost", "the same"),
+    (
+        "compact",
+        "sum up what was said, so that the model has room again",
+    ),
+    ("model", "which model is asked; /model NAME takes another"),
 ];
 
 /// Reads a line. `None` when it is no command; `//` at its start stands for a
@@ -48,7 +58,9 @@ pub fn parse(line: &str, tools: &ToolSet) -> Option<Slash> {
         "" | "help" => Slash::Help,
         "tools" => Slash::Tools,
         "reset" => Slash::Reset,
-        "usage" => Slash::Usage,
+        "usage" | "cost" => Slash::Usage,
+        "compact" => Slash::Compact,
+        "model" => Slash::Model(Some(rest.trim().to_owned()).filter(|name| !name.is_empty())),
         _ => match find(word, tools) {
             Some(spec) => Slash::Tool {
                 name: spec.name.clone(),

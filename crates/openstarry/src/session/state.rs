@@ -6,17 +6,20 @@ use super::failures::{Alarm, Failures};
 use super::history::{History, OpenRound};
 use crate::provider::Fold;
 use crate::segment::{
-    ContentSegment, Metadata, ProviderResponse, StopReason, ToolCall, ToolResult,
+    ContentSegment, Metadata, ProviderResponse, StopReason, ToolCall, ToolResult, Usage,
 };
 use crate::tool::builtin::Todo;
 use crate::tool::{Registered, ToolSet, nearest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 /// Tools used lately, which stay on offer.
 const RECENT_TOOLS: usize = 12;
 const NEAREST: usize = 3;
+/// Requests of fewer tokens say little about how the API counts.
+const SMALLEST_COMPARED: u64 = 200;
 
 /// All there is to a session; what is saved and resumed.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -39,6 +42,18 @@ pub struct SessionState {
     pub todos: Arc<Mutex<Vec<Todo>>>,
     #[serde(default)]
     recent_tools: Vec<String>,
+    /// The model it asks, where that is not the agent's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// How many tokens the API counts for one that we estimate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    token_ratio: Option<f64>,
+    /// The most tokens that a request may have, since one with more was refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    overflow: Option<u64>,
+    /// The ids of all calls, once they are needed.
+    #[serde(skip)]
+    call_ids: Option<HashSet<String>>,
     #[serde(skip)]
     rounds: u32,
     #[serde(skip)]
@@ -78,6 +93,23 @@ pub enum EndReason {
     Failed(String),
     /// Nobody waits for the answer any more.
     Cancelled,
+}
+
+impl EndReason {
+    /// In words.
+    pub fn why(&self) -> &str {
+        match self {
+            Self::Answered => "it was answered",
+            Self::Command => "a command was run",
+            Self::Cancelled => "it was cancelled",
+            Self::Incomplete(why)
+            | Self::Refused(why)
+            | Self::Rounds(why)
+            | Self::Budget(why)
+            | Self::Stopped(why)
+            | Self::Failed(why) => why,
+        }
+    }
 }
 
 /// What to do next.
@@ -142,6 +174,7 @@ impl SessionState {
         self.stopped = None;
         self.failures = Failures::default();
         self.recent_tools.clear();
+        self.call_ids = None;
     }
 
     /// Takes a reply. `request` is about how many tokens were sent.
@@ -154,6 +187,7 @@ impl SessionState {
     ) -> Step {
         let usage = usage_of(reply.metadata.usage, request, &reply.segments);
         self.spent.add(usage, limits);
+        self.compare(reply.metadata.usage, request);
         self.make_ids_unique(&mut reply.segments);
         let Metadata {
             stop_reason, extra, ..
@@ -262,14 +296,40 @@ impl SessionState {
 
     /// Some APIs count calls from nought in every reply; others refuse an id
     /// that comes twice.
-    fn make_ids_unique(&self, segments: &mut [ContentSegment]) {
+    fn make_ids_unique(&mut self, segments: &mut [ContentSegment]) {
+        let history = &self.history;
+        let known = self
+            .call_ids
+            .get_or_insert_with(|| history.call_ids().map(String::from).collect());
         for segment in segments {
-            if let ContentSegment::ToolCall { tool_call } = segment
-                && (tool_call.id().is_empty() || self.history.knows_call(tool_call.id()))
-            {
-                tool_call.id = Some(uuid::Uuid::new_v4().to_string());
+            if let ContentSegment::ToolCall { tool_call } = segment {
+                if tool_call.id().is_empty() || known.contains(tool_call.id()) {
+                    tool_call.id = Some(uuid::Uuid::new_v4().to_string());
+                }
+                known.insert(tool_call.id().to_owned());
             }
         }
+    }
+
+    /// Compares what the API counted with our estimate.
+    fn compare(&mut self, told: Option<Usage>, request: u64) {
+        let told = told.map_or(0, |usage| usage.input_tokens);
+        if told > 0 && request >= SMALLEST_COMPARED {
+            self.token_ratio = Some((told as f64 / request as f64).clamp(0.5, 3.0));
+        }
+    }
+
+    /// The window of `tokens` in tokens as we estimate them.
+    pub(crate) fn window_limit(&self, tokens: u64) -> u64 {
+        let limit = self.overflow.map_or(tokens, |most| most.min(tokens));
+        (limit as f64 / self.token_ratio.unwrap_or(1.0)) as u64
+    }
+
+    /// A request of about so many tokens was too long for the model: the next has
+    /// a third less.
+    pub(crate) fn note_overflow(&mut self, request: u64) {
+        let counted = request as f64 * self.token_ratio.unwrap_or(1.0);
+        self.overflow = Some((counted * 2.0 / 3.0) as u64);
     }
 }
 

@@ -1,17 +1,21 @@
 //! Tools: what an agent can do, and the registry that holds them.
 
-mod args;
+pub(crate) mod args;
 pub mod builtin;
 pub mod mcp;
 mod nearest;
 mod registry;
 pub mod retrieval;
 mod spec;
+mod subagent;
+mod typed;
 
 pub use args::ArgsError;
 pub use nearest::nearest;
 pub use registry::{Registered, Registry, RegistryError, ToolSet};
 pub use spec::{Risk, ToolSpec, ToolView};
+pub use subagent::SubAgent;
+pub use typed::{IntoOutcome, function};
 
 use crate::segment::ContentSegment;
 use futures_util::future::BoxFuture;

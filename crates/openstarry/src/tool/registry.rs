@@ -110,6 +110,18 @@ impl ToolSet {
         ToolView::new(self.version, self.iter().map(|tool| Arc::clone(&tool.spec)))
     }
 
+    /// These tools and one more, as a version of their own.
+    pub(crate) fn with(&self, tool: Arc<dyn Tool>) -> Result<Self, RegistryError> {
+        let tool = prepare(tool)?;
+        let mut tools = self.tools.clone();
+        tools.insert(tool.spec.name.clone(), Arc::new(tool));
+        Ok(Self {
+            version: VERSION.fetch_add(1, Ordering::Relaxed),
+            tools,
+            index: OnceLock::new(),
+        })
+    }
+
     /// The index for retrieval, built when it is first asked for.
     pub fn index(&self) -> &Index {
         self.index

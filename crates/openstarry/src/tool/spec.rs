@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What can go wrong when a tool runs.
 #[derive(
@@ -35,6 +36,8 @@ pub struct ToolSpec {
     pub risk: Risk,
     /// Whether it may run beside other calls of the same reply.
     pub independent: bool,
+    /// How long it may run, where that is not as long as the others.
+    pub timeout: Option<Duration>,
 }
 
 impl ToolSpec {
@@ -46,6 +49,7 @@ impl ToolSpec {
             parameters,
             risk,
             independent: risk == Risk::Safe,
+            timeout: None,
         }
     }
 

@@ -28,8 +28,8 @@ fn tools() -> ToolView {
 fn context() -> Context {
     Context {
         system: "You help.".into(),
-        messages: Vec::new(),
         tools: tools(),
+        ..Context::default()
     }
 }
 

@@ -114,6 +114,7 @@ fn context(provider: &str) -> Context {
             },
         ],
         tools: ToolView::new(1, tools.map(Arc::new)),
+        ..Context::default()
     }
 }
 

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod conformance;
+mod context;
 mod golden;
+mod library;
 mod lossless;
 mod mcp;
 mod retrieval;

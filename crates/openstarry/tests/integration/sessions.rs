@@ -8,7 +8,7 @@ use openstarry::provider::Event;
 use openstarry::segment::{ContentSegment, Role, ToolCall};
 use openstarry::session::{
     Agent, Audit, AuditLine, Confirmation, EndReason, Gate, Limits, Session, SessionEvent,
-    SessionState, SessionStore, Settings, Verdict, Window,
+    SessionState, SessionStore, Settings, Verdict,
 };
 use openstarry::tool::builtin::{TodoTool, Workspace};
 use openstarry::tool::{FnTool, Principal, Registry, Risk, Tool, ToolError, ToolSpec};
@@ -447,36 +447,6 @@ async fn a_session_is_saved_as_it_goes_and_resumed_with_all_it_held() {
     within(session.say("what was it?").unwrap().outcome()).await;
     let shown = provider.shown();
     assert!(format!("{:?}", shown[2].messages).contains("remember milk"));
-}
-
-#[tokio::test]
-async fn old_turns_are_summed_up_and_the_summary_is_shown() {
-    let mut answers: Vec<Answer> = (0..3)
-        .map(|n| Answer::text(&format!("answer {n}")))
-        .collect();
-    answers.push(Answer::text("SUMMARY"));
-    answers.push(Answer::text("answer 3"));
-    let provider = Scripted::new(answers);
-    let settings = Settings {
-        window: Window {
-            turns: 2,
-            tokens: None,
-        },
-        summarize: true,
-        ..Settings::default()
-    };
-    let session = session(&provider, vec![], settings);
-    for n in 0..4 {
-        within(session.say(format!("question {n}")).unwrap().outcome()).await;
-    }
-    let shown = provider.shown();
-    assert_eq!(shown.len(), 5);
-    assert!(shown[3].prompt.starts_with("Sum up") && shown[3].tools.is_empty());
-    let last = format!("{:?}", shown[4].messages);
-    assert!(
-        last.contains("SUMMARY") && !last.contains("question 0") && last.contains("question 3"),
-        "{last}"
-    );
 }
 
 #[tokio::test(start_paused = true)]

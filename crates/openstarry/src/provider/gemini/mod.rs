@@ -10,6 +10,7 @@ use super::frames::Framing;
 use super::{Context, Endpoint, EventStream, Provider, ProviderConfig};
 use crate::pain::AgentPain;
 use futures_util::stream::{self as streams, StreamExt};
+use std::sync::Arc;
 
 /// A model behind `…:streamGenerateContent`.
 #[derive(Debug)]
@@ -30,6 +31,22 @@ impl Gemini {
 impl Provider for Gemini {
     fn name(&self) -> &str {
         &self.api.name
+    }
+
+    fn model(&self) -> Option<&str> {
+        Some(&self.api.config.model)
+    }
+
+    fn with_model(&self, model: &str) -> Option<Arc<dyn Provider>> {
+        Some(Arc::new(Self {
+            api: self.api.with_model(model),
+            uploads: cache::Uploads::default(),
+        }))
+    }
+
+    fn structured_output(&self) -> bool {
+        // Models before 3 take no schema beside tools.
+        super::wire::signs_calls(&self.api.config.model)
     }
 
     fn stream<'a>(&'a self, prompt: &'a str, context: &'a Context) -> EventStream<'a> {

@@ -60,11 +60,16 @@ pub(super) fn build(
         }
         None => {}
     }
+    let mut generation = Map::new();
     if let Some(most) = config.max_output_tokens {
-        rest.insert(
-            "generationConfig".into(),
-            json!({ "maxOutputTokens": most }),
-        );
+        generation.insert("maxOutputTokens".into(), most.into());
+    }
+    if let Some(schema) = context.output.as_deref() {
+        generation.insert("responseMimeType".into(), "application/json".into());
+        generation.insert("responseJsonSchema".into(), schema.clone());
+    }
+    if !generation.is_empty() {
+        rest.insert("generationConfig".into(), generation.into());
     }
     Request::new(rest, &config.options, tools, uploaded.is_none(), notes)
 }

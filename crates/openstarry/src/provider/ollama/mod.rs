@@ -7,6 +7,7 @@ use super::api::Api;
 use super::call::deferred;
 use super::frames::Framing;
 use super::{Context, Endpoint, EventStream, Provider, ProviderConfig};
+use std::sync::Arc;
 
 /// A model behind `…/api/chat`.
 #[derive(Debug)]
@@ -21,6 +22,18 @@ impl Ollama {
 impl Provider for Ollama {
     fn name(&self) -> &str {
         &self.0.name
+    }
+
+    fn model(&self) -> Option<&str> {
+        Some(&self.0.config.model)
+    }
+
+    fn with_model(&self, model: &str) -> Option<Arc<dyn Provider>> {
+        Some(Arc::new(Self(self.0.with_model(model))))
+    }
+
+    fn structured_output(&self) -> bool {
+        true
     }
 
     fn stream<'a>(&'a self, prompt: &'a str, context: &'a Context) -> EventStream<'a> {

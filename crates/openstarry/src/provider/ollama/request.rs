@@ -37,6 +37,9 @@ pub(super) fn build(api: &Api, prompt: &str, context: &Context) -> Result<Reques
     rest.insert("model".into(), config.model.clone().into());
     rest.insert("messages".into(), out.into());
     rest.insert("stream".into(), true.into());
+    if let Some(schema) = context.output.as_deref() {
+        rest.insert("format".into(), schema.clone());
+    }
     let mut options = Map::new();
     if let Some(most) = config.max_output_tokens {
         options.insert("num_predict".into(), most.into());

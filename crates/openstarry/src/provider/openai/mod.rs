@@ -7,6 +7,7 @@ use super::api::Api;
 use super::call::deferred;
 use super::frames::Framing;
 use super::{Context, Endpoint, EventStream, Provider, ProviderConfig};
+use std::sync::Arc;
 
 /// A model behind `…/chat/completions`.
 #[derive(Debug)]
@@ -21,6 +22,20 @@ impl OpenAi {
 impl Provider for OpenAi {
     fn name(&self) -> &str {
         &self.0.name
+    }
+
+    fn model(&self) -> Option<&str> {
+        Some(&self.0.config.model)
+    }
+
+    fn with_model(&self, model: &str) -> Option<Arc<dyn Provider>> {
+        Some(Arc::new(Self(self.0.with_model(model))))
+    }
+
+    fn structured_output(&self) -> bool {
+        // These take JSON of any shape, and no schema.
+        let base = self.0.config.base_url.as_deref().unwrap_or_default();
+        !(base.contains("api.deepseek.com") || base.contains("api.moonshot."))
     }
 
     fn stream<'a>(&'a self, prompt: &'a str, context: &'a Context) -> EventStream<'a> {

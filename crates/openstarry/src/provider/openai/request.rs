@@ -50,6 +50,13 @@ pub(super) fn build(api: &Api, prompt: &str, context: &Context) -> Result<Reques
     rest.insert("messages".into(), out.into());
     rest.insert("stream".into(), true.into());
     rest.insert("stream_options".into(), json!({ "include_usage": true }));
+    if let Some(schema) = context.output.as_deref() {
+        let format = json!({ "name": "answer", "schema": schema, "strict": false });
+        rest.insert(
+            "response_format".into(),
+            json!({ "type": "json_schema", "json_schema": format }),
+        );
+    }
     let at_openai = config.base_url.is_none();
     if let Some(most) = config.max_output_tokens {
         let key = match at_openai {

@@ -8,6 +8,7 @@ use super::api::Api;
 use super::call::deferred;
 use super::frames::Framing;
 use super::{Context, Endpoint, EventStream, Provider, ProviderConfig};
+use std::sync::Arc;
 
 /// A model behind `…/responses`.
 #[derive(Debug)]
@@ -22,6 +23,18 @@ impl Responses {
 impl Provider for Responses {
     fn name(&self) -> &str {
         &self.0.name
+    }
+
+    fn model(&self) -> Option<&str> {
+        Some(&self.0.config.model)
+    }
+
+    fn with_model(&self, model: &str) -> Option<Arc<dyn Provider>> {
+        Some(Arc::new(Self(self.0.with_model(model))))
+    }
+
+    fn structured_output(&self) -> bool {
+        true
     }
 
     fn stream<'a>(&'a self, prompt: &'a str, context: &'a Context) -> EventStream<'a> {

@@ -42,6 +42,11 @@ pub(super) fn build(api: &Api, prompt: &str, context: &Context) -> Result<Reques
     rest.insert("stream".into(), true.into());
     rest.insert("store".into(), false.into());
     rest.insert("include".into(), json!(["reasoning.encrypted_content"]));
+    if let Some(schema) = context.output.as_deref() {
+        let format =
+            json!({ "type": "json_schema", "name": "answer", "schema": schema, "strict": false });
+        rest.insert("text".into(), json!({ "format": format }));
+    }
     if let Some(most) = config.max_output_tokens {
         rest.insert("max_output_tokens".into(), most.into());
     }

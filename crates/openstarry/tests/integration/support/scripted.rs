@@ -56,12 +56,22 @@ pub struct Shown {
 pub struct Scripted {
     answers: Mutex<VecDeque<Answer>>,
     shown: Mutex<Vec<Shown>>,
+    structured: bool,
 }
 
 impl Scripted {
     pub fn new(answers: impl IntoIterator<Item = Answer>) -> std::sync::Arc<Self> {
         std::sync::Arc::new(Self {
             answers: Mutex::new(answers.into_iter().collect()),
+            ..Self::default()
+        })
+    }
+
+    /// One that sees to the shape of its answers.
+    pub fn structured(answers: impl IntoIterator<Item = Answer>) -> std::sync::Arc<Self> {
+        std::sync::Arc::new(Self {
+            answers: Mutex::new(answers.into_iter().collect()),
+            structured: true,
             ..Self::default()
         })
     }
@@ -74,6 +84,10 @@ impl Scripted {
 impl Provider for Scripted {
     fn name(&self) -> &str {
         "scripted"
+    }
+
+    fn structured_output(&self) -> bool {
+        self.structured
     }
 
     fn stream<'a>(&'a self, prompt: &'a str, context: &'a Context) -> EventStream<'a> {

@@ -94,6 +94,7 @@ impl Mind {
             system: format!("{}\n\n{}", metadata.usage_instructions, self.prompt),
             messages: self.memory.recall(&place, self.memory_file),
             tools: tools.view(),
+            ..Context::default()
         };
         let message = in_envelope(&metadata.from_id, &payload);
         metadata.admit_model_call()?;
