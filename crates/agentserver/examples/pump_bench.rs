@@ -6,6 +6,7 @@ use agentserver::envelope::Envelope;
 use agentserver::payload::{Canonical, PayloadType};
 use agentserver::xml::Limits;
 use agentserver::{Gateway, HandlerResponse, Listener, Organism, Payload, Pump, Settings};
+use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -58,6 +59,43 @@ async fn main() -> Result<(), Failure> {
     );
     println!("resident memory after each 10,000, KiB: {memory:?}");
     println!("threads kept at the end: {:?}", pump.counts());
+    idle_conversations(&pump)?;
+    durable().await
+}
+
+/// What conversations cost that only are open.
+fn idle_conversations(pump: &Pump) -> Result<(), Failure> {
+    let (open, before) = (100_000, resident_kib());
+    let kept = (0..open).map(|_| pump.open("bench"));
+    let kept = kept.collect::<Result<Vec<_>, _>>()?;
+    let bytes = resident_kib().saturating_sub(before) * 1024 / open;
+    println!("{} idle conversations: {bytes} bytes each", kept.len());
+    Ok(())
+}
+
+/// The pump with a journal, beside what the disk does by itself.
+async fn durable() -> Result<(), Failure> {
+    // Beside the build, where there is a disk; a temporary folder may be memory.
+    let folder = tempfile::tempdir_in(std::env::current_dir()?)?;
+    let record = [b'x'; 400];
+    let mut file = std::fs::File::create(folder.path().join("plain"))?;
+    let (mut syncs, begin) = (0, Instant::now());
+    while begin.elapsed() < Duration::from_secs(3) {
+        file.write_all(&record)?;
+        file.sync_data()?;
+        syncs += 1;
+    }
+    let disk = rate(syncs, begin.elapsed());
+    println!("the disk: {disk:.0} appends of 400 bytes a second, each with fdatasync");
+    let journal = folder.path().join("journal");
+    let pump = Pump::start_durable(organism()?, Settings::default(), &journal)?;
+    let took = requests(&pump, "echo", 20_000, &mut |_| {}).await?;
+    let kept = rate(20_000, took);
+    println!(
+        "durable pump: {kept:.0} requests/s (each safe before it is worked on, and its answer \
+         before it is given), {:.2} of the disk's appends",
+        kept / disk
+    );
     Ok(())
 }
 
@@ -66,6 +104,10 @@ fn rate(hops: u32, took: Duration) -> f64 {
 }
 
 fn start() -> Result<Pump, Failure> {
+    Ok(Pump::start(organism()?, Settings::default()))
+}
+
+fn organism() -> Result<Organism, Failure> {
     let echo = Listener::named("echo").on(|ask: Ask, _| async move {
         Ok(HandlerResponse::respond(Told {
             number: ask.number,
@@ -77,12 +119,11 @@ fn start() -> Result<Pump, Failure> {
         .peers(["echo"])
         .on(|ask: Ask, _| async move { Ok(HandlerResponse::to("echo", ask)) })
         .on(|told: Told, _| async move { Ok(HandlerResponse::respond(told)) });
-    let organism = Organism::new(
+    Ok(Organism::new(
         "bench",
         [echo, relay],
         [Gateway::named("bench", ["echo", "relay"])],
-    )?;
-    Ok(Pump::start(organism, Settings::default()))
+    )?)
 }
 
 /// Each client asks its share, one after the other; `done` hears each answer.

@@ -10,6 +10,9 @@ use uppsala::{Document, NodeId, XsdValidator};
 /// The envelope's namespace.
 pub const NAMESPACE: &str = "https://xml-pipeline.org/ns/envelope/v1";
 
+/// The namespace of what the pump itself adds.
+const CORE: &str = "https://xml-pipeline.org/ns/core/v1";
+
 /// The envelope's XML Schema.
 pub const XSD: &str = include_str!("envelope.xsd");
 
@@ -38,7 +41,15 @@ impl Envelope {
 
     /// The envelope as canonical XML, validated before it is given out.
     pub fn write(&self) -> Result<String, XmlError> {
-        let text = self.render();
+        self.write_with([])
+    }
+
+    /// The same with elements of the pump's own in its `meta`.
+    pub(crate) fn write_with<'a>(
+        &self,
+        notes: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<String, XmlError> {
+        let text = self.render(notes);
         let document = xml::parse_trusted(&text)?;
         validate(&document)?;
         let root = document.document_element().ok_or(XmlError::Empty)?;
@@ -66,7 +77,7 @@ impl Envelope {
         })
     }
 
-    fn render(&self) -> String {
+    fn render<'a>(&self, notes: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
         let payload = self.payload.xml();
         let mut out = String::with_capacity(payload.len() + 256);
         out.push_str("<message xmlns=\"");
@@ -77,6 +88,10 @@ impl Envelope {
             element("to", to, &mut out);
         }
         element("thread", &self.thread, &mut out);
+        for (name, text) in notes {
+            let (start, text) = (format!("<{name} xmlns=\"{CORE}\">"), escape(text));
+            out.extend([&*start, &*text, "</", name, ">"]);
+        }
         out.push_str("</meta>");
         // A payload without a default namespace must not fall into the envelope's.
         let name_end = payload.find([' ', '>']).unwrap_or(payload.len());

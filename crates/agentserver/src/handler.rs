@@ -4,6 +4,7 @@ use crate::core::{HopId, ThreadId};
 use crate::payload::{Payload, PayloadError, Schema};
 use crate::pump::Meter;
 use crate::usage::Offer;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +27,7 @@ pub struct HandlerMetadata {
     pub usage_instructions: Arc<str>,
     /// The same as data: what it may send to whom.
     pub offers: Arc<[Offer]>,
-    /// This delivery's id, one of its own for each delivery while the pump runs.
+    /// This delivery's id, the same when it is delivered again after a crash.
     pub hop_id: HopId,
     /// Tells when nobody waits for this work any more.
     pub cancellation: Cancellation,
@@ -36,8 +37,14 @@ pub struct HandlerMetadata {
 impl HandlerMetadata {
     /// Asks for one model call. An error when the budget has none left: the
     /// work is over then, and whoever asked for it is told.
-    pub fn admit_model_call(&self) -> std::result::Result<(), HandlerError> {
-        self.meter.admit_model_call()
+    pub async fn admit_model_call(&self) -> std::result::Result<(), HandlerError> {
+        self.meter.admit_model_call().await
+    }
+
+    /// A key for effects outside: the same when this message is given to the
+    /// handler again after a crash, and no other message's.
+    pub fn dedup_key(&self) -> String {
+        format!("{}-{}", self.thread_id, self.hop_id)
     }
 
     /// Notes what a model call used.
@@ -95,7 +102,7 @@ pub struct HandlerResponse {
 }
 
 /// Where a message asks to go. The pump decides.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Target {
     /// To a listener by name.
     Named(String),

@@ -38,6 +38,7 @@ mod core;
 pub mod envelope;
 pub mod gateway;
 mod handler;
+pub mod journal;
 mod listener;
 mod organism;
 pub mod payload;

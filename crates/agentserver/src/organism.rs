@@ -74,6 +74,11 @@ impl Gateway {
     pub fn name(&self) -> &str {
         &self.name
     }
+
+    /// Whom it may send to, as they were written.
+    pub(crate) fn declared(&self) -> &[String] {
+        &self.declared
+    }
 }
 
 /// A listener in its organism.
@@ -95,6 +100,19 @@ struct UsageByCaller {
 }
 
 impl Entry {
+    /// A listener that is told nothing of the others.
+    pub(crate) fn bare(listener: Listener) -> Self {
+        Self {
+            key: listener.key(),
+            peers: listener.peers.iter().map(|peer| key(peer)).collect(),
+            usage: UsageByCaller {
+                by_caller: HashMap::new(),
+                without_caller: Usage::empty(),
+            },
+            listener,
+        }
+    }
+
     /// What the listener is told when it works for this caller.
     pub(crate) fn usage(&self, caller: Option<&str>) -> &Usage {
         caller
@@ -177,6 +195,26 @@ impl Organism {
         Ok(organism)
     }
 
+    /// An organism for the rules alone: nobody is told of anybody, and no
+    /// payload can be checked.
+    pub(crate) fn bare(
+        name: &str,
+        entries: impl IntoIterator<Item = Arc<Entry>>,
+        gateways: impl IntoIterator<Item = Gateway>,
+    ) -> Self {
+        let entries = entries.into_iter();
+        let gateways = gateways.into_iter().map(Arc::new);
+        Self {
+            name: name.to_owned(),
+            entries: entries.map(|entry| (entry.key.clone(), entry)).collect(),
+            gateways: gateways
+                .map(|gateway| (key(&gateway.name), gateway))
+                .collect(),
+            types: HashMap::new(),
+            sent: RwLock::default(),
+        }
+    }
+
     /// What one listener is told, for each that may call it.
     fn usage(&self, listener: &Listener, all: &[Listener]) -> UsageByCaller {
         let own = listener.key();
@@ -239,6 +277,10 @@ impl Organism {
 
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
         self.entries.values()
+    }
+
+    pub(crate) fn gateways(&self) -> impl Iterator<Item = &Arc<Gateway>> {
+        self.gateways.values()
     }
 
     pub(crate) fn gateway(&self, key: &str) -> Option<&Arc<Gateway>> {

@@ -4,6 +4,7 @@ use crate::Payload;
 use crate::payload::Canonical;
 use crate::xml::Limits;
 use base64::Engine;
+use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
 
 /// Who system messages are from. No listener and no gateway has this name.
@@ -114,7 +115,8 @@ pub(crate) fn schemas() -> [crate::payload::Schema; 8] {
 }
 
 /// Why a message was not delivered, or a handler gave no answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Fault {
     /// The target may not be reached, or does not exist.
     Routing,

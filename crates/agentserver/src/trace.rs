@@ -1,6 +1,7 @@
 //! What can be seen of the pump: one record for every hop.
 
-use crate::core::ThreadId;
+use crate::core::{HopId, ThreadId};
+use crate::payload::Canonical;
 use crate::system::Fault;
 use std::fmt;
 use std::sync::Arc;
@@ -8,16 +9,19 @@ use std::sync::Arc;
 /// A message moved, or did not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hop {
+    /// Its id, where it reached someone.
+    pub id: Option<HopId>,
+    /// The message that it followed from: one that was handled, or came from
+    /// outside.
+    pub parent: Option<HopId>,
     /// The root thread of its conversation.
     pub conversation: ThreadId,
     /// Who sent it.
     pub from: Arc<str>,
     /// Who it was for.
     pub to: Arc<str>,
-    /// The payload's root element.
-    pub payload: Arc<str>,
-    /// The payload's size.
-    pub bytes: usize,
+    /// What it carries.
+    pub payload: Canonical,
     /// What became of it.
     pub kind: HopKind,
 }
@@ -77,10 +81,10 @@ impl fmt::Display for Hop {
             from,
             to,
             payload,
-            bytes,
             kind,
             ..
         } = self;
+        let (payload, bytes) = (payload.root(), payload.xml().len());
         let short = conversation.get(..8).unwrap_or(&conversation);
         write!(
             f,
@@ -130,20 +134,23 @@ fn plain(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 /// Tells the log; the place where refusals and failures are logged, once.
 pub(crate) fn log(hop: &Hop) {
     let Hop {
+        id,
         conversation,
         from,
         to,
         payload,
-        bytes,
         kind,
+        ..
     } = hop;
+    let (id, payload, bytes) = (id.as_ref(), payload.root(), payload.xml().len());
+    let id = id.map(tracing::field::display);
     match kind {
         HopKind::Refused { .. } | HopKind::Failed { .. } | HopKind::Exhausted { .. } => {
-            tracing::warn!(%conversation, %from, %to, %payload, bytes, %kind, "hop");
+            tracing::warn!(id, %conversation, %from, %to, payload, bytes, %kind, "hop");
         }
         HopKind::Repaired { .. } => {
-            tracing::info!(%conversation, %from, %to, %payload, bytes, %kind, "hop")
+            tracing::info!(id, %conversation, %from, %to, payload, bytes, %kind, "hop")
         }
-        _ => tracing::debug!(%conversation, %from, %to, %payload, bytes, %kind, "hop"),
+        _ => tracing::debug!(id, %conversation, %from, %to, payload, bytes, %kind, "hop"),
     }
 }

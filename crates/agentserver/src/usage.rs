@@ -45,6 +45,14 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
+    /// For one that is told nothing.
+    pub fn empty() -> Self {
+        Self {
+            text: "".into(),
+            offers: Arc::default(),
+        }
+    }
+
     /// For one listener when `caller` has called it; none for one from outside,
     /// which takes anything.
     pub fn new(listener: &Listener, all: &[Listener], caller: Option<&Listener>) -> Self {

@@ -29,6 +29,9 @@ pub struct OrganismFile<K = Compiled, M = serde::de::IgnoredAny> {
     /// What work may use.
     #[serde(default)]
     pub budget: BudgetsFile,
+    /// Whether it survives a crash, and where its journal is.
+    #[serde(default)]
+    pub durable: Option<Durable>,
     /// The embedding program's settings for models.
     #[serde(default)]
     pub models: Option<M>,
@@ -36,6 +39,16 @@ pub struct OrganismFile<K = Compiled, M = serde::de::IgnoredAny> {
 
 fn unnamed() -> String {
     "organism".to_owned()
+}
+
+/// Whether an organism survives a crash.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum Durable {
+    /// As its program sees fit, or not at all.
+    Is(bool),
+    /// With a journal in this folder, beside the file.
+    In(std::path::PathBuf),
 }
 
 /// The only kind when the program has no others: a handler in its own code.

@@ -7,8 +7,8 @@ mod fields;
 mod file;
 
 pub use file::{
-    BudgetFile, BudgetsFile, Compiled, FieldFile, FieldType, GatewayFile, LimitsFile, ListenerFile,
-    ListenerLimits, OrganismFile, PayloadFile, PayloadKind,
+    BudgetFile, BudgetsFile, Compiled, Durable, FieldFile, FieldType, GatewayFile, LimitsFile,
+    ListenerFile, ListenerLimits, OrganismFile, PayloadFile, PayloadKind,
 };
 
 use std::fmt;

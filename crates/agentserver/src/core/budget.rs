@@ -6,13 +6,16 @@
 //! all above it. An account that is used up is over: nothing that carries it
 //! moves any more, and its holder is told.
 
+use super::message::HopId;
 use super::threads::ThreadId;
+use super::time::Time;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What one piece of work may use; nothing said is no bound.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Budget {
     /// Messages one after the other, each caused by the one before.
     pub hops: Option<u64>,
@@ -46,7 +49,7 @@ impl Budget {
 }
 
 /// What was used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Usage {
     /// Messages.
     pub messages: u64,
@@ -108,11 +111,11 @@ impl fmt::Display for Bound {
 }
 
 /// An account's id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct AccountId(usize);
 
 /// What caused a message: whose account it is on, and how many came before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cause {
     pub account: AccountId,
     pub hops: u64,
@@ -129,12 +132,12 @@ impl Cause {
 }
 
 /// Whose work an account pays for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Work {
     /// A conversation, from its first message to its last.
     Conversation,
     /// One message from outside and all that follows from it.
-    Request,
+    Request(HopId),
     /// One call of a listener, in this thread of its own, and all that follows.
     Call(ThreadId),
     /// Something that the pump itself began.
@@ -154,6 +157,7 @@ pub struct Exhausted {
     pub hops: u64,
 }
 
+#[derive(Serialize, Deserialize)]
 struct Account {
     parent: Option<AccountId>,
     holder: ThreadId,
@@ -162,7 +166,7 @@ struct Account {
     spent: Usage,
     /// Hops after which the work is over, counted from outside.
     last_hop: u64,
-    deadline: Option<Instant>,
+    deadline: Option<Time>,
     /// Messages and accounts that rest on this one.
     users: usize,
     is_over: bool,
@@ -170,13 +174,13 @@ struct Account {
 
 /// The open accounts. An id is used again once its account is closed, which is
 /// when nothing knows it any more.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct Accounts {
     accounts: Vec<Option<Account>>,
     free: Vec<usize>,
-    deadlines: BTreeSet<(Instant, AccountId)>,
+    deadlines: BTreeSet<(Time, AccountId)>,
     /// Requests whose last message was dealt with since the last look.
-    finished: usize,
+    finished: Vec<HopId>,
     /// Threads whose call was dealt with since the last look.
     done: Vec<ThreadId>,
 }
@@ -190,7 +194,7 @@ impl Accounts {
         holder: ThreadId,
         budget: Budget,
         parent: Option<Cause>,
-        now: Instant,
+        now: Time,
     ) -> AccountId {
         let above = parent.and_then(|parent| {
             self.enter(parent.account);
@@ -205,7 +209,7 @@ impl Accounts {
             self.accounts.push(None);
             self.accounts.len() - 1
         }));
-        let deadline = budget.time.and_then(|time| now.checked_add(time));
+        let deadline = budget.time.map(|time| now.after(time));
         if let Some(deadline) = deadline {
             self.deadlines.insert((deadline, id));
         }
@@ -254,7 +258,7 @@ impl Accounts {
                 self.deadlines.remove(&(deadline, id));
             }
             match work {
-                Work::Request => self.finished += 1,
+                Work::Request(request) => self.finished.push(request),
                 Work::Call(thread) => self.done.push(thread),
                 Work::Conversation | Work::Internal => {}
             }
@@ -264,7 +268,7 @@ impl Accounts {
     }
 
     /// Requests that were finished since the last time this was asked.
-    pub fn take_finished(&mut self) -> usize {
+    pub fn take_finished(&mut self) -> Vec<HopId> {
         std::mem::take(&mut self.finished)
     }
 
@@ -367,12 +371,31 @@ impl Accounts {
         cause
     }
 
-    pub fn next_deadline(&self) -> Option<Instant> {
+    /// The message from outside that work on this account follows from.
+    pub fn request_of(&self, id: AccountId) -> Option<HopId> {
+        let mut next = Some(id);
+        while let Some(account) = next.and_then(|id| self.get(id)) {
+            if let Work::Request(request) = account.work {
+                return Some(request);
+            }
+            next = account.parent;
+        }
+        None
+    }
+
+    /// How many messages from outside are not dealt with yet.
+    pub fn open_requests(&self) -> usize {
+        let open = self.accounts.iter().flatten();
+        open.filter(|account| matches!(account.work, Work::Request(_)))
+            .count()
+    }
+
+    pub fn next_deadline(&self) -> Option<Time> {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }
 
     /// An account whose time is over.
-    pub fn past_deadline(&self, now: Instant) -> Option<Exhausted> {
+    pub fn past_deadline(&self, now: Time) -> Option<Exhausted> {
         let (deadline, id) = self.deadlines.first()?;
         let account = self.get(*id).filter(|_| *deadline <= now)?;
         let bound = Bound::Time(account.budget.time.unwrap_or_default());
@@ -437,6 +460,8 @@ mod tests {
         Threads::default().open("x".into())
     }
 
+    const REQUEST: Work = Work::Request(HopId(1));
+
     fn messages(most: u64) -> Budget {
         Budget {
             messages: Some(most),
@@ -446,9 +471,9 @@ mod tests {
 
     #[test]
     fn what_is_used_below_is_used_above() {
-        let (mut accounts, now) = (Accounts::default(), Instant::now());
+        let (mut accounts, now) = (Accounts::default(), Time::default());
         let (root, callee) = (thread(), thread());
-        let account = accounts.open(Work::Request, root, messages(3), None, now);
+        let account = accounts.open(REQUEST, root, messages(3), None, now);
         let request = Cause { account, hops: 0 };
         let account = accounts.open(Work::Call(callee), root, messages(9), Some(request), now);
         let call = Cause { account, hops: 1 };
@@ -463,17 +488,17 @@ mod tests {
         accounts.leave(call.account);
         accounts.leave(request.account);
         assert!(accounts.is_empty());
-        assert_eq!(accounts.take_finished(), 1);
+        assert_eq!(accounts.take_finished(), [HopId(1)]);
     }
 
     #[test]
     fn a_call_inherits_the_hops_that_are_left() {
-        let (mut accounts, now) = (Accounts::default(), Instant::now());
+        let (mut accounts, now) = (Accounts::default(), Time::default());
         let hops = |most| Budget {
             hops: Some(most),
             ..Budget::default()
         };
-        let account = accounts.open(Work::Request, thread(), hops(3), None, now);
+        let account = accounts.open(REQUEST, thread(), hops(3), None, now);
         let parent = Cause { account, hops: 2 };
         let account = accounts.open(Work::Call(thread()), thread(), hops(9), Some(parent), now);
         assert!(accounts.admit_message(Cause { account, hops: 3 }).is_ok());
@@ -482,12 +507,12 @@ mod tests {
 
     #[test]
     fn the_last_model_call_may_take_more_tokens_than_are_left_and_no_other_follows() {
-        let (mut accounts, now) = (Accounts::default(), Instant::now());
+        let (mut accounts, now) = (Accounts::default(), Time::default());
         let budget = Budget {
             tokens: Some(10),
             ..Budget::default()
         };
-        let account = accounts.open(Work::Request, thread(), budget, None, now);
+        let account = accounts.open(REQUEST, thread(), budget, None, now);
         let cause = Cause { account, hops: 0 };
         assert!(accounts.admit_model_call(cause).is_ok());
         let used = Usage {

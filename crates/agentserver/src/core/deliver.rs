@@ -64,7 +64,8 @@ impl Core {
         };
         if self.asks.is_asked(job.thread) {
             let (from, to) = (job.entry.listener.name.clone(), job.from.clone());
-            self.hop(job.root, from, to, &out.payload, HopKind::Answer);
+            let id = self.next_hop();
+            self.reach(id, job.root, from, to, &out.payload, HopKind::Answer);
             self.resolve(job.thread, Some(out.payload.clone()));
             return Ok(());
         }
@@ -151,11 +152,12 @@ impl Core {
             work,
             bound,
             hops,
-            ..
+            account,
         } = exhausted;
+        let request = self.accounts.request_of(account);
         let whose = match work {
             Work::Conversation => "This conversation",
-            Work::Request | Work::Call(_) | Work::Internal => "The work that you asked for",
+            Work::Request(_) | Work::Call(_) | Work::Internal => "The work that you asked for",
         };
         let words = format!("{whose} has used up its budget of {bound} and was ended.");
         let fault = Fault::Limit.saying(&words);
@@ -176,7 +178,10 @@ impl Core {
                 let cause = Cause { account, hops };
                 self.tell(holder, fault.clone(), &fault, cause);
             }
-            _ => self.leave_organism(holder, system::NAME.into(), fault, HopKind::System),
+            _ => {
+                let from = system::NAME.into();
+                self.leave_organism(holder, from, fault, HopKind::System, request);
+            }
         }
     }
 
@@ -213,7 +218,8 @@ impl Core {
             return self.hop(root, from, owner, &payload, HopKind::Ended);
         }
         if thread == root {
-            return self.leave_organism(root, from, payload, kind);
+            let request = self.accounts.request_of(cause.account);
+            return self.leave_organism(root, from, payload, kind, request);
         }
         let Some(entry) = self.owner(thread) else {
             return;
@@ -225,13 +231,12 @@ impl Core {
             return;
         }
         self.accounts.enter(cause.account);
-        let to = entry.listener.name.clone();
-        self.hop(root, from.clone(), to, &payload, kind);
+        let (id, to) = (self.next_hop(), entry.listener.name.clone());
+        self.reach(id, root, from.clone(), to, &payload, kind);
         self.todos.arrived(thread, &from, payload.root());
-        self.hops += 1;
         let parent = self.threads.parent(thread);
         let job = Job {
-            id: HopId(self.hops),
+            id,
             is_self_call: *key(&from) == *owner,
             reminder: None,
             organism: self.organism.clone(),
@@ -254,19 +259,29 @@ impl Core {
         from: Arc<str>,
         payload: Canonical,
         kind: HopKind,
+        request: Option<HopId>,
     ) {
         let Some(owner) = self.threads.owner(root) else {
             return;
         };
         let is_heard = self.threads.is_open(root);
-        let kind = if is_heard { kind } else { HopKind::Unheard };
-        self.hop(root, from.clone(), owner, &payload, kind);
-        if is_heard {
-            self.effects.push(Effect::Deliver(Arrival {
+        if !is_heard {
+            self.hop(root, from, owner, &payload, HopKind::Unheard);
+        } else {
+            let id = self.next_hop();
+            self.reach(id, root, from.clone(), owner, &payload, kind);
+            let arrival = Arrival {
+                id,
                 root,
+                request,
+                key: request.and_then(|request| self.keys.get(&request).cloned()),
                 from,
                 payload,
-            }));
+            };
+            if let Some(outbox) = &mut self.outbox {
+                outbox.push(arrival.clone());
+            }
+            self.effects.push(Effect::Deliver(arrival));
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Bounds on what conversations may use.
 
 use super::budget::Budget;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Bounds on what conversations may use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoreLimits {
     /// Listeners in one call chain.
     pub depth: usize,

@@ -1,23 +1,27 @@
 //! The state machine: what happens when something comes in from outside and
 //! when a handler has finished.
 
-use super::asks::Asks;
+use super::asks::{Asked, Asks};
 use super::budget::{Accounts, Cause, Usage, Work};
+use super::input::{Input, Record, Records};
 use super::limits::CoreLimits;
 use super::message::{Effect, HopId, Job, Outcome, Outgoing};
+use super::outbox::Outbox;
+use super::outline::Outline;
 use super::queues::Queues;
 use super::rights::{Refusal, Rights, Route, route};
 use super::threads::{Ended, ThreadId, Threads};
+use super::time::Time;
 use super::todo::Todos;
-use crate::handler::Cancellation;
 use crate::listener::key;
 use crate::organism::{Entry, Organism};
 use crate::payload::Canonical;
 use crate::system::{self, Fault};
 use crate::trace::{Hop, HopKind};
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The state machine.
 pub struct Core {
@@ -35,37 +39,50 @@ pub struct Core {
     pub(super) running: HashMap<HopId, Running>,
     pub(super) todos: Todos,
     pub(super) asks: Asks,
+    /// The keys of messages from outside that are worked on, where they have any.
+    pub(super) keys: HashMap<HopId, Arc<str>>,
+    /// Answers that were not acknowledged, where they are kept.
+    pub(super) outbox: Option<Outbox>,
     pub(super) ended: Vec<Ended>,
     pub(super) effects: Vec<Effect>,
     pub(super) hops: u64,
+    /// The message that what happens now follows from.
+    pub(super) parent: Option<HopId>,
     /// The time of the last input.
-    pub(super) now: Instant,
+    pub(super) now: Time,
+    /// Inputs since they were last taken, where they are kept.
+    pub(super) records: Option<Records>,
+}
+
+/// Limits with which something can be done.
+fn usable(limits: CoreLimits) -> CoreLimits {
+    // A chain of no listener would swallow what comes from outside.
+    CoreLimits {
+        depth: limits.depth.max(1),
+        in_flight: limits.in_flight.max(1),
+        backlog: limits.backlog.max(1),
+        // Far enough off.
+        nudge: limits.nudge.min(Duration::from_secs(366 * 24 * 3600)),
+        ..limits
+    }
 }
 
 /// A handler's run that has not been reported yet.
 pub(super) struct Running {
-    pub thread: ThreadId,
-    pub cause: Cause,
+    pub job: Arc<Job>,
     /// Questions of its own that are open; while there are any, it holds no place.
     pub asks: usize,
-    pub cancellation: Cancellation,
+    /// What it has asked, where that is kept.
+    pub asked: Vec<Asked>,
 }
 
 impl Core {
     /// A pump's rules for one organism.
-    pub fn new(organism: Arc<Organism>, limits: CoreLimits, now: Instant) -> Self {
+    pub fn new(organism: Arc<Organism>, limits: CoreLimits) -> Self {
         Self {
             organism,
             retired: HashMap::new(),
-            // A chain of no listener would swallow what comes from outside.
-            limits: CoreLimits {
-                depth: limits.depth.max(1),
-                in_flight: limits.in_flight.max(1),
-                backlog: limits.backlog.max(1),
-                // Far enough off, and still a time that can be added to now.
-                nudge: limits.nudge.min(Duration::from_secs(366 * 24 * 3600)),
-                ..limits
-            },
+            limits: usable(limits),
             threads: Threads::default(),
             accounts: Accounts::default(),
             queues: Queues::default(),
@@ -74,11 +91,29 @@ impl Core {
             running: HashMap::new(),
             todos: Todos::default(),
             asks: Asks::default(),
+            keys: HashMap::new(),
+            outbox: None,
             ended: Vec::new(),
             effects: Vec::new(),
             hops: 0,
-            now,
+            parent: None,
+            now: Time::default(),
+            records: None,
         }
+    }
+
+    /// An input comes: it is noted before anything follows from it.
+    pub(super) fn take_in(&mut self, now: Time, input: Input<'_>) {
+        self.now = now;
+        self.parent = None;
+        if let Some(records) = &mut self.records {
+            records.push(&Record { at: now, input });
+        }
+    }
+
+    pub(super) fn next_hop(&mut self) -> HopId {
+        self.hops += 1;
+        HopId(self.hops)
     }
 
     /// What is to be carried out since the last time.
@@ -124,7 +159,13 @@ impl Core {
 
     /// Other listeners from now on. Threads live on; a listener that is gone
     /// still gets the answers it waits for, and nothing new.
-    pub(crate) fn reload(&mut self, organism: Arc<Organism>) {
+    pub(crate) fn reload(&mut self, organism: Arc<Organism>, limits: CoreLimits, now: Time) {
+        let limits = usable(limits);
+        if self.records.is_some() {
+            let outline = Outline::of(&organism, limits);
+            self.take_in(now, Input::Reload(Cow::Owned(outline)));
+        }
+        self.limits = limits;
         let old = std::mem::replace(&mut self.organism, organism);
         for entry in old.entries() {
             self.retired.insert(entry.key.clone(), entry.clone());
@@ -135,8 +176,11 @@ impl Core {
     }
 
     /// Begins a conversation for a gateway.
-    pub(crate) fn open(&mut self, gateway: &str, now: Instant) -> Option<ThreadId> {
-        self.now = now;
+    pub(crate) fn open(&mut self, gateway: &str, now: Time) -> Option<ThreadId> {
+        let input = Input::Open {
+            gateway: gateway.into(),
+        };
+        self.take_in(now, input);
         let gateway = key(gateway);
         self.organism.gateway(&gateway)?;
         let root = self.threads.open(gateway);
@@ -150,7 +194,11 @@ impl Core {
     }
 
     /// The gateway wants no more answers.
-    pub(crate) fn close(&mut self, root: ThreadId) {
+    pub(crate) fn close(&mut self, root: ThreadId, now: Time) {
+        self.take_in(now, Input::Close { root });
+        if let Some(outbox) = &mut self.outbox {
+            outbox.forget(root);
+        }
         self.threads.close(root, &mut self.ended);
     }
 
@@ -159,8 +207,17 @@ impl Core {
         self.threads.is_open(root) && self.threads.is_owned_by(root, &key(gateway))
     }
 
+    /// The gateway has done with all answers up to this one.
+    pub(crate) fn acknowledge_answer(&mut self, root: ThreadId, id: HopId, now: Time) {
+        self.take_in(now, Input::Acknowledge { root, id });
+        if let Some(outbox) = &mut self.outbox {
+            outbox.acknowledge(root, id);
+        }
+    }
+
     /// The organism has started: tells `system.boot`, where there is one.
-    pub(crate) fn boot(&mut self) {
+    pub(crate) fn boot(&mut self, now: Time) {
+        self.take_in(now, Input::Boot);
         let Some(entry) = self.organism.get(system::BOOT).cloned() else {
             return;
         };
@@ -193,14 +250,24 @@ impl Core {
     }
 
     /// A message from outside, for a conversation that the gateway holds. The
-    /// caller learns of a refusal at once.
-    pub(crate) fn inject(
+    /// caller learns of a refusal at once. Gives its id; none for one whose key
+    /// was seen before.
+    pub(crate) fn send(
         &mut self,
         root: ThreadId,
-        out: Outgoing,
-        now: Instant,
-    ) -> Result<(), Canonical> {
-        self.now = now;
+        out: &Outgoing,
+        key: Option<&str>,
+        now: Time,
+    ) -> Result<Option<HopId>, Canonical> {
+        let input = Input::Send {
+            root,
+            out: Cow::Borrowed(out),
+            key: key.map(Cow::Borrowed),
+        };
+        self.take_in(now, input);
+        if key.is_some_and(|key| self.threads.has_seen(root, key)) {
+            return Ok(None);
+        }
         let gateway = self
             .threads
             .owner(root)
@@ -218,24 +285,30 @@ impl Core {
         let routed = match self.threads.account(root).is_some_and(is_over) {
             true => Err(Refusal::new(Fault::Limit, "the conversation's budget")
                 .advise("This conversation has used up its budget. Begin a new one.")),
-            false => route(&self.organism, &rights, &out).and_then(|route| match route {
+            false => route(&self.organism, &rights, out).and_then(|route| match route {
                 Route::Listeners(entries) => Ok(entries),
                 _ => Err(Refusal::new(Fault::Validation, "no listener takes it")),
             }),
         };
         match routed {
             Ok(entries) => {
-                self.on_account(Work::Request, root, |core, cause| {
+                let request = self.next_hop();
+                self.parent = Some(request);
+                if let Some(key) = key {
+                    self.threads.see(root, key);
+                    self.keys.insert(request, key.into());
+                }
+                self.on_account(Work::Request(request), root, |core, cause| {
                     for entry in entries {
                         let (from, payload) = (gateway.name.clone(), out.payload.clone());
                         // One listener is within any limit.
                         let _ = core.forward(root, &entry, from, payload, cause);
                     }
                 });
-                Ok(())
+                Ok(Some(request))
             }
             Err(refusal) => {
-                let payload = refusal.payload(&out);
+                let payload = refusal.payload(out);
                 let (from, to) = (gateway.name.clone(), out.target_name());
                 self.hop(root, from, to, &out.payload, refusal.kind());
                 Err(payload)
@@ -245,8 +318,11 @@ impl Core {
 
     /// A handler wants to call a model. Not while its budget has nothing left;
     /// then the work is over.
-    pub(crate) fn admit_model_call(&mut self, job: &Job, now: Instant) -> Result<(), String> {
-        self.now = now;
+    pub(crate) fn admit_model_call(&mut self, hop: HopId, now: Time) -> Result<(), String> {
+        self.take_in(now, Input::ModelCall { hop });
+        let Some(job) = self.running.get(&hop).map(|running| running.job.clone()) else {
+            return Err("the work is over".to_owned());
+        };
         if self.accounts.is_over(job.cause.account) || !self.threads.is_alive(job.thread) {
             return Err("nobody waits for this work any more".to_owned());
         }
@@ -259,12 +335,26 @@ impl Core {
     }
 
     /// A handler has finished, and used this much on its way.
-    pub(crate) fn finish(&mut self, job: &Job, outcome: Outcome, used: Usage, now: Instant) {
-        self.now = now;
-        let running = self.running.remove(&job.id);
-        if running.is_none_or(|running| running.asks == 0) {
-            self.queues.done(&job.entry.key);
+    pub(crate) fn finish(&mut self, hop: HopId, outcome: Outcome, used: Usage, now: Time) {
+        let input = Input::Finish {
+            hop,
+            outcome: Cow::Borrowed(&outcome),
+            used,
+        };
+        self.take_in(now, input);
+        self.end_run(hop, outcome, used);
+    }
+
+    pub(super) fn end_run(&mut self, hop: HopId, outcome: Outcome, used: Usage) {
+        let Some(Running { job, asks, asked }) = self.running.remove(&hop) else {
+            return;
+        };
+        self.parent = Some(hop);
+        match asks {
+            0 => self.queues.done(&job.entry.key),
+            _ => self.forget_all(&asked),
         }
+        let job = &*job;
         self.accounts.charge(job.cause.account, used);
         let is_over = self.accounts.is_over(job.cause.account);
         if self.threads.is_alive(job.thread) && !is_over {
@@ -294,11 +384,7 @@ impl Core {
     /// Answers go before new calls, so that a call in the same breath survives
     /// the pruning.
     fn send_all(&mut self, job: &Job, messages: Vec<Outgoing>) {
-        let entry = self
-            .organism
-            .get(&job.entry.key)
-            .cloned()
-            .unwrap_or_else(|| job.entry.clone());
+        let entry = self.current(job);
         let rights = Rights {
             peers: &entry.peers,
             is_agent: entry.listener.is_agent,
@@ -347,6 +433,12 @@ impl Core {
         self.lookup(&self.threads.owner(thread)?)
     }
 
+    /// The listener of a job as it is now; as it was, if it is gone.
+    pub(super) fn current(&self, job: &Job) -> Arc<Entry> {
+        let current = self.lookup(&job.entry.key);
+        current.unwrap_or_else(|| job.entry.clone())
+    }
+
     pub(super) fn lookup(&self, key: &str) -> Option<Arc<Entry>> {
         self.organism
             .get(key)
@@ -354,6 +446,7 @@ impl Core {
             .cloned()
     }
 
+    /// A message that reached nobody, for the trace.
     pub(super) fn hop(
         &mut self,
         root: ThreadId,
@@ -362,13 +455,38 @@ impl Core {
         payload: &Canonical,
         kind: HopKind,
     ) {
-        let (name, bytes) = (payload.root.clone(), payload.xml.len());
+        self.note_hop(None, root, from, to, payload, kind);
+    }
+
+    /// A message that reached someone, for the trace.
+    pub(super) fn reach(
+        &mut self,
+        id: HopId,
+        root: ThreadId,
+        from: Arc<str>,
+        to: Arc<str>,
+        payload: &Canonical,
+        kind: HopKind,
+    ) {
+        self.note_hop(Some(id), root, from, to, payload, kind);
+    }
+
+    fn note_hop(
+        &mut self,
+        id: Option<HopId>,
+        conversation: ThreadId,
+        from: Arc<str>,
+        to: Arc<str>,
+        payload: &Canonical,
+        kind: HopKind,
+    ) {
         self.effects.push(Effect::Hop(Hop {
-            conversation: root,
+            id,
+            parent: self.parent,
+            conversation,
             from,
             to,
-            payload: name,
-            bytes,
+            payload: payload.clone(),
             kind,
         }));
     }
@@ -383,6 +501,8 @@ impl Core {
             && self.accounts.is_empty()
             && self.todos.is_empty()
             && self.asks.is_empty()
+            && self.keys.is_empty()
+            && self.outbox.as_ref().is_none_or(Outbox::is_empty)
             && self.ended.is_empty()
     }
 }

@@ -7,10 +7,11 @@ use crate::organism::{Entry, Organism};
 use crate::payload::Canonical;
 use crate::system::Fault;
 use crate::trace::Hop;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// One message for one handler.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Job {
     pub id: HopId,
     pub entry: Arc<Entry>,
@@ -30,9 +31,17 @@ pub struct Job {
     pub cancellation: Cancellation,
 }
 
-/// One message for one handler, told apart from all others of the pump.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// One message for one handler or for a gateway, told apart from all others of
+/// the pump; the same when it is given again after a crash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct HopId(pub(super) u64);
+
+impl HopId {
+    /// Reads an id as it is written.
+    pub fn parse(text: &str) -> Option<Self> {
+        text.parse().ok().map(Self)
+    }
+}
 
 impl std::fmt::Display for HopId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -41,11 +50,11 @@ impl std::fmt::Display for HopId {
 }
 
 /// A question that a handler asked while it runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct AskId(pub(super) u64);
 
 /// A message that a handler wants to send.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Outgoing {
     pub target: Target,
     pub payload: Canonical,
@@ -54,14 +63,14 @@ pub struct Outgoing {
 }
 
 /// How a message was said; a text that is not understood gets a `<huh>`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Form {
     Typed,
     Text,
 }
 
 /// Whether the payload is a valid one of a type that the organism knows.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fit {
     Valid,
     /// Nobody knows a type of this name.
@@ -71,7 +80,7 @@ pub enum Fit {
 }
 
 /// How a handler's run ended.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Outcome {
     /// With messages, or none.
     Sent(Vec<Outgoing>),
@@ -82,9 +91,14 @@ pub enum Outcome {
 }
 
 /// A message for whoever began a conversation.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Arrival {
+    pub id: HopId,
     pub root: ThreadId,
+    /// The message from outside that it follows from.
+    pub request: Option<HopId>,
+    /// The key that one was sent with.
+    pub key: Option<Arc<str>>,
     pub from: Arc<str>,
     pub payload: Canonical,
 }
@@ -93,7 +107,7 @@ pub struct Arrival {
 #[derive(Debug)]
 pub enum Effect {
     /// Run a handler, and report with [`Core::finish`].
-    Run(Job),
+    Run(Arc<Job>),
     /// Hand a message to whoever began the conversation.
     Deliver(Arrival),
     /// A conversation came to rest: nothing of it waits or runs, and nothing is

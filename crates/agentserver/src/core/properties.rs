@@ -1,8 +1,12 @@
 //! Whatever handlers give back, the pump sends nothing in another's name,
-//! reaches nobody it may not, answers in the right thread and keeps nothing.
+//! reaches nobody it may not, answers in the right thread and keeps nothing. And
+//! wherever a crash comes, the inputs that were kept lead to the same state.
 
 use super::threads::ThreadId;
-use super::{Budget, Core, CoreLimits, Effect, Fit, Form, HopId, Job, Outcome, Outgoing, Usage};
+use super::time::Time;
+use super::{
+    Budget, Core, CoreLimits, Effect, Fit, Form, HopId, Job, Outcome, Outgoing, Record, Usage,
+};
 use crate::handler::Target;
 use crate::system::{Fault, TodoUntil};
 use crate::xml::Limits;
@@ -10,7 +14,7 @@ use crate::{Gateway, Listener, Organism, Payload, payload::Canonical, system};
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 #[derive(Payload, Debug)]
 struct Note {
@@ -61,7 +65,11 @@ enum Step {
     Garble { pick: usize },
     Inject { conversation: usize, to: usize },
     Close { conversation: usize },
+    Acknowledge { conversation: usize },
+    Ask { pick: usize, to: usize },
     Tick,
+    Snapshot,
+    Crash,
 }
 
 fn traits() -> impl Strategy<Value = Traits> {
@@ -101,14 +109,22 @@ fn step() -> impl Strategy<Value = Step> {
         1 => any::<usize>().prop_map(|pick| Step::Garble { pick }),
         3 => (any::<usize>(), 0..TARGETS.len()).prop_map(|(conversation, to)| Step::Inject { conversation, to }),
         1 => any::<usize>().prop_map(|conversation| Step::Close { conversation }),
+        1 => any::<usize>().prop_map(|conversation| Step::Acknowledge { conversation }),
+        2 => (any::<usize>(), 0..TARGETS.len()).prop_map(|(pick, to)| Step::Ask { pick, to }),
         1 => Just(Step::Tick),
+        1 => Just(Step::Snapshot),
+        2 => Just(Step::Crash),
     ]
 }
 
 struct World {
     core: Core,
     traits: Vec<Traits>,
-    running: Vec<Job>,
+    running: Vec<Arc<Job>>,
+    /// The last state that was kept, and the inputs since.
+    kept: (Vec<u8>, Vec<u8>),
+    /// Answers that were given to gateways.
+    given: HashSet<HopId>,
     roots: Vec<ThreadId>,
     /// Whose a thread is and who called it, learnt from calls alone.
     parents: HashMap<ThreadId, ThreadId>,
@@ -117,7 +133,7 @@ struct World {
     handled: HashMap<ThreadId, u64>,
     /// The last message that each thread was given.
     arrived: HashMap<ThreadId, HopId>,
-    now: Instant,
+    now: Time,
 }
 
 fn organism(traits: &[Traits]) -> Organism {
@@ -160,10 +176,13 @@ impl World {
             todos: 3,
             ..CoreLimits::default()
         };
-        let now = Instant::now();
-        let mut core = Core::new(Arc::new(organism(&traits)), limits, now);
+        let now = Time::default();
+        let mut core = Core::new(Arc::new(organism(&traits)), limits);
+        core.keep_records();
+        let kept = core.snapshot().unwrap();
         let open = |_| core.open("GATE", now).unwrap();
         let roots: Vec<_> = (0..3).map(open).collect();
+        let kept = (kept, core.take_records());
         let owners = roots
             .iter()
             .map(|root| (*root, "gate".to_owned()))
@@ -172,6 +191,8 @@ impl World {
             core,
             traits,
             running: Vec::new(),
+            kept,
+            given: HashSet::new(),
             roots,
             parents: HashMap::new(),
             owners,
@@ -266,20 +287,75 @@ impl World {
                 };
                 let is_open = self.core.is_own(root, "gate");
                 let may = is_open && self.may_call("gate", target);
-                match self.core.inject(root, out, self.now) {
-                    Ok(()) => assert!(may),
+                match self.core.send(root, &out, None, self.now) {
+                    Ok(sent) => assert!(may && sent.is_some()),
                     Err(told) => assert!(!may || told.xml().contains("<code>limit</code>")),
                 }
             }
             Step::Close { conversation } => {
-                self.core.close(self.roots[conversation % self.roots.len()])
+                let root = self.roots[conversation % self.roots.len()];
+                self.core.close(root, self.now);
+            }
+            Step::Acknowledge { conversation } => {
+                let root = self.roots[conversation % self.roots.len()];
+                if let Some(arrival) = self.core.unacknowledged(root).first() {
+                    self.core.acknowledge_answer(root, arrival.id, self.now);
+                }
+            }
+            Step::Ask { pick, to } => {
+                if !self.running.is_empty() {
+                    let job = self.running[pick % self.running.len()].clone();
+                    let out = Self::outgoing(&job, &Say::To(*to));
+                    let asked = self.core.ask(job.id, &out, self.now);
+                    let may = self.may_call(&job.entry.listener.name, TARGETS[*to]);
+                    assert!(asked.is_err() || may);
+                }
             }
             Step::Tick => {
-                self.now += Duration::from_secs(40);
+                self.now = self.now.after(Duration::from_secs(40));
                 self.core.tick(self.now);
             }
+            Step::Snapshot => self.kept = (self.core.snapshot().unwrap(), Vec::new()),
+            Step::Crash => self.crash(),
         }
         self.observe();
+    }
+
+    /// The program ends, and what was kept is all there is.
+    fn crash(&mut self) {
+        let before = state(&mut self.core);
+        let mut core = Core::restore(serde_json::from_slice(&self.kept.0).unwrap());
+        core.keep_records();
+        for line in self.kept.1.split(|byte| *byte == b'\n') {
+            if !line.is_empty() {
+                core.repeat(serde_json::from_slice::<Record<'_>>(line).unwrap());
+                core.effects();
+            }
+        }
+        core.take_records();
+        assert!(
+            before == state(&mut core),
+            "the inputs lead to the same state"
+        );
+        self.core = core;
+        let ran: HashSet<_> = self.running.drain(..).map(|job| job.id).collect();
+        self.core
+            .reload(Arc::new(organism(&self.traits)), self.core.limits, self.now);
+        self.core.resume(self.now);
+        self.arrived.clear();
+        // Those for which nobody waits any more are not begun again.
+        let (effects, mut again) = (self.core.effects(), Vec::new());
+        for effect in effects {
+            match effect {
+                Effect::Run(job) if ran.contains(&job.id) => again.push(job),
+                Effect::Run(job) => self.begin(job),
+                Effect::Deliver(arrival) => assert!(self.given.insert(arrival.id)),
+                _ => {}
+            }
+        }
+        again.into_iter().for_each(|job| self.running.push(job));
+        let lines = self.core.take_records();
+        self.kept.1.extend(lines);
     }
 
     fn finish(&mut self, pick: usize, outcome: impl FnOnce(&Job) -> Outcome) {
@@ -288,33 +364,20 @@ impl World {
         }
         let job = self.running.swap_remove(pick % self.running.len());
         let outcome = outcome(&job);
-        self.core.finish(&job, outcome, Usage::default(), self.now);
+        self.core
+            .finish(job.id, outcome, Usage::default(), self.now);
     }
 
     /// Checks everything that the pump would now do.
     fn observe(&mut self) {
-        for effect in self.core.effects() {
+        let effects = self.core.effects();
+        let records = self.core.take_records();
+        self.kept.1.extend(records);
+        for effect in effects {
             match effect {
-                Effect::Run(job) => {
-                    let name = job.entry.listener.name.clone();
-                    self.check(
-                        &job.from,
-                        &name,
-                        job.thread,
-                        job.root,
-                        job.is_self_call,
-                        &job.payload,
-                    );
-                    let at_once = self
-                        .running
-                        .iter()
-                        .filter(|other| other.entry.key == job.entry.key)
-                        .count();
-                    assert!(at_once < self.traits_of(&name).concurrency);
-                    self.check_turn(&job);
-                    self.running.push(job);
-                }
+                Effect::Run(job) => self.begin(job),
                 Effect::Deliver(arrival) => {
+                    assert!(self.given.insert(arrival.id), "an answer is given once");
                     self.check(
                         &arrival.from,
                         "gate",
@@ -332,6 +395,24 @@ impl World {
                 | Effect::Hop(_) => {}
             }
         }
+    }
+
+    fn begin(&mut self, job: Arc<Job>) {
+        let name = job.entry.listener.name.clone();
+        self.check(
+            &job.from,
+            &name,
+            job.thread,
+            job.root,
+            job.is_self_call,
+            &job.payload,
+        );
+        let running = self.running.iter();
+        let at_once = running.filter(|other| other.entry.key == job.entry.key);
+        let waiting = self.core.waiting_for_answers(&job.entry.key);
+        assert!(at_once.count() < self.traits_of(&name).concurrency + waiting);
+        self.check_turn(&job);
+        self.running.push(job);
     }
 
     /// One message at a time in a thread, in the order in which they came, and
@@ -429,15 +510,19 @@ impl World {
     /// Closes everything and lets what runs come to an end.
     fn wind_down(&mut self) {
         for root in self.roots.clone() {
-            self.core.close(root);
+            self.core.close(root, self.now);
         }
         for _ in 0..10_000 {
             self.observe();
             if let Some(job) = self.running.pop() {
-                self.core
-                    .finish(&job, Outcome::Sent(Vec::new()), Usage::default(), self.now);
+                self.core.finish(
+                    job.id,
+                    Outcome::Sent(Vec::new()),
+                    Usage::default(),
+                    self.now,
+                );
             } else if self.core.next_due().is_some() {
-                self.now += Duration::from_secs(40);
+                self.now = self.now.after(Duration::from_secs(40));
                 self.core.tick(self.now);
             } else {
                 break;
@@ -451,11 +536,16 @@ impl World {
     }
 }
 
+/// The whole state, so that two can be compared.
+fn state(core: &mut Core) -> serde_json::Value {
+    serde_json::from_slice(&core.snapshot().unwrap()).unwrap()
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 120, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_sequence_of_outputs_breaks_the_rules(
+    fn no_sequence_of_outputs_and_crashes_breaks_the_rules(
         traits in prop::collection::vec(traits(), NAMES.len()),
         steps in prop::collection::vec(step(), 1..120),
     ) {

@@ -1,13 +1,16 @@
 //! Waiting messages: a lane for each listener, and in each lane a queue for each
 //! sender, taken in turn, so that one busy agent does not keep the others waiting.
 
+use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+#[derive(Serialize, Deserialize)]
 pub struct Queues<J> {
     lanes: HashMap<Arc<str>, Lane<J>>,
 }
 
+#[derive(Serialize, Deserialize)]
 struct Lane<J> {
     running: usize,
     senders: VecDeque<(Arc<str>, VecDeque<J>)>,
@@ -66,6 +69,30 @@ impl<J> Queues<J> {
             senders: VecDeque::new(),
         });
         lane.running += 1;
+    }
+
+    /// The same queues of something else.
+    pub fn map<'a, K>(&'a self, mut to: impl FnMut(&'a J) -> K) -> Queues<K> {
+        let lanes = self.lanes.iter().map(|(listener, lane)| {
+            let senders = lane.senders.iter().map(|(sender, jobs)| {
+                let jobs = jobs.iter().map(&mut to).collect();
+                (sender.clone(), jobs)
+            });
+            let lane = Lane {
+                running: lane.running,
+                senders: senders.collect(),
+            };
+            (listener.clone(), lane)
+        });
+        Queues {
+            lanes: lanes.collect(),
+        }
+    }
+
+    /// All that wait.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut J> {
+        let senders = self.lanes.values_mut().flat_map(|lane| &mut lane.senders);
+        senders.flat_map(|(_, jobs)| jobs)
     }
 
     #[cfg(test)]

@@ -7,30 +7,15 @@
 //! sub-threads; a listener that calls itself stays where it is.
 
 use super::budget::AccountId;
+use super::ids::{Ids, opaque_id};
+use super::seen::Seen;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
-use uuid::Uuid;
 
-/// A thread's id: opaque, unguessable, unique over all conversations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ThreadId(Uuid);
-
-impl ThreadId {
-    fn fresh() -> Self {
-        Self(Uuid::new_v4())
-    }
-
-    /// Reads an id as it is written in an envelope.
-    pub fn parse(text: &str) -> Option<Self> {
-        Uuid::try_parse(text).ok().map(Self)
-    }
-}
-
-impl fmt::Display for ThreadId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
+opaque_id! {
+    /// A thread's id: opaque, unguessable, unique over all conversations.
+    pub struct ThreadId;
 }
 
 /// A thread that ended, and whose it was.
@@ -42,8 +27,9 @@ pub struct Ended {
     pub was_busy: bool,
 }
 
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct Threads {
+    ids: Ids,
     threads: HashMap<ThreadId, Thread>,
     /// By root thread.
     conversations: HashMap<ThreadId, Conversation>,
@@ -55,6 +41,7 @@ pub struct Threads {
     closed: Vec<AccountId>,
 }
 
+#[derive(Serialize, Deserialize)]
 struct Thread {
     root: ThreadId,
     parent: Option<ThreadId>,
@@ -72,7 +59,7 @@ struct Thread {
     refusals: u32,
 }
 
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 struct Conversation {
     is_open: bool,
     in_flight: usize,
@@ -82,6 +69,8 @@ struct Conversation {
     epoch: u64,
     /// What it may use in all, where that is bounded.
     account: Option<AccountId>,
+    /// Keys of messages that were accepted, where they have any.
+    seen: Option<Box<Seen>>,
 }
 
 impl Conversation {
@@ -93,7 +82,7 @@ impl Conversation {
 impl Threads {
     /// Begins a conversation; the root thread is the caller's own.
     pub fn open(&mut self, owner: Arc<str>) -> ThreadId {
-        let root = ThreadId::fresh();
+        let root = ThreadId::from(self.ids.next());
         self.conversations.insert(
             root,
             Conversation {
@@ -142,7 +131,7 @@ impl Threads {
         if depth > max_depth {
             return None;
         }
-        let id = ThreadId::fresh();
+        let id = ThreadId::from(self.ids.next());
         self.threads
             .insert(id, Thread::new(root, Some(thread), target.clone(), depth));
         if let Some(caller) = self.threads.get_mut(&thread) {
@@ -242,6 +231,30 @@ impl Threads {
             parent.children.retain(|child| *child != thread);
         }
         self.end(thread, ended);
+    }
+
+    /// An id for something else that belongs to a thread.
+    pub fn next_id(&mut self) -> uuid::Uuid {
+        self.ids.next()
+    }
+
+    /// Whether a message with this key was accepted before.
+    pub fn has_seen(&self, root: ThreadId, key: &str) -> bool {
+        let seen = self.conversations.get(&root).map(|c| &c.seen);
+        seen.is_some_and(|seen| seen.as_ref().is_some_and(|seen| seen.contains(key)))
+    }
+
+    /// A message with this key was accepted.
+    pub fn see(&mut self, root: ThreadId, key: &str) {
+        if let Some(conversation) = self.conversations.get_mut(&root) {
+            conversation.seen.get_or_insert_default().insert(key);
+        }
+    }
+
+    /// The conversations that are open, and whose they are.
+    pub fn open_conversations(&self) -> impl Iterator<Item = (ThreadId, &Arc<str>)> {
+        let open = self.conversations.iter().filter(|(_, c)| c.is_open);
+        open.filter_map(|(root, _)| Some((*root, &self.threads.get(root)?.owner)))
     }
 
     pub fn watch(&mut self, root: ThreadId) {

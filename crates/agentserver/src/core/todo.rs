@@ -1,11 +1,18 @@
 //! Watchers: what listeners asked to be reminded of.
 
+use super::ids::opaque_id;
 use super::threads::ThreadId;
+use super::time::Time;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap};
-use std::time::Instant;
-use uuid::Uuid;
+
+opaque_id! {
+    /// A watcher's id.
+    pub struct TodoId;
+}
 
 /// One watcher on one thread.
+#[derive(Serialize, Deserialize)]
 pub struct Todo {
     pub thread: ThreadId,
     pub root: ThreadId,
@@ -14,7 +21,7 @@ pub struct Todo {
     pub description: String,
     pub is_raised: bool,
     pub nudges: u32,
-    due: Instant,
+    due: Time,
 }
 
 impl Todo {
@@ -26,22 +33,22 @@ impl Todo {
     }
 }
 
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct Todos {
-    todos: HashMap<Uuid, Todo>,
-    by_thread: HashMap<ThreadId, Vec<Uuid>>,
-    due: BTreeSet<(Instant, Uuid)>,
+    todos: HashMap<TodoId, Todo>,
+    by_thread: HashMap<ThreadId, Vec<TodoId>>,
+    due: BTreeSet<(Time, TodoId)>,
 }
 
 impl Todos {
     pub fn open(
         &mut self,
+        id: TodoId,
         thread: ThreadId,
         root: ThreadId,
         asked: crate::system::TodoUntil,
-        due: Instant,
-    ) -> Uuid {
-        let id = Uuid::new_v4();
+        due: Time,
+    ) {
         let todo = Todo {
             thread,
             root,
@@ -55,11 +62,10 @@ impl Todos {
         self.todos.insert(id, todo);
         self.by_thread.entry(thread).or_default().push(id);
         self.due.insert((due, id));
-        id
     }
 
     /// Closes a watcher, which only its own thread can.
-    pub fn close(&mut self, id: Uuid, thread: ThreadId) -> Option<Todo> {
+    pub fn close(&mut self, id: TodoId, thread: ThreadId) -> Option<Todo> {
         if self.todos.get(&id)?.thread != thread {
             return None;
         }
@@ -78,7 +84,7 @@ impl Todos {
         ids.into_iter().filter_map(|id| self.remove(id)).collect()
     }
 
-    fn remove(&mut self, id: Uuid) -> Option<Todo> {
+    fn remove(&mut self, id: TodoId) -> Option<Todo> {
         let todo = self.todos.remove(&id)?;
         self.due.remove(&(todo.due, id));
         Some(todo)
@@ -114,12 +120,12 @@ impl Todos {
         Some(text)
     }
 
-    pub fn next_due(&self) -> Option<Instant> {
+    pub fn next_due(&self) -> Option<Time> {
         self.due.first().map(|(due, _)| *due)
     }
 
     /// A watcher whose time has come, set to come again at `next`.
-    pub fn pop_due(&mut self, now: Instant, next: Instant) -> Option<(Uuid, &mut Todo)> {
+    pub fn pop_due(&mut self, now: Time, next: Time) -> Option<(TodoId, &mut Todo)> {
         let (due, id) = *self.due.first()?;
         if due > now {
             return None;

@@ -37,14 +37,14 @@ impl Core {
             .map_or(usize::MAX, |entry| entry.listener.concurrency);
         while let Some(mut job) = self.queues.pop(listener, concurrency) {
             if self.threads.is_alive(job.thread) && !self.accounts.is_over(job.cause.account) {
+                job.reminder = self.todos.reminder(job.thread);
+                let job = Arc::new(job);
                 let running = Running {
-                    thread: job.thread,
-                    cause: job.cause,
+                    job: job.clone(),
                     asks: 0,
-                    cancellation: job.cancellation.clone(),
+                    asked: Vec::new(),
                 };
                 self.running.insert(job.id, running);
-                job.reminder = self.todos.reminder(job.thread);
                 self.effects.push(Effect::Run(job));
                 continue;
             }
@@ -121,8 +121,8 @@ impl Core {
         let over: Vec<_> = self
             .running
             .values()
-            .filter(|running| self.accounts.is_over(running.cause.account))
-            .map(|running| running.cancellation.clone())
+            .filter(|running| self.accounts.is_over(running.job.cause.account))
+            .map(|running| running.job.cancellation.clone())
             .collect();
         self.effects.extend(over.into_iter().map(Effect::Cancel));
         self.tell_of_budget(exhausted, root);
@@ -156,8 +156,11 @@ impl Core {
             self.effects.push(Effect::Rest(root));
         }
         let finished = self.accounts.take_finished();
-        if finished > 0 {
-            self.effects.push(Effect::Finished(finished));
+        for request in &finished {
+            self.keys.remove(request);
+        }
+        if !finished.is_empty() {
+            self.effects.push(Effect::Finished(finished.len()));
         }
     }
 
@@ -170,8 +173,8 @@ impl Core {
             self.leave(&job);
         }
         let running = self.running.values();
-        let running = running.filter(|running| running.thread == thread);
-        let cancelled: Vec<_> = running.map(|r| r.cancellation.clone()).collect();
+        let running = running.filter(|running| running.job.thread == thread);
+        let cancelled: Vec<_> = running.map(|r| r.job.cancellation.clone()).collect();
         self.effects
             .extend(cancelled.into_iter().map(Effect::Cancel));
     }

@@ -1,31 +1,32 @@
 //! Watchers: setting them, closing them, nudging.
 
 use super::budget::Work;
+use super::input::Input;
 use super::machine::Core;
 use super::message::Job;
 use super::rights::Refusal;
 use super::threads::ThreadId;
+use super::time::Time;
+use super::todo::TodoId;
 use crate::payload::Canonical;
 use crate::system::{self, Fault, TodoClosed, TodoComplete, TodoNudge, TodoRegistered, TodoUntil};
-use std::time::Instant;
-use uuid::Uuid;
 
 impl Core {
     /// When [`Core::tick`] has something to do.
-    pub(crate) fn next_due(&self) -> Option<Instant> {
+    pub(crate) fn next_due(&self) -> Option<Time> {
         let deadline = self.accounts.next_deadline();
         self.todos.next_due().into_iter().chain(deadline).min()
     }
 
     /// Time has passed: ends work whose time is over, and nudges whoever has
     /// watchers open and is doing nothing.
-    pub(crate) fn tick(&mut self, now: Instant) {
-        self.now = now;
+    pub(crate) fn tick(&mut self, now: Time) {
+        self.take_in(now, Input::Tick);
         while let Some(exhausted) = self.accounts.past_deadline(now) {
             let root = self.threads.root(exhausted.holder);
             self.exhaust(exhausted, root.unwrap_or(exhausted.holder));
         }
-        let next = now + self.limits.nudge;
+        let next = now.after(self.limits.nudge);
         while let Some((id, todo)) = self.todos.pop_due(now, next) {
             let (thread, is_raised) = (todo.thread, todo.is_raised);
             if self.threads.is_busy(thread) {
@@ -63,8 +64,10 @@ impl Core {
         if self.todos.count(job.thread) >= self.limits.todos {
             return Err(Refusal::limit("todos", self.limits.todos));
         }
-        let due = self.now + self.limits.nudge;
-        let id = self.todos.open(job.thread, job.root, asked.clone(), due);
+        let due = self.now.after(self.limits.nudge);
+        let id = TodoId::from(self.threads.next_id());
+        self.todos
+            .open(id, job.thread, job.root, asked.clone(), due);
         self.threads.watch(job.root);
         // What is waiting to be handled has not been seen either.
         for waiting in self.behind.get(&job.thread).into_iter().flatten() {
@@ -86,16 +89,11 @@ impl Core {
         let closed = payload
             .read::<TodoComplete>()
             .ok()
-            .and_then(|asked| {
-                Some((
-                    asked.id.trim().to_owned(),
-                    Uuid::try_parse(asked.id.trim()).ok()?,
-                ))
-            })
-            .and_then(|(id, uuid)| {
+            .and_then(|asked| Some((asked.id.trim().to_owned(), TodoId::parse(asked.id.trim())?)))
+            .and_then(|(id, todo)| {
                 Some(TodoClosed {
                     id,
-                    was_raised: self.close_todo(uuid, job.thread)?,
+                    was_raised: self.close_todo(todo, job.thread)?,
                 })
             });
         match closed {
@@ -115,7 +113,7 @@ impl Core {
         }
     }
 
-    fn close_todo(&mut self, id: Uuid, thread: ThreadId) -> Option<bool> {
+    fn close_todo(&mut self, id: TodoId, thread: ThreadId) -> Option<bool> {
         let todo = self.todos.close(id, thread)?;
         self.threads.unwatch(todo.root, &mut self.ended);
         Some(todo.is_raised)

@@ -84,7 +84,7 @@ impl<O: Outlet> Conversations<O> {
         let sending = Sending::begin(&self.shared, correlation)?;
         let sent = sending.talk.conversation.send_xml(to, xml).await;
         drop(sending);
-        sent
+        sent.map(drop)
     }
 
     /// Ends a conversation: what is under way goes on, and its answers are no

@@ -4,6 +4,7 @@ use super::explain::explain;
 use super::schema::collapsed;
 use super::{FieldModel, Occurs, Payload, Place, Schema, Shape};
 use crate::xml::{self, Limits, XmlError};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 use uppsala::XsdValidator;
@@ -68,7 +69,7 @@ pub enum PayloadError {
 
 /// A payload's canonical XML (exclusive C14N, no comments) with its name.
 /// Well-formed and within the limits; [`PayloadType::check`] says whether it is valid.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Canonical {
     pub(crate) namespace: Arc<str>,
     pub(crate) root: Arc<str>,

@@ -12,7 +12,8 @@ pub(super) struct Admission {
 }
 
 struct State {
-    free: usize,
+    /// Fewer than none where more is under way than may be.
+    free: isize,
     is_closed: bool,
     waiting: Turns<Arc<str>, Turns<ThreadId, VecDeque<oneshot::Sender<Permit>>>>,
 }
@@ -28,10 +29,12 @@ pub(super) struct Permit(Option<Arc<Admission>>);
 pub(super) struct Closed;
 
 impl Admission {
-    pub(super) fn new(permits: usize) -> Arc<Self> {
+    /// A door for so many, of whom some are in already.
+    pub(super) fn new(permits: usize, taken: usize) -> Arc<Self> {
+        let count = |number| isize::try_from(number).unwrap_or(isize::MAX);
         Arc::new(Self {
             state: Mutex::new(State {
-                free: permits.max(1),
+                free: count(permits.max(1)).saturating_sub(count(taken)),
                 is_closed: false,
                 waiting: VecDeque::new(),
             }),
@@ -70,7 +73,7 @@ impl Admission {
         let mut next = Vec::new();
         {
             let mut state = self.lock();
-            state.free += permits;
+            state.free = state.free.saturating_add_unsigned(permits);
             while state.free > 0
                 && let Some(waiter) = state.next()
             {
@@ -146,7 +149,7 @@ mod tests {
 
     #[tokio::test]
     async fn gateways_and_their_conversations_take_turns() {
-        let admission = Admission::new(1);
+        let admission = Admission::new(1, 0);
         let held = admission.acquire("busy".into(), thread(1)).await.unwrap();
         let mut waiting = Vec::new();
         for (gateway, conversation) in [
@@ -176,7 +179,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_turn_that_nobody_takes_goes_to_the_next() {
-        let admission = Admission::new(1);
+        let admission = Admission::new(1, 0);
         let held = admission.acquire("a".into(), thread(1)).await.unwrap();
         let mut left = Box::pin(admission.acquire("a".into(), thread(1)));
         assert!((&mut left).now_or_never().is_none());

@@ -1,6 +1,6 @@
 //! Questions to peers from inside a handler: one, or many at once.
 
-use super::{Meter, now};
+use super::Meter;
 use crate::core::{AskId, Form, Outgoing};
 use crate::handler::{HandlerMetadata, Target};
 use crate::payload::{Canonical, Payload};
@@ -73,8 +73,9 @@ impl Meter {
             fit,
         };
         let (sender, answer) = oneshot::channel();
+        let now = shared.now();
         let id = shared.step(|state| {
-            let id = state.core.ask(self.job(), &out, now())?;
+            let id = state.core.ask(self.job().id, &out, now)?;
             state.asks.insert(id, sender);
             Ok(id)
         });
@@ -102,9 +103,10 @@ struct Open<'a> {
 impl Drop for Open<'_> {
     fn drop(&mut self) {
         if let Some(shared) = self.meter.shared() {
+            let now = shared.now();
             shared.step(|state| {
                 if state.asks.remove(&self.id).is_some() {
-                    state.core.forget_ask(self.id);
+                    state.core.forget_ask(self.id, now);
                 }
             });
         }

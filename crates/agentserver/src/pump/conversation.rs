@@ -1,7 +1,7 @@
 //! A conversation, seen from outside.
 
-use super::{Pump, Shared, State, now};
-use crate::core::{Form, Outgoing, ThreadId};
+use super::{Pump, Shared, State};
+use crate::core::{Form, HopId, Outgoing, ThreadId};
 use crate::envelope::Envelope;
 use crate::handler::Target;
 use crate::payload::{Canonical, Payload, PayloadError};
@@ -22,6 +22,9 @@ pub enum SendError {
     /// As many conversations are open as may be.
     #[error("{0} conversations are open, and more are not allowed; try again when one has ended")]
     Full(usize),
+    /// The journal cannot be written: nothing is accepted and nothing moves.
+    #[error("the journal cannot be written: {0}")]
+    Journal(Arc<str>),
     /// The payload has no XML form.
     #[error(transparent)]
     Payload(#[from] PayloadError),
@@ -30,6 +33,13 @@ pub enum SendError {
 /// A message that left the organism.
 #[derive(Debug, Clone)]
 pub struct Delivered {
+    /// Its id: the same when it is given again after a crash, and no other's.
+    pub id: HopId,
+    /// What [`Conversation::send`] gave for the message that it follows from; none
+    /// where that is the whole conversation, or a reminder.
+    pub request: Option<HopId>,
+    /// The key that one was sent with, by [`Conversation::send_once`].
+    pub key: Option<Arc<str>>,
     /// Who sent it.
     pub from: Arc<str>,
     /// The conversation's own thread.
@@ -39,7 +49,8 @@ pub struct Delivered {
 }
 
 impl Delivered {
-    /// The message as an envelope for `to`.
+    /// The message as an envelope for `to`, which also tells its id and the key of
+    /// the message that it follows from.
     pub fn envelope(&self, to: &str) -> Result<String, XmlError> {
         let envelope = Envelope {
             from: self.from.clone(),
@@ -47,7 +58,9 @@ impl Delivered {
             thread: self.thread.to_string().into(),
             payload: self.payload.clone(),
         };
-        envelope.write()
+        let id = self.id.to_string();
+        let key = self.key.as_deref().map(|key| ("in-reply-to", key));
+        envelope.write_with([("id", &*id)].into_iter().chain(key))
     }
 }
 
@@ -75,20 +88,40 @@ impl Conversation {
 
     /// Sends to a listener. Waits while the pump has too much to do, and while
     /// too much of this conversation waits, runs or is unread: whoever sends
-    /// much must read meanwhile.
-    pub async fn send<P: Payload>(&self, to: &str, payload: P) -> Result<(), SendError> {
+    /// much must read meanwhile. Gives the message's id, once it is accepted; a
+    /// durable pump has it on the disk then.
+    pub async fn send<P: Payload>(&self, to: &str, payload: P) -> Result<HopId, SendError> {
         self.send_xml(Some(to), &payload.to_xml()?).await
     }
 
     /// Sends a payload as XML; without a target, its type decides.
-    pub async fn send_xml(&self, to: Option<&str>, xml: &str) -> Result<(), SendError> {
-        match Canonical::parse(xml, &self.shared.settings.xml) {
-            Ok(payload) => self.shared.send(self.root, to, payload).await,
-            Err(error) => {
-                let huh = system::huh(xml.as_bytes(), &error.to_string());
-                Err(SendError::Refused(huh))
-            }
-        }
+    pub async fn send_xml(&self, to: Option<&str>, xml: &str) -> Result<HopId, SendError> {
+        let sent = self
+            .shared
+            .send(self.root, to, self.read(xml)?, None)
+            .await?;
+        // Without a key, it was not sent before.
+        sent.ok_or(SendError::Closed)
+    }
+
+    /// Sends a payload as XML, unless this conversation has accepted one with the
+    /// same key before: for those who send again because they do not know. Gives
+    /// its id; none where it was accepted before. The newest 65,536 keys are known.
+    pub async fn send_once(
+        &self,
+        key: &str,
+        to: Option<&str>,
+        xml: &str,
+    ) -> Result<Option<HopId>, SendError> {
+        let payload = self.read(xml)?;
+        self.shared.send(self.root, to, payload, Some(key)).await
+    }
+
+    fn read(&self, xml: &str) -> Result<Canonical, SendError> {
+        Canonical::parse(xml, &self.shared.settings.xml).map_err(|error| {
+            let huh = system::huh(xml.as_bytes(), &error.to_string());
+            SendError::Refused(huh)
+        })
     }
 
     /// Whether nothing of it waits, runs, is watched for or is left to read.
@@ -116,7 +149,10 @@ impl Conversation {
 
     /// The next message; `None` when the conversation has come to rest since
     /// something was last sent, so that nothing will come unless something is.
+    /// What was read before is acknowledged by it: a message that was read last is
+    /// given again after a crash, with the same id.
     pub async fn next(&self) -> Option<Delivered> {
+        self.acknowledge();
         loop {
             let changed = self.changed.notified();
             {
@@ -133,11 +169,28 @@ impl Conversation {
     }
 }
 
+impl Conversation {
+    /// Says that all that was read is done with, and need not be given again.
+    pub fn acknowledge(&self) {
+        if !self.shared.is_durable() {
+            return;
+        }
+        let now = self.shared.now();
+        self.shared.step(|state| {
+            let mailbox = state.mailboxes.get_mut(&self.root);
+            if let Some(id) = mailbox.and_then(|mailbox| mailbox.read.take()) {
+                state.core.acknowledge_answer(self.root, id, now);
+            }
+        });
+    }
+}
+
 impl Drop for Conversation {
     fn drop(&mut self) {
+        let now = self.shared.now();
         self.shared.step(|state| {
             state.mailboxes.remove(&self.root);
-            state.core.close(self.root);
+            state.core.close(self.root, now);
         });
     }
 }
@@ -162,7 +215,8 @@ impl Shared {
         root: ThreadId,
         to: Option<&str>,
         payload: Canonical,
-    ) -> Result<(), SendError> {
+        key: Option<&str>,
+    ) -> Result<Option<HopId>, SendError> {
         let fit = self.organism().fit(&payload);
         let target = to.map_or(Target::ByType, |to| Target::Named(to.to_owned()));
         let gateway = self.room(root).await;
@@ -174,18 +228,22 @@ impl Shared {
             form: Form::Text,
             fit,
         };
-        self.step(|state| {
-            let sent = state.core.inject(root, out, now());
+        let now = self.now();
+        let sent = self.step(|state| {
+            let sent = state.core.send(root, &out, key, now);
             let epoch = state.core.epoch(root);
-            if let (Ok(()), Some(mailbox)) = (&sent, state.mailboxes.get_mut(&root)) {
+            if let (Ok(Some(_)), Some(mailbox)) = (&sent, state.mailboxes.get_mut(&root)) {
                 mailbox.sent = epoch;
             }
             sent
-        })
-        .map_err(SendError::Refused)?;
-        // The rules say when the work is done.
-        permit.keep();
-        Ok(())
+        });
+        let sent = sent.map_err(SendError::Refused)?;
+        if sent.is_some() {
+            // The rules say when the work is done.
+            permit.keep();
+        }
+        self.committed().await?;
+        Ok(sent)
     }
 
     /// Waits until a conversation has room for one more message. Gives the key

@@ -1,7 +1,7 @@
 //! What has come for whoever began a conversation and was not read yet.
 
 use super::Delivered;
-use crate::core::Arrival;
+use crate::core::{Arrival, HopId};
 use crate::system::{self, Fault};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,6 +14,10 @@ pub(super) struct Mailbox {
     pub(super) sent: u64,
     /// Those who wait for room to send.
     pub(super) senders: usize,
+    /// What will come, or come to rest, when the disk has its cause.
+    pub(super) held: usize,
+    /// The last message that was read.
+    pub(super) read: Option<HopId>,
     /// Something came, was read or came to rest.
     changed: Arc<Notify>,
 }
@@ -25,6 +29,8 @@ impl Mailbox {
             capacity,
             sent: 0,
             senders: 0,
+            held: 0,
+            read: None,
             changed: Arc::default(),
         }
     }
@@ -52,6 +58,9 @@ impl Mailbox {
             }
         };
         self.unread.push_back(Delivered {
+            id: arrival.id,
+            request: arrival.request,
+            key: arrival.key.clone(),
             from,
             thread: arrival.root,
             payload,
@@ -62,6 +71,10 @@ impl Mailbox {
 
     pub(super) fn take(&mut self) -> Option<Delivered> {
         let delivered = self.unread.pop_front();
+        self.read = delivered
+            .as_ref()
+            .map(|delivered| delivered.id)
+            .or(self.read);
         if self.unread.is_empty() {
             // An idle conversation should cost little.
             self.unread = VecDeque::new();

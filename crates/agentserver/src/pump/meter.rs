@@ -1,6 +1,6 @@
 //! What a handler uses while it runs, and whether it may use more.
 
-use super::{Shared, now};
+use super::Shared;
 use crate::core::{Job, Usage};
 use crate::handler::HandlerError;
 use std::fmt;
@@ -13,13 +13,13 @@ pub(crate) struct Meter(Arc<State>);
 
 struct State {
     shared: Weak<Shared>,
-    job: Job,
+    job: Arc<Job>,
     tokens: AtomicU64,
     money: AtomicU64,
 }
 
 impl Meter {
-    pub(super) fn new(shared: &Arc<Shared>, job: Job) -> Self {
+    pub(super) fn new(shared: &Arc<Shared>, job: Arc<Job>) -> Self {
         Self(Arc::new(State {
             shared: Arc::downgrade(shared),
             job,
@@ -36,10 +36,11 @@ impl Meter {
         self.0.shared.upgrade()
     }
 
-    pub(crate) fn admit_model_call(&self) -> Result<(), HandlerError> {
+    pub(crate) async fn admit_model_call(&self) -> Result<(), HandlerError> {
         let shared = self.shared().ok_or("the pump is gone")?;
-        let admitted = shared.step(|state| state.core.admit_model_call(self.job(), now()));
-        Ok(admitted?)
+        let (hop, now) = (self.job().id, shared.now());
+        shared.step(|state| state.core.admit_model_call(hop, now))?;
+        Ok(shared.committed().await?)
     }
 
     pub(crate) fn charge(&self, tokens: u64, money: u64) {

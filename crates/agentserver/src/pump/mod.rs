@@ -7,7 +7,9 @@
 
 mod admission;
 mod ask;
+mod clock;
 mod conversation;
+mod effects;
 mod mailbox;
 mod meter;
 mod run;
@@ -17,20 +19,24 @@ pub use ask::AskError;
 pub use conversation::{Conversation, Delivered, SendError};
 pub(crate) use meter::Meter;
 
-use crate::core::{AskId, Core, CoreLimits, Effect, ThreadId};
+use crate::core::{AskId, Core, CoreLimits, Effect, ThreadId, Time};
 use crate::envelope::Envelope;
+use crate::journal::{Journal, JournalError, Log};
 use crate::listener::key;
 use crate::organism::Organism;
 use crate::payload::Canonical;
 use crate::system::{self, Fault};
-use crate::trace::{self, Hop};
+use crate::trace::Hop;
 use crate::xml::{self, Limits};
 use admission::Admission;
+use clock::Clock;
+use effects::Release;
 use mailbox::Mailbox;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::Instant;
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 /// How a pump is set up.
@@ -81,6 +87,10 @@ pub(crate) struct Shared {
     /// Nothing waits or runs any more.
     idle: Notify,
     failures: AtomicU64,
+    clock: Clock,
+    /// Where inputs are kept, in a pump that survives.
+    journal: Option<Journal>,
+    runtime: Handle,
 }
 
 struct State {
@@ -89,12 +99,18 @@ struct State {
     /// Handlers that wait for the answers to their questions.
     asks: HashMap<AskId, oneshot::Sender<Option<Canonical>>>,
     /// When the timer will look again by itself.
-    wakes_at: Option<Instant>,
+    wakes_at: Option<Time>,
+    /// What is carried out when the input of this number is safe.
+    held: VecDeque<(u64, Vec<Effect>)>,
+    /// Conversations from before a crash that nobody has taken up.
+    recovered: Vec<(ThreadId, Arc<str>)>,
 }
 
 impl State {
+    /// Messages that were not read, those that are held included.
     fn unread(&self, root: ThreadId) -> usize {
-        self.mailboxes.get(&root).map_or(0, Mailbox::unread)
+        let mailbox = self.mailboxes.get(&root);
+        mailbox.map_or(0, |mailbox| mailbox.unread() + mailbox.held)
     }
 
     fn read(&mut self, root: ThreadId) -> Option<Delivered> {
@@ -103,49 +119,113 @@ impl State {
 
     /// Whether a conversation is at rest, or has been since something was sent.
     fn has_rested(&self, root: ThreadId) -> bool {
-        let sent = self.mailboxes.get(&root).map(|mailbox| mailbox.sent);
+        let mailbox = self.mailboxes.get(&root);
+        if mailbox.is_some_and(|mailbox| mailbox.held > 0) {
+            return false;
+        }
+        let sent = mailbox.map(|mailbox| mailbox.sent);
         self.core.is_resting(root) || sent.is_none_or(|sent| self.core.epoch(root) > sent)
     }
 }
 
 impl Pump {
-    /// Starts an organism on the current tokio runtime.
+    /// Starts an organism on the current tokio runtime. All it knows ends with it.
     pub fn start(organism: Organism, settings: Settings) -> Self {
         let organism = Arc::new(organism);
-        let mut limits = settings.core;
-        // A message sent has room for its answer.
-        limits.in_flight = limits.in_flight.min(settings.mailbox.max(1));
-        let shared = Arc::new(Shared {
+        let core = Core::new(organism.clone(), limits(&settings));
+        let pump = Self::with(core, organism, settings, None);
+        let now = pump.shared.now();
+        pump.shared.step(|state| state.core.boot(now));
+        pump
+    }
+
+    /// Starts an organism whose inputs are kept in this folder before anything
+    /// follows from them. One that had ended before its work was done goes on:
+    /// handlers that ran are run again, with the same hop ids, and answers that
+    /// were not acknowledged wait for [`Pump::recovered`].
+    pub fn start_durable(
+        organism: Organism,
+        settings: Settings,
+        folder: &Path,
+    ) -> Result<Self, JournalError> {
+        let organism = Arc::new(organism);
+        let limits = limits(&settings);
+        let (log, core) = Log::open(folder, || Core::new(organism.clone(), limits))?;
+        let pump = Self::with(core, organism.clone(), settings, Some(log));
+        let now = pump.shared.now();
+        pump.shared.step(|state| {
+            state.core.reload(organism, limits, now);
+            state.core.resume(now);
+            state.core.boot(now);
+        });
+        Ok(pump)
+    }
+
+    fn with(core: Core, organism: Arc<Organism>, settings: Settings, log: Option<Log>) -> Self {
+        let recovered = core.open_conversations();
+        let mailboxes = recovered.iter().map(|(root, _)| {
+            let mut mailbox = Mailbox::new(settings.mailbox.max(1));
+            mailbox.sent = core.epoch(*root);
+            for arrival in core.unacknowledged(*root) {
+                mailbox.put(&arrival);
+            }
+            (*root, mailbox)
+        });
+        let mailboxes = mailboxes.collect();
+        let shared = Arc::new_cyclic(|shared| Shared {
+            admission: Admission::new(settings.admission, core.open_requests()),
+            clock: Clock::from(core.now()),
+            journal: log.map(|log| Journal::start(log, Release(shared.clone()))),
+            runtime: Handle::current(),
             state: Mutex::new(State {
-                core: Core::new(organism.clone(), limits, now()),
-                mailboxes: HashMap::new(),
+                core,
+                mailboxes,
                 asks: HashMap::new(),
                 wakes_at: None,
+                held: VecDeque::new(),
+                recovered,
             }),
             organism: RwLock::new(organism),
-            admission: Admission::new(settings.admission),
             settings,
             timer: Arc::new(Notify::new()),
             idle: Notify::new(),
             failures: AtomicU64::new(0),
         });
         tokio::spawn(timer::run(Arc::downgrade(&shared), shared.timer.clone()));
-        shared.step(|state| state.core.boot());
         Self { shared }
+    }
+
+    /// The conversations that a gateway had open when the pump ended last, each
+    /// given once. What was not acknowledged is there to be read again.
+    pub fn recovered(&self, gateway: &str) -> Vec<Conversation> {
+        let mut state = self.shared.lock();
+        let gateway = key(gateway);
+        let (own, others) = std::mem::take(&mut state.recovered)
+            .into_iter()
+            .partition::<Vec<_>, _>(|(_, owner)| *owner == gateway);
+        state.recovered = others;
+        let roots = own.into_iter().map(|(root, _)| root);
+        let conversations = roots.filter_map(|root| {
+            let changed = state.mailboxes.get(&root)?.changed();
+            Some(Conversation::new(self.shared.clone(), root, changed))
+        });
+        conversations.collect()
     }
 
     /// Begins a conversation as a gateway.
     pub fn open(&self, gateway: &str) -> Result<Conversation, SendError> {
+        let (most, now) = (self.shared.settings.conversations, self.shared.now());
         let mailbox = Mailbox::new(self.shared.settings.mailbox.max(1));
         let changed = mailbox.changed();
-        let mut state = self.shared.lock();
-        if state.mailboxes.len() >= self.shared.settings.conversations {
-            return Err(SendError::Full(self.shared.settings.conversations));
-        }
-        let root = state.core.open(gateway, now());
-        let root = root.ok_or_else(|| SendError::Refused(Fault::Routing.payload()))?;
-        state.mailboxes.insert(root, mailbox);
-        drop(state);
+        let root = self.shared.step(|state| {
+            if state.mailboxes.len() >= most {
+                return Err(SendError::Full(most));
+            }
+            let root = state.core.open(gateway, now);
+            let root = root.ok_or_else(|| SendError::Refused(Fault::Routing.payload()))?;
+            state.mailboxes.insert(root, mailbox);
+            Ok(root)
+        })?;
         Ok(Conversation::new(self.shared.clone(), root, changed))
     }
 
@@ -186,7 +266,7 @@ impl Pump {
             }
         };
         self.shared
-            .send(root, envelope.to.as_deref(), envelope.payload)
+            .send(root, envelope.to.as_deref(), envelope.payload, None)
             .await?;
         Ok(opened)
     }
@@ -200,7 +280,9 @@ impl Pump {
             .organism
             .write()
             .unwrap_or_else(PoisonError::into_inner) = organism.clone();
-        self.shared.step(|state| state.core.reload(organism));
+        let (limits, now) = (limits(&self.shared.settings), self.shared.now());
+        self.shared
+            .step(|state| state.core.reload(organism, limits, now));
     }
 
     /// The organism as it is now.
@@ -218,17 +300,26 @@ impl Pump {
         self.shared.failures.load(Ordering::Relaxed)
     }
 
-    /// Takes nothing more from outside and waits until nothing waits or runs.
-    pub async fn drain(&self) {
+    /// Takes nothing more from outside and waits until nothing waits or runs, and
+    /// all that went in is safe. An error when it never will be.
+    pub async fn drain(&self) -> Result<(), SendError> {
         self.shared.admission.close();
         loop {
             let idle = self.shared.idle.notified();
-            if self.shared.lock().core.is_idle() {
-                return;
+            if self.shared.lock().is_idle() {
+                break;
             }
             idle.await;
         }
+        self.shared.committed().await
     }
+}
+
+/// A message sent has room for its answer.
+fn limits(settings: &Settings) -> CoreLimits {
+    let mut limits = settings.core;
+    limits.in_flight = limits.in_flight.min(settings.mailbox.max(1));
+    limits
 }
 
 impl Shared {
@@ -245,88 +336,19 @@ impl Shared {
             .clone()
     }
 
-    /// Changes the state and carries out what follows from it.
-    fn step<R>(self: &Arc<Self>, change: impl FnOnce(&mut State) -> R) -> R {
-        let mut state = self.lock();
-        let result = change(&mut state);
-        let mut effects = state.core.effects();
-        // Within the lock, so that answers reach a mailbox in their order.
-        for effect in &effects {
-            deliver(&mut state, effect);
-        }
-        effects.append(&mut state.core.effects());
-        let due = state.core.next_due();
-        let is_earlier = due.is_some_and(|due| state.wakes_at.is_none_or(|at| due < at));
-        if is_earlier {
-            state.wakes_at = due;
-        }
-        let is_idle = state.core.is_idle();
-        drop(state);
-        if is_earlier {
-            self.timer.notify_one();
-        }
-        if is_idle {
-            self.idle.notify_waiters();
-        }
-        for effect in effects {
-            self.carry_out(effect);
-        }
-        result
+    fn now(&self) -> Time {
+        self.clock.now()
     }
 
-    fn carry_out(self: &Arc<Self>, effect: Effect) {
-        match effect {
-            Effect::Run(job) => {
-                tokio::spawn(run::run(self.clone(), job));
-            }
-            Effect::Ended { entry, thread } => run::thread_ended(&entry, thread),
-            Effect::Finished(permits) => self.admission.release(permits),
-            Effect::Cancel(cancellation) => cancellation.cancel(),
-            Effect::Hop(hop) => self.trace(hop),
-            Effect::Deliver(_) | Effect::Rest(_) | Effect::Answered { .. } => {}
-        }
+    fn is_durable(&self) -> bool {
+        self.journal.is_some()
     }
 
-    fn trace(&self, hop: Hop) {
-        trace::log(&hop);
-        if hop.kind.is_failure() {
-            self.failures.fetch_add(1, Ordering::Relaxed);
-        }
-        if let Some(trace) = &self.settings.trace
-            && trace.try_send(hop).is_err()
-        {
-            tracing::warn!("a hop is missing from the trace");
+    /// Waits until all that went in is safe.
+    async fn committed(&self) -> Result<(), SendError> {
+        match &self.journal {
+            None => Ok(()),
+            Some(journal) => journal.committed().await.map_err(SendError::Journal),
         }
     }
-}
-
-fn deliver(state: &mut State, effect: &Effect) {
-    match effect {
-        Effect::Deliver(arrival) => {
-            let root = arrival.root;
-            if let Some(mailbox) = state.mailboxes.get_mut(&root)
-                && !mailbox.put(arrival)
-            {
-                tracing::warn!(limit = "mailbox", conversation = %root, "cut off: it does not read");
-                state.core.close(root);
-            }
-        }
-        Effect::Answered { id, answer } => {
-            if let Some(asker) = state.asks.remove(id) {
-                // It may have stopped waiting.
-                let _ = asker.send(answer.clone());
-            }
-        }
-        Effect::Rest(root) => {
-            if let Some(mailbox) = state.mailboxes.get(root) {
-                mailbox.wake();
-            }
-        }
-        _ => {}
-    }
-}
-
-/// The time, as tests may hold it still.
-fn now() -> Instant {
-    tokio::time::Instant::now().into_std()
 }

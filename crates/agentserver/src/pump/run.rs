@@ -1,6 +1,6 @@
 //! One run of one handler: the envelope in, the handler, the reply out.
 
-use super::{Meter, Shared, now};
+use super::{Meter, Shared};
 use crate::core::{Fit, Form, Job, Outcome, Outgoing, ThreadId};
 use crate::envelope::Envelope;
 use crate::handler::{Cancellation, HandlerMetadata, HandlerResponse, Reply, Target};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tracing::Instrument;
 
-pub(super) async fn run(shared: Arc<Shared>, job: Job) {
+pub(super) async fn run(shared: Arc<Shared>, job: Arc<Job>) {
     let span = tracing::debug_span!(
         "handle",
         listener = %job.entry.listener.name,
@@ -43,9 +43,9 @@ struct Running {
 impl Running {
     fn finish(&mut self, outcome: Outcome) {
         if let Some(meter) = self.meter.take() {
-            let job = meter.job();
+            let (job, now) = (meter.job(), self.shared.now());
             self.shared.step(|state| {
-                state.core.finish(job, outcome, meter.take(), now());
+                state.core.finish(job.id, outcome, meter.take(), now);
                 if let Some(mailbox) = state.mailboxes.get(&job.root) {
                     match state.core.in_flight(job.root) {
                         0 => mailbox.wake(),
@@ -59,7 +59,11 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.finish(failed(Fault::Handler, "the handler was dropped"));
+        // A run that is dropped with the program is not over where runs are begun
+        // again.
+        if std::thread::panicking() || !self.shared.is_durable() {
+            self.finish(failed(Fault::Handler, "the handler was dropped"));
+        }
     }
 }
 
@@ -203,14 +207,14 @@ fn text(shared: &Shared, job: &Job, bytes: Vec<u8>) -> Outcome {
     };
     if !repairs.is_empty() {
         let repairs: Vec<_> = repairs.iter().map(ToString::to_string).collect();
+        let first = said.first().map(|said| said.payload.clone());
         shared.trace(Hop {
+            id: None,
+            parent: Some(job.id),
             conversation: job.root,
             from: job.entry.listener.name.clone(),
             to: "*".into(),
-            payload: said
-                .first()
-                .map_or_else(|| "?".into(), |said| said.payload.root.clone()),
-            bytes: bytes.len(),
+            payload: first.unwrap_or_else(Canonical::unwritable),
             kind: HopKind::Repaired {
                 repairs: repairs.join(", "),
             },

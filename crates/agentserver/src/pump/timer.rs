@@ -1,9 +1,9 @@
-//! Wakes the rules when a watcher is due.
+//! Wakes the rules when something is due.
 
-use super::{Shared, now};
+use super::Shared;
 use std::sync::{Arc, Weak};
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::sleep_until;
 
 /// Ends with the pump.
 pub(super) async fn run(shared: Weak<Shared>, changed: Arc<Notify>) {
@@ -11,7 +11,7 @@ pub(super) async fn run(shared: Weak<Shared>, changed: Arc<Notify>) {
         let Some(due) = shared.upgrade().map(|shared| {
             let mut state = shared.lock();
             state.wakes_at = state.core.next_due();
-            state.wakes_at
+            state.wakes_at.and_then(|due| shared.clock.instant(due))
         }) else {
             return;
         };
@@ -19,9 +19,10 @@ pub(super) async fn run(shared: Weak<Shared>, changed: Arc<Notify>) {
             None => changed.notified().await,
             Some(due) => tokio::select! {
                 () = changed.notified() => {}
-                () = sleep_until(Instant::from_std(due)) => {
+                () = sleep_until(due) => {
                     if let Some(shared) = shared.upgrade() {
-                        shared.step(|state| state.core.tick(now()));
+                        let now = shared.now();
+                        shared.step(|state| state.core.tick(now));
                     }
                 }
             },

@@ -7,6 +7,9 @@ use crate::payload::Canonical;
 use std::sync::Arc;
 use uppsala::Document;
 
+/// Bytes of an id.
+const ID: usize = 256;
+
 /// What was said, and what had to be mended to understand it.
 #[derive(Debug, Clone)]
 pub struct Answer {
@@ -21,6 +24,9 @@ pub struct Answer {
 pub struct Said {
     /// The target it asks for, if any.
     pub to: Option<String>,
+    /// A key of its sender's, if any: one that is sent again with it is the same
+    /// message.
+    pub id: Option<String>,
     /// The payload.
     pub payload: Canonical,
 }
@@ -61,23 +67,35 @@ fn collect(document: &Document<'_>, said: &mut Vec<Said>) -> Result<(), XmlError
     if !is_envelope {
         said.push(Said {
             to: None,
+            id: None,
             payload: canonical_element(document, root)?,
         });
         return Ok(());
     }
-    let (mut to, before) = (None, said.len());
+    let (mut to, mut id, before) = (None, None, said.len());
     for child in document.children_iter(root) {
         let Some(element) = document.element(child) else {
             continue;
         };
         if *element.name.local_name == *"meta" {
-            to = envelope::own_text(document, child, "to")
-                .map(|to| to.trim().to_owned())
-                .filter(|to| !to.is_empty());
+            let word = |name| {
+                let text = envelope::own_text(document, child, name);
+                let text = text.map(|text| text.trim().to_owned());
+                text.filter(|text| !text.is_empty())
+            };
+            (to, id) = (word("to"), word("id"));
+            if id.as_ref().is_some_and(|id| id.len() > ID) {
+                return Err(XmlError::Limit {
+                    what: "bytes of an id",
+                    limit: ID,
+                });
+            }
         } else {
             let payload = without_envelope_namespace(canonical_element(document, child)?);
             said.push(Said {
                 to: to.clone(),
+                // An id is one message's.
+                id: id.take(),
                 payload,
             });
         }

@@ -16,7 +16,7 @@ fn stubborn(name: &str, peer: &'static str, calls: &Arc<AtomicUsize>) -> Listene
         move |metadata: HandlerMetadata| {
             let calls = calls.clone();
             async move {
-                metadata.admit_model_call()?;
+                metadata.admit_model_call().await?;
                 calls.fetch_add(1, Ordering::SeqCst);
                 metadata.charge(100, 10);
                 Ok(HandlerResponse::to(peer, ask("no, you are wrong")))

@@ -280,7 +280,7 @@ async fn a_quiet_gateway_is_let_in_before_a_busy_one_again() {
     }
     gate.add_permits(5);
     soon(futures_util::future::join_all(sends)).await;
-    soon(pump.drain()).await;
+    soon(pump.drain()).await.unwrap();
     let order = order.lock().unwrap();
     assert_eq!(
         order.iter().position(|from| from == "quiet"),

@@ -7,6 +7,7 @@ mod budgets;
 mod common;
 mod config;
 mod contract;
+mod durable;
 mod enforcement;
 mod flow;
 mod fuzz;

@@ -384,7 +384,7 @@ async fn draining_finishes_what_is_under_way_and_takes_nothing_more() {
     let pump = pump([relay("a", "b"), echo("b")]);
     let conversation = pump.open("console").unwrap();
     conversation.send("a", ask("x")).await.unwrap();
-    soon(pump.drain()).await;
+    soon(pump.drain()).await.unwrap();
     assert!(soon(conversation.next()).await.is_some());
     assert!(matches!(
         conversation.send("a", ask("y")).await,
@@ -421,7 +421,7 @@ async fn a_busy_sender_does_not_keep_the_others_waiting() {
     let quiet = pump.open("quiet").unwrap();
     quiet.send("tool", ask("x")).await.unwrap();
     gate.add_permits(51);
-    soon(pump.drain()).await;
+    soon(pump.drain()).await.unwrap();
     let place = order
         .lock()
         .unwrap()

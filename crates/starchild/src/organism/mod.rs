@@ -6,6 +6,7 @@ mod graph;
 mod kinds;
 mod model;
 mod original;
+mod replay;
 mod run;
 mod stdio;
 mod trace;
@@ -22,6 +23,11 @@ pub enum Command {
     Check(FileArgument),
     /// Run an organism; talk to it on standard input and output.
     Run(RunArguments),
+    /// Tell again, from its journal, what an organism did.
+    Replay(replay::ReplayArguments),
+    /// Run a listener's command within its limits.
+    #[command(hide = true)]
+    Guard(kinds::guard::GuardArguments),
     /// Draw the listeners and whom they may send to, as SVG.
     Graph(GraphArguments),
 }
@@ -42,6 +48,9 @@ pub struct RunArguments {
     /// Write every hop to this file, a line each.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Keep what happens in this folder, and go on after a crash.
+    #[arg(long, value_name = "FOLDER")]
+    state: Option<PathBuf>,
     /// The gateway that standard input speaks as; the first one unless said.
     #[arg(long, value_name = "NAME")]
     gateway: Option<String>,
@@ -69,6 +78,8 @@ pub async fn run(command: Command) -> ExitCode {
         Command::Check(FileArgument { file }) => check::run(&file),
         Command::Run(arguments) => run::run(arguments).await,
         Command::Graph(arguments) => graph::run(&arguments),
+        Command::Replay(arguments) => replay::run(&arguments),
+        Command::Guard(arguments) => return kinds::guard::run(arguments).await,
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

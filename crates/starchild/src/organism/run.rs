@@ -1,13 +1,14 @@
 //! `organism run`: one conversation on standard input and output, until the
 //! input ends or a signal comes. SIGHUP reads the file again.
 
-use super::config::load;
+use super::config::{File, load};
 use super::kinds::Memories;
 use super::stdio::Session;
 use super::{FileArgument, RunArguments, trace};
 use agentserver::Pump;
+use agentserver::config::Durable;
 use std::io::IsTerminal;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
@@ -17,6 +18,7 @@ pub async fn run(arguments: RunArguments) -> Result<(), String> {
     let RunArguments {
         file: FileArgument { file: path },
         trace,
+        state,
         gateway,
         stay,
         envelopes,
@@ -39,14 +41,22 @@ pub async fn run(arguments: RunArguments) -> Result<(), String> {
             .map(|gateway| gateway.name.value.clone())
     });
     let mut signals = Signals::new().map_err(|error| text(&error))?;
-    let pump = Pump::start(organism, settings);
+    let pump = match journal_folder(&file, &path, state) {
+        None => Pump::start(organism, settings),
+        Some(folder) => {
+            Pump::start_durable(organism, settings, &folder).map_err(|error| text(&error))?
+        }
+    };
     let stop = Arc::new(Notify::new());
     let mut talk = match gateway {
         None => None,
         Some(name) => {
-            let conversation = pump
-                .open(&name)
-                .map_err(|_| format!("there is no gateway {name:?}"))?;
+            let conversation = match pump.recovered(&name).into_iter().next() {
+                Some(conversation) => conversation,
+                None => pump
+                    .open(&name)
+                    .map_err(|_| format!("there is no gateway {name:?}"))?,
+            };
             let session = Session::new(conversation, name, envelopes, stop.clone());
             Some(Box::pin(session.talk()))
         }
@@ -76,7 +86,7 @@ pub async fn run(arguments: RunArguments) -> Result<(), String> {
     // The trace ends when the last part of the pump is dropped.
     drop(talk);
     let finish = async {
-        pump.drain().await;
+        pump.drain().await.map_err(|error| error.to_string())?;
         let failures = pump.failures();
         drop(pump);
         if let Some(writer) = writer {
@@ -96,6 +106,16 @@ pub async fn run(arguments: RunArguments) -> Result<(), String> {
         finished = finish => result.and(finished),
         // Whoever asks twice does not want to wait.
         Caught::Stop = signals.next() => result,
+    }
+}
+
+/// Where the journal is: what the file says, in its own folder, or in the state
+/// folder; nowhere for an organism that is to forget.
+fn journal_folder(file: &File, path: &Path, state: Option<PathBuf>) -> Option<PathBuf> {
+    match &file.durable {
+        Some(Durable::In(folder)) => Some(path.with_file_name("").join(folder)),
+        Some(Durable::Is(false)) => None,
+        Some(Durable::Is(true)) | None => state,
     }
 }
 

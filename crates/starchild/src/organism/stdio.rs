@@ -114,8 +114,13 @@ impl Session {
             Piece::Element(text) | Piece::Other(text) => text,
             Piece::TooLong => return self.refused(&too_long()?).await,
         };
-        for (to, payload) in addressed(&text) {
-            match self.conversation.send_xml(to.as_deref(), &payload).await {
+        for Addressed { to, id, payload } in addressed(&text) {
+            let (to, conversation) = (to.as_deref(), &self.conversation);
+            let sent = match id {
+                None => conversation.send_xml(to, &payload).await.map(drop),
+                Some(id) => conversation.send_once(&id, to, &payload).await.map(drop),
+            };
+            match sent {
                 Ok(()) => {}
                 Err(SendError::Refused(refusal)) => self.refused(refusal.xml()).await?,
                 Err(error) => return Err(error.to_string()),
@@ -149,15 +154,30 @@ fn too_long() -> Result<String, String> {
     error.to_xml().map_err(|error| error.to_string())
 }
 
+/// A payload, whom it is for, and its sender's own id for it.
+struct Addressed {
+    to: Option<String>,
+    id: Option<String>,
+    payload: String,
+}
+
 /// What an element asks for. One that is no XML goes as it is, to be refused.
-fn addressed(text: &str) -> Vec<(Option<String>, String)> {
+fn addressed(text: &str) -> Vec<Addressed> {
     match Answer::read_exact(text, &Limits::default()) {
         Ok(answer) => answer
             .said
             .into_iter()
-            .map(|said| (said.to, said.payload.xml().to_owned()))
+            .map(|said| Addressed {
+                to: said.to,
+                id: said.id,
+                payload: said.payload.xml().to_owned(),
+            })
             .collect(),
-        Err(_) => vec![(None, text.to_owned())],
+        Err(_) => vec![Addressed {
+            to: None,
+            id: None,
+            payload: text.to_owned(),
+        }],
     }
 }
 

@@ -10,6 +10,7 @@ mod daemon;
 mod harness;
 mod one_liner;
 mod organism;
+mod organism_durable;
 mod organism_models;
 mod personal;
 mod proxy;

@@ -23,7 +23,7 @@ listeners:
   - name: shouter
     accepts: [Note]
     timeout_seconds: 20
-    kind: {process: {command: [sh, shout.sh]}}
+    kind: {process: {command: [sh, shout.sh], write: ['.']}}
   - name: failing
     accepts: [Sum]
     kind: {process: {command: [./shell, -c, 'echo no >&2; exit 3']}}
@@ -40,8 +40,8 @@ echo \"{\\\"Sum\\\": {\\\"value\\\": $(($1 + $2))}}\"
 
 /// Waits until there is a file called go, then shouts.
 const SHOUT: &str = "#!/bin/sh
-touch started
-while [ ! -e go ]; do sleep 0.01; done
+touch \"$ORGANISM_FOLDER/started\"
+while [ ! -e \"$ORGANISM_FOLDER/go\" ]; do sleep 0.01; done
 tr a-z A-Z | sed 's/NOTE/Note/g; s/TEXT/text/g'
 ";
 
@@ -407,7 +407,7 @@ fn a_command_that_takes_too_long_is_ended_with_all_it_started() {
     write(
         folder.path(),
         "shout.sh",
-        "#!/bin/sh\nsleep 1000 & echo $! > pid\nwait\n",
+        "#!/bin/sh\nsetsid sh -c 'echo $$ > \"$ORGANISM_FOLDER/pid\"; sleep 1000' &\nsleep 1000\n",
     );
     let output = with_input(folder.path(), &["run"], "<Note><text>x</text></Note>\n");
     assert!(lines(&output.stdout)[0].contains("<code>timeout</code>"));
@@ -417,6 +417,48 @@ fn a_command_that_takes_too_long_is_ended_with_all_it_started() {
         let state = std::fs::read_to_string(&status).unwrap_or_default();
         state.is_empty() || state.contains(") Z ")
     });
+}
+
+#[test]
+fn a_command_has_a_folder_and_limits_of_its_own() {
+    let folder = folder();
+    let small = SUMS.replace("write: ['.']", "limits: {memory_mib: 64, cpu_seconds: 7}");
+    write(folder.path(), "organism.yaml", &small);
+    let script =
+        "#!/bin/sh\necho \"<Note><text>$PWD $HOME $(ulimit -v) $(ulimit -t)</text></Note>\"\n";
+    write(folder.path(), "shout.sh", script);
+    let output = with_input(folder.path(), &["run"], "<Note><text>x</text></Note>\n");
+    let own = folder
+        .path()
+        .canonicalize()
+        .unwrap()
+        .join(".organism/work/shouter");
+    let own = own.display();
+    assert_eq!(
+        lines(&output.stdout),
+        [format!("<Note><text>{own} {own} 65536 7</text></Note>")],
+        "{:?}",
+        lines(&output.stderr)
+    );
+}
+
+#[test]
+fn a_command_writes_to_its_own_folder_alone_where_the_kernel_knows_landlock() {
+    let knows = std::fs::read_to_string("/sys/kernel/security/lsm").unwrap_or_default();
+    if !knows.contains("landlock") {
+        return;
+    }
+    let folder = folder();
+    write(
+        folder.path(),
+        "organism.yaml",
+        &SUMS.replace(", write: ['.']", ""),
+    );
+    let script = "#!/bin/sh\ntouch own && (touch \"$ORGANISM_FOLDER/other\" || echo '<Note><text>kept</text></Note>')\n";
+    write(folder.path(), "shout.sh", script);
+    let output = with_input(folder.path(), &["run"], "<Note><text>x</text></Note>\n");
+    assert_eq!(lines(&output.stdout), ["<Note><text>kept</text></Note>"]);
+    assert!(!folder.path().join("other").exists());
 }
 
 #[test]
@@ -431,14 +473,16 @@ fn a_command_that_writes_without_end_is_cut_off() {
 fn a_command_sees_who_it_is_called_by_and_no_keys() {
     let folder = folder();
     let models = "models:\n  backends:\n    - {model: m, key_env: SECRET_KEY}\n    - {kind: anthropic, model: m}\n";
-    write(folder.path(), "organism.yaml", &(SUMS.to_owned() + models));
-    let script_text = "#!/bin/sh\necho \"<Note><text>$ORGANISM_FROM/$SECRET_KEY$ANTHROPIC_API_KEY/$OTHER</text></Note>\"\n";
+    let named = SUMS.replace("write: ['.']", "env: [NAMED]");
+    write(folder.path(), "organism.yaml", &(named + models));
+    let script_text = "#!/bin/sh\necho \"<Note><text>$ORGANISM_FROM/$SECRET_KEY$ANTHROPIC_API_KEY/$OTHER/$NAMED</text></Note>\"\n";
     write(folder.path(), "shout.sh", script_text);
     let mut command = starchild(folder.path(), &["run"]);
     let mut child = command
         .env("SECRET_KEY", "secret")
         .env("ANTHROPIC_API_KEY", "secret")
-        .env("OTHER", "open")
+        .env("OTHER", "hidden")
+        .env("NAMED", "given")
         .spawn()
         .unwrap();
     child
@@ -450,7 +494,7 @@ fn a_command_sees_who_it_is_called_by_and_no_keys() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(
         lines(&output.stdout),
-        ["<Note><text>console//open</text></Note>"]
+        ["<Note><text>console///given</text></Note>"]
     );
 }
 

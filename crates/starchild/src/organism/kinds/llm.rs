@@ -97,7 +97,7 @@ impl Mind {
             ..Context::default()
         };
         let message = in_envelope(&metadata.from_id, &payload);
-        metadata.admit_model_call()?;
+        metadata.admit_model_call().await?;
         let answer = tokio::select! {
             answer = self.models.complete(&context, &message) => answer?,
             () = metadata.cancellation.cancelled() => return Err("was cancelled".into()),

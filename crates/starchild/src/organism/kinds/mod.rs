@@ -1,6 +1,7 @@
 //! What can stand behind a listener: code compiled in, a process, a model.
 
 mod compiled;
+pub mod guard;
 mod llm;
 mod memory;
 mod process;
@@ -89,6 +90,13 @@ pub fn build_with(
         .map(ModelsFile::key_variables)
         .unwrap_or_default();
     let models = file.models.as_ref().map(connect);
+    let has_commands = file
+        .listeners
+        .iter()
+        .any(|listener| matches!(listener.kind, Kind::Process(_)));
+    if has_commands && !guard::can_confine() {
+        tracing::warn!("this system has no Landlock: commands can write wherever this program can");
+    }
     file.build(|listener_file, accepts, listener| {
         if accepts.is_empty() {
             return Err("accepts nothing; name payloads under `accepts`".to_owned());

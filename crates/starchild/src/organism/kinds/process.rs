@@ -1,13 +1,15 @@
 //! A command behind a listener: the payload on standard input, messages on
-//! standard output. A command that fails or talks without end is ended, and
-//! all that it started with it.
+//! standard output. It runs under a guard, in a folder of its own, with an
+//! environment of its own and bounded means. A command that fails or talks
+//! without end is ended, and all that it started with it.
 
 use super::{Types, accept_all};
 use agentserver::payload::{Canonical, Schema};
 use agentserver::{HandlerMetadata, Listener, Reply, Result};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
 use serde_json::Value;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -26,6 +28,32 @@ pub struct ProcessFile {
     /// Whether it is told of refusals and faults too.
     #[serde(default)]
     system: bool,
+    /// Variables of the environment that it is given.
+    #[serde(default)]
+    env: Vec<String>,
+    /// What it may write to besides its own folder.
+    #[serde(default)]
+    write: Vec<PathBuf>,
+    /// What it may use.
+    #[serde(default)]
+    limits: ProcessLimits,
+}
+
+/// What each process of a command may use.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ProcessLimits {
+    memory_mib: u64,
+    cpu_seconds: u64,
+}
+
+impl Default for ProcessLimits {
+    fn default() -> Self {
+        Self {
+            memory_mib: 4096,
+            cpu_seconds: 600,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -44,14 +72,21 @@ const COMPLAINTS: u64 = 4096;
 /// The system starts no command with a variable much larger than this.
 const USAGE: usize = 64 << 10;
 
+/// What every command is given of the environment.
+const ENVIRONMENT: [&str; 4] = ["PATH", "LANG", "LC_ALL", "TZ"];
+
 struct Runner {
     program: String,
-    arguments: Vec<String>,
+    arguments: Vec<OsString>,
     format: Format,
+    /// The organism's folder.
     folder: PathBuf,
+    /// The listener's own.
+    own_folder: PathBuf,
     types: Types,
-    /// Variables that are no business of the command's.
-    secrets: Vec<String>,
+    env: Vec<String>,
+    write: Vec<PathBuf>,
+    limits: ProcessLimits,
 }
 
 impl ProcessFile {
@@ -71,13 +106,22 @@ impl ProcessFile {
         let Some((program, arguments)) = self.command.split_first() else {
             return Err("its command is empty".to_owned());
         };
+        if let Some(secret) = self.env.iter().find(|name| secrets.contains(name)) {
+            return Err(format!("env: {secret} holds a model's key"));
+        }
+        let folder = std::path::absolute(folder).map_err(|error| error.to_string())?;
         let runner = Arc::new(Runner {
             program: program.clone(),
-            arguments: arguments.to_vec(),
+            arguments: arguments.iter().map(|a| in_folder(&folder, a)).collect(),
             format: self.format,
-            folder: folder.to_owned(),
+            own_folder: folder
+                .join(".organism/work")
+                .join(listener.name().to_lowercase()),
             types: types.clone(),
-            secrets: secrets.to_vec(),
+            env: self.env.clone(),
+            write: self.write.iter().map(|path| folder.join(path)).collect(),
+            limits: self.limits,
+            folder,
         });
         let handler = move |payload, metadata| {
             let runner = runner.clone();
@@ -94,21 +138,19 @@ impl ProcessFile {
 impl Runner {
     async fn run(&self, payload: Canonical, metadata: HandlerMetadata) -> Result<Reply> {
         let input = self.input(&payload)?;
-        let mut command = Command::new(self.resolve());
+        std::fs::create_dir_all(&self.own_folder)
+            .map_err(|error| format!("{}: {error}", self.own_folder.display()))?;
+        let mut command = self.guarded()?;
         command
-            .args(&self.arguments)
-            .current_dir(&self.folder)
+            .env("ORGANISM_HOP", metadata.hop_id.to_string())
+            .env("ORGANISM_DEDUP_KEY", metadata.dedup_key())
             .env("ORGANISM_THREAD", metadata.thread_id.to_string())
             .env("ORGANISM_FROM", &metadata.from_id)
             .env("ORGANISM_SELF_CALL", metadata.is_self_call.to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            .process_group(0)
-            .kill_on_drop(true);
-        for variable in &self.secrets {
-            command.env_remove(variable);
-        }
+            .process_group(0);
         if metadata.usage_instructions.len() <= USAGE {
             command.env("ORGANISM_USAGE", &*metadata.usage_instructions);
         }
@@ -131,11 +173,17 @@ impl Runner {
                 let _ = stdin.write_all(&input).await;
             }
         };
-        let ((), output, complaints) = tokio::join!(
-            feed,
-            read_some(stdout, OUTPUT + 1),
-            skim(stderr, COMPLAINTS)
-        );
+        let talk = async {
+            tokio::join!(
+                feed,
+                read_some(stdout, OUTPUT + 1),
+                skim(stderr, COMPLAINTS)
+            )
+        };
+        let ((), output, complaints) = tokio::select! {
+            talked = talk => talked,
+            () = metadata.cancellation.cancelled() => return Err("was cancelled".into()),
+        };
         let output = output?;
         if output.len() as u64 > OUTPUT {
             return Err(format!("{} wrote more than {OUTPUT} bytes", self.program).into());
@@ -150,6 +198,33 @@ impl Runner {
             Format::Xml => Ok(Reply::Text(output)),
             Format::Json => self.messages(&output),
         }
+    }
+
+    /// The command under its guard, in its folder, with its environment.
+    fn guarded(&self) -> Result<Command> {
+        let ProcessLimits {
+            memory_mib,
+            cpu_seconds,
+        } = self.limits;
+        let mut command = Command::new(std::env::current_exe()?);
+        command
+            .args(["organism", "guard", "--memory-kib"])
+            .arg(memory_mib.saturating_mul(1 << 10).to_string())
+            .args(["--cpu-seconds", &cpu_seconds.to_string()]);
+        for path in self.write.iter().chain([&self.own_folder]) {
+            command.arg("--write").arg(path);
+        }
+        command.arg("--").arg(self.resolve()).args(&self.arguments);
+        command.current_dir(&self.own_folder).env_clear();
+        let given = ENVIRONMENT
+            .into_iter()
+            .chain(self.env.iter().map(String::as_str));
+        command.envs(given.filter_map(|name| Some((name, std::env::var_os(name)?))));
+        command
+            .env("HOME", &self.own_folder)
+            .env("TMPDIR", &self.own_folder)
+            .env("ORGANISM_FOLDER", &self.folder);
+        Ok(command)
     }
 
     /// A path with a slash is the file's own; a bare name is looked up.
@@ -208,6 +283,16 @@ impl Runner {
     }
 }
 
+/// An argument that names a file of the organism's is that file, wherever the
+/// command runs.
+fn in_folder(folder: &Path, argument: &str) -> OsString {
+    let path = folder.join(argument);
+    match !argument.is_empty() && path.is_file() {
+        true => path.into_os_string(),
+        false => argument.into(),
+    }
+}
+
 fn addressed(to: &str, payload: &str) -> String {
     let to = to.replace('&', "&amp;").replace('<', "&lt;");
     format!("<message><meta><to>{to}</to></meta>{payload}</message>")
@@ -232,8 +317,8 @@ async fn skim(from: Option<impl AsyncRead + Unpin>, most: u64) -> std::io::Resul
     Ok(bytes)
 }
 
-/// A command with its group, ended when it is dropped before it has finished,
-/// as after a time-out.
+/// A command's guard. Told to stop when it is dropped before it has finished, as
+/// after a time-out, it ends all that the command has started.
 struct Running(Child);
 
 impl Drop for Running {
@@ -245,7 +330,7 @@ impl Drop for Running {
             .and_then(Pid::from_raw);
         if let Some(pid) = pid {
             // It may have ended by itself.
-            let _ = kill_process_group(pid, Signal::KILL);
+            let _ = kill_process(pid, Signal::TERM);
         }
     }
 }

@@ -1,0 +1,80 @@
+//! Where ids come from: a seed and a count, so that a run that is repeated has
+//! the same ids, and nobody without the seed can guess one.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use uuid::{Builder, Uuid};
+
+/// A type for ids that tell nothing: written as a UUID.
+macro_rules! opaque_id {
+    ($(#[$about:meta])* pub struct $name:ident;) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(uuid::Uuid);
+
+        impl $name {
+            /// Reads an id as it is written.
+            pub fn parse(text: &str) -> Option<Self> {
+                uuid::Uuid::try_parse(text).ok().map(Self)
+            }
+        }
+
+        impl From<uuid::Uuid> for $name {
+            fn from(id: uuid::Uuid) -> Self {
+                Self(id)
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                Self::parse(&text).ok_or_else(|| serde::de::Error::custom("not an id"))
+            }
+        }
+    };
+}
+
+pub(super) use opaque_id;
+
+/// Gives ids.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Ids {
+    seed: [u8; 32],
+    given: u64,
+}
+
+impl Default for Ids {
+    /// Ids that nobody has had before.
+    fn default() -> Self {
+        let mut seed = [0; 32];
+        seed[..16].copy_from_slice(Uuid::new_v4().as_bytes());
+        seed[16..].copy_from_slice(Uuid::new_v4().as_bytes());
+        Self { seed, given: 0 }
+    }
+}
+
+impl Ids {
+    /// The next one.
+    pub fn next(&mut self) -> Uuid {
+        self.given += 1;
+        let hash = Sha256::new()
+            .chain_update(self.seed)
+            .chain_update(self.given.to_le_bytes())
+            .finalize();
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&hash[..16]);
+        Builder::from_random_bytes(bytes).into_uuid()
+    }
+}
