@@ -49,7 +49,6 @@ pub use room::*;
 pub use session::*;
 pub use system::*;
 pub use welcome::*;
-pub use word::Unknown;
 pub(crate) use word::{open_words, words};
 
 /// The most bytes of UTF-8 that a message may hold.

@@ -39,7 +39,7 @@ words! {
 
 impl MemberKind {
     /// Whether the member came with an invite alone.
-    pub const fn is_external(self) -> bool {
+    pub fn is_external(&self) -> bool {
         !matches!(self, Self::StarchildAgent | Self::StarchildUser)
     }
 }

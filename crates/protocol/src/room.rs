@@ -297,8 +297,8 @@ open_words! {
     }
 }
 
-impl From<MemberKind> for RoleClass {
-    fn from(kind: MemberKind) -> Self {
+impl From<&MemberKind> for RoleClass {
+    fn from(kind: &MemberKind) -> Self {
         match kind {
             MemberKind::StarchildAgent | MemberKind::ExternalAgent => Self::Agent,
             // Agents may do the least.

@@ -3,49 +3,8 @@
 //! What callers say is a closed set: a word that is unknown is refused. What the server says is
 //! open: a later version may use a word that this one does not know, and a client must get along.
 
-use std::{
-    collections::BTreeSet,
-    fmt,
-    sync::{Mutex, PoisonError},
-};
-
-/// The most words that are kept, and the most bytes of one. A server that means well needs few.
-const MOST_WORDS: usize = 64;
-const MOST_BYTES: usize = 64;
-
-static KEPT: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-
-/// A word that this version does not know, kept to be shown and passed on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Unknown(&'static str);
-
-impl Unknown {
-    /// The word itself.
-    pub const fn as_str(self) -> &'static str {
-        self.0
-    }
-
-    /// Keeps a word for as long as the program runs, so that enums stay as small and as easy to
-    /// copy as if there were no such words; nothing where it is too long or one too many.
-    pub(crate) fn keep(word: &str) -> Option<Self> {
-        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = kept.get(word) {
-            return Some(Self(known));
-        }
-        if word.len() > MOST_BYTES || kept.len() >= MOST_WORDS {
-            return None;
-        }
-        let word: &'static str = Box::leak(word.into());
-        kept.insert(word);
-        Some(Self(word))
-    }
-}
-
-impl fmt::Display for Unknown {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
-    }
-}
+/// The most bytes of a word that is unknown.
+pub(crate) const MOST_BYTES: usize = 64;
 
 /// Declares an enum that travels as a lowercase word.
 macro_rules! words {
@@ -71,17 +30,17 @@ macro_rules! words {
 macro_rules! open_words {
     ($(#[doc = $doc:literal])+ $name:ident { $($(#[$vmeta:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
         $(#[doc = $doc])+
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[derive(Debug, Clone, PartialEq, Eq, Hash)]
         pub enum $name {
             $($(#[$vmeta])* $variant,)+
-            /// A word of a later version.
-            Other($crate::Unknown),
+            /// A word of a later version, kept to be shown and passed on.
+            Other(String),
         }
 
         impl $name {
             /// The word on the wire and in the store.
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $word,)+ Self::Other(unknown) => unknown.as_str() }
+            pub fn as_str(&self) -> &str {
+                match self { $(Self::$variant => $word,)+ Self::Other(unknown) => unknown }
             }
         }
 
@@ -100,10 +59,13 @@ macro_rules! open_words {
                         f.write_str("a word")
                     }
                     fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<$name, E> {
-                        let unknown = || $crate::Unknown::keep(word).map($name::Other);
-                        word.parse().ok().or_else(unknown).ok_or_else(|| {
-                            E::custom(concat!("no word that is kept for ", stringify!($name)))
-                        })
+                        match word.parse() {
+                            Ok(known) => Ok(known),
+                            Err(_) if word.len() <= $crate::word::MOST_BYTES => {
+                                Ok($name::Other(word.to_owned()))
+                            }
+                            Err(_) => Err(E::custom(concat!("too long for a ", stringify!($name)))),
+                        }
                     }
                 }
                 deserializer.deserialize_str(Word)

@@ -34,7 +34,7 @@ pub fn member(row: &MemberRow, online: bool, secrets: &Secrets) -> Result<Member
     Ok(MemberView {
         user_id: stored(&row.user_id)?,
         user_name: row.user_name.clone(),
-        member_kind: row.member_kind,
+        member_kind: row.member_kind.clone(),
         role: stored(&row.role)?,
         joined_at: row.joined_at,
         has_agent_endpoint: row.agent_endpoint.is_some(),

@@ -116,7 +116,7 @@ fn newest_that_fit(recent: &[Message]) -> Vec<&Message> {
 
 /// Who said it, in one line: `#41 Bob (ext_bob, agent), in reply to #40`.
 fn heading(message: &Message, inbound: &Inbound) -> String {
-    let who = match message.via {
+    let who = match &message.via {
         Via::System => "the room itself".to_owned(),
         _ if message.sender_user_id == inbound.me.user_id => "you".to_owned(),
         Via::Agent => speaker(message, "agent"),

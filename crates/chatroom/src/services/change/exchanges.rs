@@ -27,13 +27,13 @@ pub struct Word<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Answers<'a> {
     pub user: &'a str,
-    pub via: Via,
+    pub via: &'a Via,
 }
 
 impl Word<'_> {
     /// Whether it is said to another agent, or after one.
     fn is_exchange(&self, last_agent: Option<&str>) -> bool {
-        let answers = self.answers.filter(|to| to.via == Via::Agent);
+        let answers = self.answers.filter(|to| *to.via == Via::Agent);
         let others = answers.map(|to| to.user).into_iter().chain(last_agent);
         others.into_iter().any(|other| other != self.user)
     }
@@ -51,7 +51,7 @@ pub enum Voice {
 impl Voice {
     /// The voice of a member who posts this way. An external member proves nothing about itself:
     /// `client_kind: human` is a claim. `signed_in` is whether the bearer is a person's own token.
-    pub fn of(via: Via, member_kind: MemberKind, signed_in: bool) -> Self {
+    pub fn of(via: &Via, member_kind: &MemberKind, signed_in: bool) -> Self {
         let external = match member_kind {
             MemberKind::StarchildAgent | MemberKind::StarchildUser => false,
             MemberKind::ExternalAgent | MemberKind::ExternalUser | MemberKind::Other(_) => true,

@@ -274,7 +274,7 @@ pub async fn reissue(
         lineage: proof.lineage,
         source,
     };
-    let key = keys::new_member_key(app, room, user.as_str(), kind, &basis, now)?;
+    let key = keys::new_member_key(app, room, user.as_str(), &kind, &basis, now)?;
     tx.insert_key(&key).await?;
     tx.commit().await?;
     Ok(TokenReissued {

@@ -180,7 +180,7 @@ pub fn new_member_key(
     app: &App,
     room: &RoomId,
     user: &str,
-    kind: MemberKind,
+    kind: &MemberKind,
     basis: &Basis,
     now: Now,
 ) -> Result<KeyRow> {

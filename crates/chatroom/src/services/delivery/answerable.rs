@@ -57,7 +57,7 @@ pub fn answerable(
         user,
         answers: Some(Answers {
             user: &answered.sender,
-            via: answered.via,
+            via: &answered.via,
         }),
         depth: Some(answered.depth + 1),
     };

@@ -343,7 +343,7 @@ fn answered(message: &MessageRow) -> Answered {
         seq: message.seq,
         depth: message.reply_chain_depth,
         sender: message.sender_user_id.clone(),
-        via: message.via,
+        via: message.via.clone(),
     }
 }
 

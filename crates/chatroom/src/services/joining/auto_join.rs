@@ -73,7 +73,7 @@ pub async fn join(app: &App, caller: &Caller, ip: IpAddr, request: AutoJoin) -> 
             let seat = Seat {
                 user: &newcomer.user,
                 name: name.as_deref(),
-                kind: newcomer.kind,
+                kind: newcomer.kind.clone(),
                 lineage: newcomer.lineage.as_ref(),
                 invite: None,
                 reach: &reach,

@@ -316,7 +316,7 @@ async fn add(
     let seat = Seat {
         user: &joiner.user,
         name: joiner.name.as_deref(),
-        kind: joiner.kind,
+        kind: joiner.kind.clone(),
         lineage: Some(&joiner.basis.lineage),
         invite: joiner.invite.as_deref(),
         reach: &reach,
@@ -329,7 +329,7 @@ async fn add(
                 app,
                 &room,
                 joiner.user.as_str(),
-                joiner.kind,
+                &joiner.kind,
                 &joiner.basis,
                 now,
             )?;
@@ -337,7 +337,7 @@ async fn add(
             Some(key)
         }
     };
-    let identity = match joiner.kind {
+    let identity = match &joiner.kind {
         MemberKind::ExternalAgent => {
             let row = identity::new_identity(app, &joiner.user, &joiner.basis, now)?;
             tx.insert_identity(&row).await?;

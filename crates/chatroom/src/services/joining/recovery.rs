@@ -98,7 +98,6 @@ pub async fn redeem(
     {
         return Err(invite_invalid());
     }
-    let kind = member.member_kind;
     let basis = identity::claim(app, &mut tx, caller, &user).await?;
     revocation::revoke_member(&mut tx, room.as_str(), user.as_str()).await?;
     tx.set_lineage(room.as_str(), user.as_str(), basis.lineage.as_str())
@@ -112,7 +111,7 @@ pub async fn redeem(
     tx.set_endpoint(room.as_str(), user.as_str(), detached)
         .await?;
     tx.disarm_delivery(room.as_str(), user.as_str()).await?;
-    let key = keys::new_member_key(app, &room, user.as_str(), kind, &basis, now)?;
+    let key = keys::new_member_key(app, &room, user.as_str(), &member.member_kind, &basis, now)?;
     tx.insert_key(&key).await?;
     let identity = identity::new_identity(app, &user, &basis, now)?;
     tx.insert_identity(&identity).await?;
@@ -137,7 +136,7 @@ pub async fn redeem(
         room_id: room,
         user_id: user,
         user_name: member.user_name,
-        member_kind: kind,
+        member_kind: member.member_kind,
         adapter_type: AdapterType::Pull,
         joined_at: member.joined_at,
         member_token: Some(app.tokens.room_key(&key)),

@@ -349,7 +349,7 @@ fn voice(caller: &Caller, entry: &Entry) -> Voice {
         Some(key) if key.posts_as == Via::Web => Via::Web,
         _ => Via::Agent,
     };
-    Voice::of(via, entry.member.member_kind, signed_in)
+    Voice::of(&via, &entry.member.member_kind, signed_in)
 }
 
 async fn writer(conn: &mut Conn, caller: &Caller, room: &RoomId) -> Result<Entry> {

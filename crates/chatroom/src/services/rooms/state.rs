@@ -16,8 +16,8 @@ use crate::{
     store::{Conn, messages::Page},
 };
 use protocol::{
-    Me, MemberCounts, MemberKind, MyRoomView, RoleClass, RoomId, RoomState, StateMember,
-    StateMessage, Via, WELCOME_ROOM,
+    Me, MemberCounts, MyRoomView, RoleClass, RoomId, RoomState, StateMember, StateMessage, Via,
+    WELCOME_ROOM,
 };
 use std::collections::HashSet;
 
@@ -68,7 +68,7 @@ pub async fn state(app: &App, caller: &Caller, room: &RoomId, recent: i64) -> Re
     let member_counts = count(&mut conn, room.as_str(), &online).await?;
     let mut members = Vec::with_capacity(rows.len());
     for row in &rows {
-        let role_class = RoleClass::from(row.member_kind);
+        let role_class = RoleClass::from(&row.member_kind);
         members.push(StateMember {
             member: wire::member(row, online.contains(&row.user_id), &app.secrets)?,
             role_class,
@@ -112,7 +112,7 @@ async fn count(conn: &mut Conn, room: &str, online: &HashSet<String>) -> Result<
     let mut counts = MemberCounts::default();
     for row in conn.kinds_of_members(room).await? {
         counts.total += row.members;
-        match row.member_kind.into() {
+        match RoleClass::from(&row.member_kind) {
             RoleClass::Human => counts.humans += row.members,
             RoleClass::Agent | RoleClass::Other(_) => {
                 counts.agents += row.members;
@@ -122,7 +122,7 @@ async fn count(conn: &mut Conn, room: &str, online: &HashSet<String>) -> Result<
     }
     let online: Vec<&str> = online.iter().map(String::as_str).collect();
     for (kind,) in conn.kinds_among(room, &online).await? {
-        let class = RoleClass::from(stored::<MemberKind>(&kind)?);
+        let class = RoleClass::from(&stored(&kind)?);
         counts.online_humans += i64::from(class == RoleClass::Human);
     }
     Ok(counts)

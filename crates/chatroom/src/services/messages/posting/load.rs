@@ -163,7 +163,7 @@ async fn load_windows(
             // What agents are counted by is in memory where nobody else counts.
             (web || !single_writer).then(|| {
                 post.limits(
-                    if web { Via::Web } else { Via::Agent },
+                    if web { &Via::Web } else { &Via::Agent },
                     limits,
                     single_writer,
                 )

@@ -71,7 +71,7 @@ impl Post {
 
     /// The limits it is under when it is posted this way. What is counted by the hour is stored;
     /// what is counted by the minute is stored only where other processes count too.
-    pub fn limits(&self, via: Via, limits: &Limits, single_writer: bool) -> [Limit; 2] {
+    pub fn limits(&self, via: &Via, limits: &Limits, single_writer: bool) -> [Limit; 2] {
         let (room, user) = (self.room.as_str(), self.user().unwrap_or_default());
         let jti = self.jti().unwrap_or_default();
         let cooldown = i64::from(limits.agent_cooldown_seconds > 0);
@@ -248,26 +248,26 @@ fn decide_one(
     let parent = parent_of(post, &known.parents)?;
     let inferred = inferred_parent(post, parent, &author, now);
     let words = Words {
-        voice: voice_of(post, via, &author),
+        voice: voice_of(post, &via, &author),
         user: &author.user_id,
         answers: parent.map(|parent| Answers {
             user: &parent.sender_user_id,
-            via: parent.via,
+            via: &parent.via,
         }),
-        depth: Some(depth_of(post, via, parent, inferred)),
+        depth: Some(depth_of(post, &via, parent, inferred)),
     };
     let admission = admit(&room.row, words, limits, now).map_err(|why| refused(why, inferred))?;
     let depth = words.depth.unwrap_or_default();
     known
         .windows
-        .take(&post.limits(via, limits, single_writer), now)?;
+        .take(&post.limits(&via, limits, single_writer), now)?;
     let author = keep_up_with_name(author, room, &known.new_names, decided);
     let notice = admission.enter(&mut room.row, &author.user_id, limits, now);
 
     let said = Said {
         user_id: author.user_id,
         user_name: author.user_name,
-        via,
+        via: via.clone(),
         content: post.content.as_str().to_owned(),
         reply_to_seq: post.reply_to_seq,
         depth,
@@ -294,10 +294,10 @@ fn decide_one(
 }
 
 /// Whose word it is. A person who signed in is one with whatever bearer.
-fn voice_of(post: &Post, via: Via, author: &PosterRow) -> Voice {
+fn voice_of(post: &Post, via: &Via, author: &PosterRow) -> Voice {
     let signed_in = matches!(&post.credential,
         Credential::User(user) if user.token_type == TokenType::Access);
-    Voice::of(via, author.member_kind, signed_in)
+    Voice::of(via, &author.member_kind, signed_in)
 }
 
 /// Notes whom a message addresses, and that an agent who speaks has answered what it was told.
@@ -437,11 +437,11 @@ fn inferred_parent(
 /// The depth is the server's: an agent's reply stands one deeper than what it answers.
 fn depth_of(
     post: &Post,
-    via: Via,
+    via: &Via,
     parent: Option<&ParentRow>,
     inferred: Option<AddressedBy>,
 ) -> i64 {
-    if via == Via::Web {
+    if *via == Via::Web {
         return 0;
     }
     let answered = parent
@@ -477,7 +477,7 @@ fn answer_again(post: &Post, prior: &PriorPostRow) -> Result<Posted> {
     }
     Ok(Posted {
         seq: prior.seq,
-        via: prior.via,
+        via: prior.via.clone(),
         created_at: prior.created_at,
     })
 }
@@ -488,7 +488,7 @@ fn note(message: &NewMessage, known: &mut Known) {
         room_id: message.room_id.clone(),
         seq: message.seq,
         sender_user_id: message.sender_user_id.clone(),
-        via: message.via,
+        via: message.via.clone(),
         reply_chain_depth: message.reply_chain_depth,
     };
     let at = (message.room_id.clone(), message.seq);
@@ -506,7 +506,7 @@ fn note(message: &NewMessage, known: &mut Known) {
         sender_user_id: message.sender_user_id.clone(),
         client_key: key.clone(),
         seq: message.seq,
-        via: message.via,
+        via: message.via.clone(),
         content: message.content.clone(),
         original_content: None,
         deleted: false,

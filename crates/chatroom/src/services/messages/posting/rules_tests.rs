@@ -169,7 +169,7 @@ impl World {
                 room_id: ROOM.into(),
                 seq: message.seq,
                 sender_user_id: message.sender_user_id.clone(),
-                via: message.via,
+                via: message.via.clone(),
                 reply_chain_depth: message.reply_chain_depth,
             };
             known.parents.insert((ROOM.into(), message.seq), row);
@@ -250,7 +250,7 @@ impl World {
             seq,
             depth,
             sender: asked.sender_user_id.clone(),
-            via: asked.via,
+            via: asked.via.clone(),
         };
         let Ok(admission) = answerable(&self.room, &user, &answered, &self.limits, now) else {
             return false;
@@ -527,7 +527,7 @@ fn nothing_makes_a_liar_a_person() {
         (Via::Agent, "starchild_user", true, Voice::Person),
     ] {
         assert_eq!(
-            Voice::of(via, kind.parse().unwrap(), signed_in),
+            Voice::of(&via, &kind.parse().unwrap(), signed_in),
             voice,
             "{via:?} {kind}"
         );
