@@ -1,6 +1,7 @@
 //! Measures the pump beside a plain channel that does the same XML work.
 //!
-//! `cargo run --release -p agentserver --example pump_bench`
+//! `cargo run --release -p agentserver --example pump_bench`, with `-- idle` for
+//! what idle conversations cost and nothing else
 
 use agentserver::envelope::Envelope;
 use agentserver::payload::{Canonical, PayloadType};
@@ -31,6 +32,9 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> Result<(), Failure> {
+    if std::env::args().any(|argument| argument == "idle") {
+        return idle_conversations(&start()?).await;
+    }
     let plain = rate(200_000, plain_hops(200_000).await?);
     println!("plain tokio mpsc, same XML work: {plain:.0} hops/s");
 
@@ -59,17 +63,26 @@ async fn main() -> Result<(), Failure> {
     );
     println!("resident memory after each 10,000, KiB: {memory:?}");
     println!("threads kept at the end: {:?}", pump.counts());
-    idle_conversations(&pump)?;
+    idle_conversations(&pump).await?;
     durable().await
 }
 
-/// What conversations cost that only are open.
-fn idle_conversations(pump: &Pump) -> Result<(), Failure> {
-    let (open, before) = (100_000, resident_kib());
-    let kept = (0..open).map(|_| pump.open("bench"));
+/// What conversations cost that are open and do nothing: before their first
+/// question, and after its answer.
+async fn idle_conversations(pump: &Pump) -> Result<(), Failure> {
+    const OPEN: u64 = 20_000;
+    let before = resident_kib();
+    let each = || resident_kib().saturating_sub(before) * 1024 / OPEN;
+    let kept = (0..OPEN).map(|_| pump.open("bench"));
     let kept = kept.collect::<Result<Vec<_>, _>>()?;
-    let bytes = resident_kib().saturating_sub(before) * 1024 / open;
-    println!("{} idle conversations: {bytes} bytes each", kept.len());
+    let silent = each();
+    for (conversation, number) in kept.iter().zip(0..) {
+        let text = TEXT.to_owned();
+        conversation.send("echo", Ask { number, text }).await?;
+        while conversation.next().await.is_some() {}
+    }
+    let spoken = each();
+    println!("{OPEN} idle conversations: {silent} bytes each, {spoken} after a question");
     Ok(())
 }
 

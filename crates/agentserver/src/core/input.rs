@@ -29,7 +29,11 @@ pub enum Input<'a> {
     /// What ran when the pump ended is begun again.
     Resume,
     /// A gateway begins a conversation.
-    Open { gateway: Cow<'a, str> },
+    Open {
+        gateway: Cow<'a, str>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<Cow<'a, str>>,
+    },
     /// It wants no more answers.
     Close { root: ThreadId },
     /// A message from outside.

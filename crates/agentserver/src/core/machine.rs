@@ -175,15 +175,24 @@ impl Core {
             .retain(|key, _| organism.get(key).is_none() && threads.owns_any(key));
     }
 
-    /// Begins a conversation for a gateway.
-    pub(crate) fn open(&mut self, gateway: &str, now: Time) -> Option<ThreadId> {
+    /// Begins a conversation for a gateway, which may have a name for it.
+    pub(crate) fn open(
+        &mut self,
+        gateway: &str,
+        name: Option<&str>,
+        now: Time,
+    ) -> Option<ThreadId> {
         let input = Input::Open {
             gateway: gateway.into(),
+            name: name.map(Cow::Borrowed),
         };
         self.take_in(now, input);
         let gateway = key(gateway);
         self.organism.gateway(&gateway)?;
         let root = self.threads.open(gateway);
+        if let Some(name) = name {
+            self.threads.set_name(root, name);
+        }
         let budget = self.limits.conversation;
         if !budget.is_unbounded() {
             let work = Work::Conversation;

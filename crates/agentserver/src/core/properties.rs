@@ -180,7 +180,7 @@ impl World {
         let mut core = Core::new(Arc::new(organism(&traits)), limits);
         core.keep_records();
         let kept = core.snapshot().unwrap();
-        let open = |_| core.open("GATE", now).unwrap();
+        let open = |_| core.open("GATE", None, now).unwrap();
         let roots: Vec<_> = (0..3).map(open).collect();
         let kept = (kept, core.take_records());
         let owners = roots

@@ -38,7 +38,7 @@ impl Core {
                 self.reload(Arc::new(outline.organism()), outline.limits, now);
             }
             Input::Resume => self.resume(now),
-            Input::Open { gateway } => drop(self.open(&gateway, now)),
+            Input::Open { gateway, name } => drop(self.open(&gateway, name.as_deref(), now)),
             Input::Close { root } => self.close(root, now),
             Input::Send { root, out, key } => {
                 drop(self.send(root, &out, key.as_deref(), now));
@@ -120,6 +120,11 @@ impl Core {
         let mut open: Vec<_> = open.map(|(root, owner)| (root, owner.clone())).collect();
         open.sort_unstable();
         open
+    }
+
+    /// What its gateway calls a conversation.
+    pub(crate) fn name_of(&self, root: ThreadId) -> Option<Arc<str>> {
+        self.threads.name(root)
     }
 
     /// Answers of a conversation that were not acknowledged.

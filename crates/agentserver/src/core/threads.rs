@@ -69,6 +69,8 @@ struct Conversation {
     epoch: u64,
     /// What it may use in all, where that is bounded.
     account: Option<AccountId>,
+    /// What its gateway calls it.
+    name: Option<Arc<str>>,
     /// Keys of messages that were accepted, where they have any.
     seen: Option<Box<Seen>>,
 }
@@ -249,6 +251,16 @@ impl Threads {
         if let Some(conversation) = self.conversations.get_mut(&root) {
             conversation.seen.get_or_insert_default().insert(key);
         }
+    }
+
+    pub fn set_name(&mut self, root: ThreadId, name: &str) {
+        if let Some(conversation) = self.conversations.get_mut(&root) {
+            conversation.name = Some(name.into());
+        }
+    }
+
+    pub fn name(&self, root: ThreadId) -> Option<Arc<str>> {
+        self.conversations.get(&root)?.name.clone()
     }
 
     /// The conversations that are open, and whose they are.

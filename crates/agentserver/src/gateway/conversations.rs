@@ -53,7 +53,7 @@ struct Talk {
 
 impl<O: Outlet> Conversations<O> {
     /// For the gateway of this name. What comes for any of its conversations
-    /// goes to `outlet`.
+    /// goes to `outlet`. Those that were open before a crash are taken up again.
     pub fn new(pump: Pump, gateway: impl Into<String>, outlet: O, idle: Idle) -> Self {
         let shared = Shared {
             pump,
@@ -62,9 +62,9 @@ impl<O: Outlet> Conversations<O> {
             idle,
             open: Mutex::default(),
         };
-        Self {
-            shared: Arc::new(shared),
-        }
+        let shared = Arc::new(shared);
+        take_up(&shared);
+        Self { shared }
     }
 
     /// Where answers go.
@@ -129,23 +129,12 @@ impl<'a, O: Outlet> Sending<'a, O> {
                 held.talk.clone()
             }
             None => {
-                let talk = Arc::new(Talk {
-                    conversation: shared.pump.open(&shared.gateway)?,
-                    sent: Notify::new(),
-                    closed: Notify::new(),
-                });
-                let held = Held {
-                    talk: talk.clone(),
-                    senders: 1,
-                };
-                open.insert(correlation.clone(), held);
-                let reader = Reader {
-                    shared: shared.clone(),
-                    correlation: correlation.clone(),
-                    talk: talk.clone(),
-                };
-                tokio::spawn(reader.run());
-                talk
+                let name = correlation.as_str();
+                let conversation = shared.pump.open_named(&shared.gateway, name)?;
+                let held = hold(shared, correlation, conversation);
+                let held = open.entry(correlation.clone()).or_insert(held);
+                held.senders = 1;
+                held.talk.clone()
             }
         };
         Ok(Self {
@@ -153,6 +142,39 @@ impl<'a, O: Outlet> Sending<'a, O> {
             correlation,
             talk,
         })
+    }
+}
+
+/// Reads a conversation from now on.
+fn hold<O: Outlet>(
+    shared: &Arc<Shared<O>>,
+    correlation: &CorrelationId,
+    conversation: Conversation,
+) -> Held {
+    let talk = Arc::new(Talk {
+        conversation,
+        sent: Notify::new(),
+        closed: Notify::new(),
+    });
+    let reader = Reader {
+        shared: shared.clone(),
+        correlation: correlation.clone(),
+        talk: talk.clone(),
+    };
+    tokio::spawn(reader.run());
+    Held { talk, senders: 0 }
+}
+
+/// Goes on with the conversations from before a crash.
+fn take_up<O: Outlet>(shared: &Arc<Shared<O>>) {
+    for conversation in shared.pump.recovered(&shared.gateway) {
+        let name = conversation.name().map(CorrelationId::parse);
+        if let Some(Ok(correlation)) = name {
+            let held = hold(shared, &correlation, conversation);
+            // There is something to read, or it rests.
+            held.talk.sent.notify_one();
+            shared.lock().insert(correlation, held);
+        }
     }
 }
 

@@ -20,10 +20,10 @@ use futures_util::future::BoxFuture;
 pub struct Answer {
     /// The conversation it belongs to.
     pub correlation: CorrelationId,
-    /// Counts the answers of its conversation, from 1: with the id, a key by
-    /// which the outside knows an answer that comes again.
+    /// Counts the answers of its conversation, from 1 since the program started.
     pub number: u64,
-    /// What was said, and by whom.
+    /// What was said, and by whom. Its id is a key by which the outside knows an
+    /// answer that comes again.
     pub message: Delivered,
 }
 

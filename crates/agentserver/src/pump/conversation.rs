@@ -69,16 +69,28 @@ impl Delivered {
 pub struct Conversation {
     shared: Arc<Shared>,
     root: ThreadId,
+    name: Option<Arc<str>>,
     changed: Arc<Notify>,
 }
 
 impl Conversation {
-    pub(super) fn new(shared: Arc<Shared>, root: ThreadId, changed: Arc<Notify>) -> Self {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        root: ThreadId,
+        name: Option<Arc<str>>,
+        changed: Arc<Notify>,
+    ) -> Self {
         Self {
             shared,
             root,
+            name,
             changed,
         }
+    }
+
+    /// Its name outside, by [`Pump::open_named`].
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
     }
 
     /// Its thread, as outside programs name it.

@@ -207,13 +207,24 @@ impl Pump {
         let roots = own.into_iter().map(|(root, _)| root);
         let conversations = roots.filter_map(|root| {
             let changed = state.mailboxes.get(&root)?.changed();
-            Some(Conversation::new(self.shared.clone(), root, changed))
+            let name = state.core.name_of(root);
+            Some(Conversation::new(self.shared.clone(), root, name, changed))
         });
         conversations.collect()
     }
 
     /// Begins a conversation as a gateway.
     pub fn open(&self, gateway: &str) -> Result<Conversation, SendError> {
+        self.open_with(gateway, None)
+    }
+
+    /// Begins a conversation that has a name outside: a gateway with many knows it
+    /// by the name after a crash.
+    pub fn open_named(&self, gateway: &str, name: &str) -> Result<Conversation, SendError> {
+        self.open_with(gateway, Some(name))
+    }
+
+    fn open_with(&self, gateway: &str, name: Option<&str>) -> Result<Conversation, SendError> {
         let (most, now) = (self.shared.settings.conversations, self.shared.now());
         let mailbox = Mailbox::new(self.shared.settings.mailbox.max(1));
         let changed = mailbox.changed();
@@ -221,12 +232,13 @@ impl Pump {
             if state.mailboxes.len() >= most {
                 return Err(SendError::Full(most));
             }
-            let root = state.core.open(gateway, now);
+            let root = state.core.open(gateway, name, now);
             let root = root.ok_or_else(|| SendError::Refused(Fault::Routing.payload()))?;
             state.mailboxes.insert(root, mailbox);
             Ok(root)
         })?;
-        Ok(Conversation::new(self.shared.clone(), root, changed))
+        let name = name.map(Arc::from);
+        Ok(Conversation::new(self.shared.clone(), root, name, changed))
     }
 
     /// Takes an envelope from outside. Its `from` must be the gateway's own

@@ -163,3 +163,27 @@ async fn what_is_refused_is_told_to_the_sender_and_a_closed_conversation_is_gone
         assert!(CorrelationId::parse(text).is_err(), "{text:?}");
     }
 }
+
+#[tokio::test]
+async fn a_conversation_is_taken_up_under_its_name_after_a_crash() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = |folder: &std::path::Path, inbox: &Arc<Inbox>| {
+        let pump = Pump::start_durable(organism([echo()]), Settings::default(), folder);
+        Conversations::new(pump.unwrap(), "console", Out(inbox.clone()), Idle(LONG))
+    };
+    let deaf = Arc::new(Inbox {
+        refusals: usize::MAX - 1,
+        ..Inbox::default()
+    });
+    let conversations = start(folder.path(), &deaf);
+    let xml = ask("a").to_xml().unwrap();
+    conversations.send(&id("x"), None, &xml).await.unwrap();
+    let left = tempfile::tempdir().unwrap();
+    std::fs::copy(folder.path().join("journal"), left.path().join("journal")).unwrap();
+
+    let inbox = Arc::new(Inbox::default());
+    let conversations = start(left.path(), &inbox);
+    inbox.until(|inbox| inbox.count() == 1).await;
+    assert_eq!(inbox.taken.lock().unwrap()["x"], [(1, "a".to_owned())]);
+    assert_eq!(conversations.count(), 1);
+}
