@@ -264,8 +264,9 @@ wire! {
         /// The message.
         #[serde(flatten)]
         pub message: Message,
-        /// Whether a person or an agent wrote it.
-        pub sender_role_class: RoleClass,
+        /// Whether a person or an agent wrote it; a message of the server's own has none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub sender_role_class: Option<RoleClass>,
     }
 
     /// `GET /rooms/{id}/state`: one look at a room.

@@ -104,6 +104,10 @@ impl Body {
         // Fields that nobody reads are checked too: what is no UTF-8 is no JSON.
         let text = std::str::from_utf8(&self.bytes)
             .map_err(|_| Error::bad_request("The body is not UTF-8, so it is no JSON"))?;
+        // An array would be read as an object's fields in their order.
+        if !text.trim_start().starts_with('{') {
+            return Err(Error::bad_request("The body must be a JSON object"));
+        }
         let value = serde_json::from_str(text)
             .map_err(|error| Error::bad_request(format!("The body does not fit: {error}")))?;
         if self.bytes.windows(6).any(|escape| escape == b"\\u0000") && self.holds_nul() {

@@ -189,6 +189,8 @@ async fn write_data(
 struct Recent {
     /// How many messages, 20 where absent, 100 at most.
     recent: Option<i64>,
+    /// Another name for `recent`.
+    recent_limit: Option<i64>,
 }
 
 /// One look at a room: its members and its newest messages.
@@ -200,7 +202,7 @@ async fn read_state(
     Path(id): Path<String>,
     Query(query): Query<Recent>,
 ) -> Result<Reply<RoomState>> {
-    let recent = query.recent.unwrap_or(20);
+    let recent = query.recent.or(query.recent_limit).unwrap_or(20);
     if recent < 0 {
         return Err(Error::bad_request("recent must not be negative"));
     }

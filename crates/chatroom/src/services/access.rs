@@ -78,15 +78,21 @@ pub async fn member(conn: &mut Conn, caller: &Caller, room: &RoomId, hold: Hold)
 /// The caller as somebody who may read the room.
 pub async fn reader(conn: &mut Conn, caller: &Caller, room: &RoomId) -> Result<Reading> {
     let found = find(conn, room, Hold::No).await?;
-    match caller {
-        Caller::Anonymous => {
-            let room = found
-                .filter(RoomRow::is_public)
-                .ok_or_else(Error::room_not_found)?;
-            Ok(Reading::Visitor(Box::new(room)))
-        }
-        _ => Ok(Reading::Member(Box::new(enter(conn, caller, found).await?))),
+    if matches!(caller, Caller::Anonymous) {
+        return visitor(found);
     }
+    match (caller, enter(conn, caller, found.clone()).await) {
+        (_, Ok(entry)) => Ok(Reading::Member(Box::new(entry))),
+        // Whoever signed in reads no less than nobody at all does.
+        (Caller::User(_), Err(refused)) => visitor(found).map_err(|_| refused),
+        (_, Err(refused)) => Err(refused),
+    }
+}
+
+fn visitor(found: Option<RoomRow>) -> Result<Reading> {
+    let room = found.filter(RoomRow::is_public);
+    let room = room.ok_or_else(Error::room_not_found)?;
+    Ok(Reading::Visitor(Box::new(room)))
 }
 
 async fn find(conn: &mut Conn, room: &RoomId, hold: Hold) -> Result<Option<RoomRow>> {

@@ -13,6 +13,7 @@ one_engine![
     an_unknown_route_is_not_found,
     a_wrong_method_is_named,
     a_body_that_is_no_json_is_refused,
+    an_array_is_no_object,
     a_body_of_another_type_is_refused,
     a_missing_body_is_refused,
     an_oversized_body_is_refused,
@@ -171,6 +172,21 @@ async fn a_body_that_is_no_json_is_refused(setup: Setup) {
         let request = alice.request(method.clone(), &path).body(deep);
         let reply = request.header("content-type", "application/json").await;
         reply.refused(400, "bad_request");
+    }
+}
+
+async fn an_array_is_no_object(setup: Setup) {
+    let server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    for (path, body) in [
+        ("/rooms".to_owned(), json!(["a room", "private"])),
+        (format!("/rooms/{room}/messages"), json!(["hello"])),
+        (format!("/rooms/{room}/invites"), json!([])),
+    ] {
+        let reply = alice.post(path, body).await;
+        let words = reply.refused(400, "bad_request");
+        assert!(words.contains("JSON object"), "{words}");
     }
 }
 

@@ -261,6 +261,8 @@ async fn a_member_leaves(setup: Setup) {
     bob.get(format!("/rooms/{room}"))
         .await
         .refused(403, "not_a_member");
+    let left = bob.delete(format!("/rooms/{room}/members/u_bob")).await;
+    left.refused(404, "not_found");
     assert_eq!(bob.get("/rooms").await.ok(), json!({"rooms": []}));
     let gone = alice.delete(format!("/rooms/{room}/members/u_bob")).await;
     gone.refused(404, "not_found");

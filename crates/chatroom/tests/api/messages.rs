@@ -288,7 +288,12 @@ async fn only_members_post(setup: Setup) {
     eve.post(messages(&room), body.clone())
         .await
         .refused(403, "not_a_member");
-    eve.get(messages(&room)).await.refused(403, "not_a_member");
+    // She reads as nobody in particular does.
+    let read = eve.get(messages(&room)).await.ok();
+    assert_eq!(read, server.anonymous().get(messages(&room)).await.ok());
+    let private = alice.creates_a_room().await;
+    let refused = eve.get(messages(&private)).await;
+    refused.refused(403, "not_a_member");
     let anonymous = server.anonymous();
     anonymous
         .post(messages(&room), body.clone())

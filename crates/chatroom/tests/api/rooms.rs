@@ -622,6 +622,9 @@ async fn the_state_is_one_look_at_a_room(setup: Setup) {
             (&json!("from the person"), &json!("human")),
         ]
     );
+    let notices = state["recent_messages"].as_array().unwrap().iter();
+    let mut notices = notices.filter(|message| message["type"] == "system");
+    assert!(notices.all(|message| message.get("sender_role_class").is_none()));
 }
 
 async fn the_state_shows_as_many_messages_as_were_asked_for(setup: Setup) {
@@ -643,6 +646,7 @@ async fn the_state_shows_as_many_messages_as_were_asked_for(setup: Setup) {
     };
     assert_eq!(recent("").await, 20);
     assert_eq!(recent("?recent=3").await, 3);
+    assert_eq!(recent("?recent_limit=3").await, 3);
     assert!(recent("?recent=100").await >= 25);
     assert!(recent("?recent=1000").await <= 100);
     for bad in ["x", "-1"] {

@@ -22,7 +22,9 @@ use crate::{
     },
     store::{members::MemberRow, rooms::RoomRow},
 };
-use protocol::{AgentCardUpdated, Members, Notice, Renamed, RoomId, UserId, WELCOME_ROOM};
+use protocol::{
+    AgentCardUpdated, ErrorCode, Members, Notice, Renamed, RoomId, UserId, WELCOME_ROOM,
+};
 use serde_json::json;
 use std::collections::HashMap;
 
@@ -68,11 +70,21 @@ pub async fn list(
     Ok(members)
 }
 
+/// Whether the caller is this user.
+fn is(caller: &Caller, user: &UserId) -> bool {
+    matches!(caller, Caller::User(me) if me.id == *user)
+}
+
 /// Takes a member out: oneself, or anyone but oneself as owner.
 pub async fn remove(app: &App, caller: &Caller, room: &RoomId, user: &UserId) -> Result<()> {
     let now = Now::get();
     let mut tx = RoomTx::begin(app).await?;
-    let mut entry = access::member(&mut tx, caller, room, Hold::Yes).await?;
+    let mut entry = match access::member(&mut tx, caller, room, Hold::Yes).await {
+        Err(refused) if refused.code() == ErrorCode::NotAMember && is(caller, user) => {
+            return Err(Error::not_found("You are not in this room"));
+        }
+        entry => entry?,
+    };
     let leaving = entry.member.user_id == user.as_str();
     entry = match leaving {
         true => entry.as_oneself()?,

@@ -91,10 +91,10 @@ pub async fn state(app: &App, caller: &Caller, room: &RoomId, recent: i64) -> Re
         .into_iter()
         .map(|message| StateMessage {
             // A person may write through an agent's membership: how the message came decides.
-            sender_role_class: if message.via == Via::Web {
-                RoleClass::Human
-            } else {
-                RoleClass::Agent
+            sender_role_class: match message.via {
+                Via::Web => Some(RoleClass::Human),
+                Via::Agent | Via::Other(_) => Some(RoleClass::Agent),
+                Via::System => None,
             },
             message,
         })
