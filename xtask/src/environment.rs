@@ -16,6 +16,7 @@ pub struct Environment {
     nats: Service,
     mcp: PathBuf,
     a2a: PathBuf,
+    sdk: PathBuf,
     web_modules: PathBuf,
 }
 
@@ -24,9 +25,11 @@ impl Environment {
     pub fn prepare() -> Result<Self, String> {
         packages::ensure()?;
         let a2a = installed("crates/chatroom/tests/a2a/install.sh", "test-a2a")?;
+        let sdk = installed("crates/openstarry/tests/sdk/install.sh", "test-sdk")?;
         Ok(Self {
             mcp: installed("crates/openstarry/tests/install-mcp.sh", "test-mcp")?,
             a2a: a2a.join("bin/python"),
+            sdk: sdk.join("bin/python"),
             web_modules: web_modules()?,
             postgres: services::postgres()?,
             nats: services::nats()?,
@@ -39,7 +42,8 @@ impl Environment {
             .env("SC_TEST_POSTGRES_URL", &self.postgres.url)
             .env("SC_TEST_NATS_URL", &self.nats.url)
             .env("STARCHILD_TEST_MCP", &self.mcp)
-            .env("SC_TEST_A2A_PYTHON", &self.a2a);
+            .env("SC_TEST_A2A_PYTHON", &self.a2a)
+            .env("SC_TEST_SDK_PYTHON", &self.sdk);
     }
 
     /// What the browser's tests import.

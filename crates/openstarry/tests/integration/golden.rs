@@ -62,11 +62,14 @@ fn context(provider: &str) -> Context {
                     },
                     ContentSegment::Provider {
                         provider: provider.into(),
-                        item: match provider.starts_with("responses") {
-                            true => {
+                        item: match provider.split('@').next() {
+                            Some("gemini") => {
+                                json!({ "text": "hm", "thought": true, "thoughtSignature": "c2lnbmVk" })
+                            }
+                            Some("responses") => {
                                 json!({ "type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "sealed" })
                             }
-                            false => json!({ "signature": "signed" }),
+                            _ => json!({ "signature": "signed" }),
                         },
                     },
                     ContentSegment::text("Let me look."),
@@ -129,6 +132,12 @@ async fn request_bodies_are_as_they_were() {
         let mut config = server.config(kind);
         config.max_output_tokens = Some(1000);
         config.options = json!({ "temperature": 0.5 }).as_object().unwrap().clone();
+        if kind == ProviderKind::Anthropic {
+            config.options = json!({ "metadata": { "user_id": "u" } })
+                .as_object()
+                .unwrap()
+                .clone();
+        }
         if kind == ProviderKind::Gemini {
             config.options = json!({ "generationConfig": { "temperature": 0.5 } })
                 .as_object()

@@ -9,6 +9,7 @@ mod library;
 mod lossless;
 mod mcp;
 mod retrieval;
+mod sdk;
 mod sessions;
 mod stops;
 mod support;

@@ -5,6 +5,7 @@ use futures_util::future::BoxFuture;
 use openstarry::{
     pain::AgentPain,
     provider::{Context, Provider, ProviderConfig, ProviderKind},
+    segment::StopReason,
 };
 use std::{sync::Arc, time::Duration};
 
@@ -52,7 +53,14 @@ impl Openai {
             .await
             .map_err(|_| BackendError::TimedOut(self.timeout))?
             .map_err(why)?;
-        Ok(Reply::from_output(&answer.text()))
+        match &answer.metadata.stop_reason {
+            Some(StopReason::Refusal | StopReason::ContentFilter | StopReason::BlockedPrompt)
+                if answer.text().trim().is_empty() =>
+            {
+                Err(BackendError::Failed("the model refused to answer".into()))
+            }
+            _ => Ok(Reply::from_output(&answer.text())),
+        }
     }
 }
 

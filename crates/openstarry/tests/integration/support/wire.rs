@@ -201,7 +201,7 @@ fn gemini(says: &[Say]) -> Vec<Value> {
             Say::Think(text) => out.push(chunk(json!({ "text": text, "thought": true }))),
             Say::Call(_, name, parts) => {
                 let args: Value = serde_json::from_str(&parts.concat()).unwrap();
-                out.push(chunk(json!({ "functionCall": { "name": name, "args": args }, "thoughtSignature": "signed" })));
+                out.push(chunk(json!({ "functionCall": { "name": name, "args": args }, "thoughtSignature": "c2lnbmVk" })));
             }
             Say::WholeCall(_, name, args) => out.push(chunk(
                 json!({ "functionCall": { "name": name, "args": args } }),
