@@ -8,10 +8,10 @@ pub(crate) const MOST_BYTES: usize = 64;
 
 /// Declares an enum that travels as a lowercase word.
 macro_rules! words {
-    ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
-        $(#[$meta])*
+    ($(#[doc = $doc:literal])+ $(#[derive($($derive:ident),+)])? $name:ident { $($(#[$vmeta:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[doc = $doc])+
+        $(#[derive($($derive),+)])?
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
         pub enum $name { $($(#[$vmeta])* #[serde(rename = $word)] $variant),+ }
 
         impl $name {
@@ -21,6 +21,7 @@ macro_rules! words {
             }
         }
 
+        $crate::word::schema!($name { $($doc),+ } { $($word),+ });
         $crate::word::read_and_show!($name { $($variant = $word),+ });
     };
 }
@@ -72,6 +73,14 @@ macro_rules! open_words {
             }
         }
 
+        $crate::word::schema!($name { $($doc),+ } { $($word),+ });
+        $crate::word::read_and_show!($name { $($variant = $word),+ });
+    };
+}
+
+/// How the enum is described: by its words, not by its variants.
+macro_rules! schema {
+    ($name:ident { $($doc:literal),+ } { $($word:literal),+ }) => {
         #[cfg(feature = "openapi")]
         impl utoipa::PartialSchema for $name {
             fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
@@ -89,8 +98,6 @@ macro_rules! open_words {
                 stringify!($name).into()
             }
         }
-
-        $crate::word::read_and_show!($name { $($variant = $word),+ });
     };
 }
 
@@ -111,7 +118,7 @@ macro_rules! read_and_show {
     };
 }
 
-pub(crate) use {open_words, read_and_show, words};
+pub(crate) use {open_words, read_and_show, schema, words};
 
 #[cfg(test)]
 mod tests {

@@ -65,6 +65,7 @@ async fn lift_room_ban(
 }
 
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 struct After {
     /// The last id of the page before.
     #[serde(default)]
@@ -143,6 +144,7 @@ async fn admin_bans(State(app): State<App>, caller: Caller) -> Result<Reply<Serv
 }
 
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 struct OfSubject {
     /// The user's id, the address or the network.
     subject: String,

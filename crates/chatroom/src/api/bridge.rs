@@ -92,6 +92,7 @@ async fn create(
 }
 
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 struct Which {
     /// Whether to list revoked codes too.
     #[serde(default)]

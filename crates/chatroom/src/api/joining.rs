@@ -138,6 +138,7 @@ async fn join(
 }
 
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 struct Leaving {
     /// 1 to ban the member too. Owner only.
     ban: Option<String>,

@@ -22,6 +22,7 @@ section!(list, set_endpoint, rename, set_agent_card, me);
 
 /// Which of the members.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 struct Page {
     /// How many, 1000 where absent and at most.
     limit: Option<i64>,

@@ -65,6 +65,7 @@ async fn post(
 }
 
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 struct Filter {
     /// Messages after this seq, oldest first.
     #[param(value_type = Option<i64>, minimum = 0)]
@@ -79,12 +80,15 @@ struct Filter {
     /// Only messages of this sender. Without effect for visitors.
     sender_user_id: Option<String>,
     /// `html`: each message also has `content_html`, rendered and safe to show in a page.
+    #[param(inline)]
     render: Option<Render>,
 }
 
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 struct Shape {
     /// `html`: each message also has `content_html`.
+    #[param(inline)]
     render: Option<Render>,
 }
 

@@ -11,8 +11,15 @@ use axum::{
 use bytes::Bytes;
 use serde_json::Value;
 use std::{fmt::Write, sync::LazyLock};
-use utoipa::OpenApi;
+use utoipa::{
+    OpenApi,
+    openapi::{
+        self,
+        security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme},
+    },
+};
 
+const BEARER: &str = "bearer";
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 /// The sections of the page, in the order a newcomer needs them.
 const HEADINGS: [&str; 12] = [
@@ -53,6 +60,7 @@ static REFERENCE: LazyLock<Reference> = LazyLock::new(|| {
     for section in &SECTIONS {
         document.merge((section.describe)());
     }
+    complete(&mut document);
     let json = document.to_json().unwrap_or_default();
     let page = page(&serde_json::from_str(&json).unwrap_or_default());
     Reference {
@@ -60,6 +68,71 @@ static REFERENCE: LazyLock<Reference> = LazyLock::new(|| {
         page: page.into(),
     }
 });
+
+/// Adds what is the same for every route: who may call, what an answer's status means, and a name that
+/// no other operation has.
+fn complete(document: &mut openapi::OpenApi) {
+    let bearer = Http::builder()
+        .scheme(HttpAuthScheme::Bearer)
+        .description(Some(
+            "A user token, a room key, an identity token or a short code, as the route says",
+        ))
+        .build();
+    let components = document.components.get_or_insert_default();
+    components.add_security_scheme(BEARER, SecurityScheme::Http(bearer));
+    // Many routes answer without one, too: what nobody may do is refused with 401.
+    let anonymous = SecurityRequirement::default();
+    document.security = Some(vec![
+        SecurityRequirement::new(BEARER, Vec::<String>::new()),
+        anonymous,
+    ]);
+    for (path, item) in &mut document.paths.paths {
+        let operations = [
+            ("get", &mut item.get),
+            ("put", &mut item.put),
+            ("post", &mut item.post),
+            ("patch", &mut item.patch),
+            ("delete", &mut item.delete),
+        ];
+        for (method, operation) in operations {
+            if let Some(operation) = operation {
+                operation.operation_id = Some(operation_id(method, path));
+                describe_statuses(operation);
+            }
+        }
+    }
+}
+
+/// `get_rooms_by_id_messages` for `GET /rooms/{id}/messages`.
+fn operation_id(method: &str, path: &str) -> String {
+    let words = path
+        .replace('{', "by_")
+        .replace(|c: char| !c.is_alphanumeric(), "_");
+    let words = words.split('_').filter(|word| !word.is_empty());
+    [method]
+        .into_iter()
+        .chain(words)
+        .collect::<Vec<_>>()
+        .join("_")
+}
+
+fn describe_statuses(operation: &mut openapi::path::Operation) {
+    for (status, response) in &mut operation.responses.responses {
+        let openapi::RefOr::T(response) = response else {
+            continue;
+        };
+        if response.description.is_empty() {
+            response.description = match status.as_str() {
+                "201" => "Made",
+                "302" | "303" | "307" => "It is elsewhere",
+                "304" => "Nothing has changed",
+                "4XX" | "5XX" => "Refused; `error` says why and `message` what to do",
+                _ => "Done",
+            }
+            .to_owned();
+        }
+    }
+}
 
 pub fn routes() -> Router<App> {
     Router::new()

@@ -19,6 +19,7 @@ section!(rules, everywhere, of_room, mine);
 
 /// What of a leaderboard is asked for.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 struct Asked {
     /// UTC days that count, today included: 30 where absent, 1 to 90.
     window: Option<i64>,
@@ -28,6 +29,7 @@ struct Asked {
 
 /// How much of one's own score is asked for.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 struct Span {
     /// UTC days that count, today included: 30 where absent, 1 to 90.
     window: Option<i64>,

@@ -41,6 +41,7 @@ section!(
 
 /// A page of a list.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub struct Page {
     /// How many, 50 where absent, 100 at most.
     limit: Option<i64>,
@@ -186,6 +187,7 @@ async fn write_data(
 }
 
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 struct Recent {
     /// How many messages, 20 where absent, 100 at most.
     recent: Option<i64>,
@@ -212,6 +214,7 @@ async fn read_state(
 }
 
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 struct After {
     /// Lines after this one.
     #[param(value_type = Option<i64>, minimum = 0, maximum = 9007199254740991_i64)]

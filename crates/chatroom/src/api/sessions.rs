@@ -23,8 +23,10 @@ async fn list(State(app): State<App>, caller: Caller) -> Result<Reply<Sessions>>
 }
 
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 struct Which {
     /// `current`: all but the one that asks.
+    #[param(inline)]
     keep: Option<Keep>,
 }
 

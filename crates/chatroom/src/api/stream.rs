@@ -28,6 +28,7 @@ section!(stream);
 const FULL_WAIT_MS: i64 = 10_000;
 
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 struct Position {
     /// A cursor to resume from: a message's seq, or the `id:` of any event.
     since: Option<String>,
@@ -37,6 +38,7 @@ struct Position {
     #[serde(rename = "token")]
     _token: Option<String>,
     /// `html`: each message also has `content_html`.
+    #[param(inline)]
     render: Option<Render>,
 }
 

@@ -1,11 +1,13 @@
 #!/bin/sh
-# Installs the A2A project's SDK, with which tests/api/discovery.rs reads the agent card, into the
-# folder given.
+# Installs what others made to read what the server says of itself into the folder given: the A2A
+# project's SDK, with which tests/api/discovery.rs reads the agent card, and a validator of OpenAPI
+# documents, for tests/api/system.rs.
 set -eu
 folder=${1:?usage: install.sh FOLDER}
-package=a2a-sdk==1.3.0
-if [ "$(cat "$folder/.package" 2>/dev/null)" != "$package" ]; then
+packages="a2a-sdk==1.3.0 openapi-spec-validator==0.9.0"
+if [ "$(cat "$folder/.packages" 2>/dev/null)" != "$packages" ]; then
     python3 -m venv --clear "$folder"
-    "$folder/bin/pip" install --quiet --disable-pip-version-check "$package"
-    echo "$package" > "$folder/.package"
+    # shellcheck disable=SC2086
+    "$folder/bin/pip" install --quiet --disable-pip-version-check $packages
+    echo "$packages" > "$folder/.packages"
 fi

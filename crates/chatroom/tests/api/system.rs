@@ -1,8 +1,8 @@
 //! The server itself: health, the operator's list, metrics, the API description, start and stop.
 
-use crate::harness::{Setup, both_engines, eventually, one_engine};
+use crate::harness::{Engine, Setup, both_engines, eventually, one_engine};
 use serde_json::json;
-use std::path::Path;
+use std::{collections::HashSet, path::Path, process::Command};
 
 both_engines![
     health_counts_rooms_and_messages,
@@ -130,6 +130,33 @@ async fn every_field_of_the_api_is_described_as_it_was(setup: Setup) {
         "The API is not described as it was, first in line and text: {first:?}. If that is meant, run \
          this test with UPDATE_SNAPSHOTS=1 and look at the difference of {snapshot:?}"
     );
+}
+
+#[tokio::test]
+async fn a_validator_that_others_made_finds_no_fault_with_the_description() {
+    let python = std::env::var("SC_TEST_A2A_PYTHON").unwrap_or_else(|_| {
+        panic!("run crates/chatroom/tests/a2a/install.sh FOLDER and set SC_TEST_A2A_PYTHON=FOLDER/bin/python")
+    });
+    let server = Setup::new(Engine::Sqlite).start().await;
+    let document = server.anonymous().get("/openapi.json").await;
+    let file = server.folder().join("openapi.json");
+    std::fs::write(&file, document.bytes()).unwrap();
+    let checked = Command::new(python)
+        .args(["-m", "openapi_spec_validator"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&checked.stdout);
+    let wrong = String::from_utf8_lossy(&checked.stderr);
+    assert!(checked.status.success(), "{said}{wrong}");
+    let mut names = HashSet::new();
+    let document = document.ok();
+    for item in document["paths"].as_object().unwrap().values() {
+        for operation in item.as_object().unwrap().values() {
+            let name = operation["operationId"].as_str().unwrap();
+            assert!(names.insert(name.to_owned()), "{name} names two operations");
+        }
+    }
 }
 
 async fn the_reference_is_a_page(setup: Setup) {
