@@ -17,19 +17,20 @@ const ASK: &str = "Sum up the conversation so far in at most 300 words, for your
 /// Below this a window shows nothing of use.
 const SMALLEST: u64 = 500;
 
-/// The messages for the next request. `fixed` is about how many tokens the rest
-/// of it takes.
+/// The messages for the next request, and about how many tokens they have.
+/// `fixed` is about how many the rest of it takes.
 pub(super) async fn make_room(
     driver: &Driver<'_>,
     state: &mut SessionState,
     fixed: u64,
-) -> Vec<Message> {
+) -> (Vec<Message>, u64) {
     let shown = driver.inner.settings.window;
     let limit = state.window_limit(shown.tokens);
     let limit = limit.saturating_sub(fixed).max(SMALLEST);
     let messages = window(&state.history, shown.turns);
-    if estimate(&messages) <= limit {
-        return messages;
+    let tokens = estimate(&messages);
+    if tokens <= limit {
+        return (messages, tokens);
     }
     let shortened = state.history.shorten_results();
     if shortened > 0 {
@@ -39,15 +40,18 @@ pub(super) async fn make_room(
         );
         driver.tell(SessionEvent::Notice { text }).await;
         let messages = window(&state.history, shown.turns);
-        if estimate(&messages) <= limit {
-            return messages;
+        let tokens = estimate(&messages);
+        if tokens <= limit {
+            return (messages, tokens);
         }
     }
     let keep = turns_within(state, limit / 2);
     if let Some(text) = leave_out(driver, state, keep, limit).await {
         driver.tell(SessionEvent::Notice { text }).await;
     }
-    cut(&state.history, shown.turns, limit)
+    let messages = cut(&state.history, shown.turns, limit);
+    let tokens = estimate(&messages);
+    (messages, tokens)
 }
 
 /// `/compact`: results in short, and all turns but the last summed up.

@@ -146,12 +146,16 @@ impl Driver<'_> {
         let fixed = request_tokens(&context, "");
         let mut tries = 0;
         let (started, request, span) = loop {
-            context.messages = compact::make_room(self, state, fixed).await;
+            let (messages, tokens) = compact::make_room(self, state, fixed).await;
+            context.messages = messages;
             for hook in &settings.hooks {
                 hook.before_model(&state.id, &mut context).await;
             }
             let prompt = take_prompt(&mut context.messages);
-            let request = request_tokens(&context, &prompt);
+            let request = match settings.hooks.is_empty() {
+                true => fixed + tokens,
+                false => request_tokens(&context, &prompt),
+            };
             if let Err(why) = state.spent.admit(request, &settings.limits) {
                 return Step::End(EndReason::Budget(why));
             }

@@ -26,6 +26,9 @@ pub(super) fn chat(provider: &dyn Provider, session: &str) -> Span {
 
 /// What came of it.
 pub(super) fn answered(span: &Span, reply: &ProviderResponse) {
+    if span.is_disabled() {
+        return;
+    }
     let metadata = &reply.metadata;
     if let Some(model) = &metadata.model {
         span.record("gen_ai.response.model", model.as_str());

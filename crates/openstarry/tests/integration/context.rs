@@ -2,9 +2,10 @@
 //! told to the model and to the user.
 
 use crate::support::scripted::{Answer, Scripted};
-use crate::support::within;
+use crate::support::wire::{self, Say};
+use crate::support::{ALL, Reply, Server, within};
 use openstarry::pain::AgentPain;
-use openstarry::provider::Event;
+use openstarry::provider::{Event, ProviderKind};
 use openstarry::segment::{ContentSegment, StopReason, Usage};
 use openstarry::session::{
     Agent, EndReason, Limits, Outcome, Session, SessionEvent, SessionState, Settings, Window,
@@ -203,6 +204,28 @@ async fn commands_compact_tell_the_cost_and_the_model() {
         "{}",
         outcome.text()
     );
+}
+
+#[tokio::test]
+async fn another_model_is_asked_from_the_next_turn_on() {
+    for kind in ALL {
+        let reply = Reply::stream(kind, wire::body(kind, &[Say::Text("hi")]));
+        let server = Server::start(vec![reply]).await;
+        let provider = server.provider(kind);
+        let agent = Agent::new(provider, Registry::new(), Settings::default());
+        let session = agent.session(SessionState::new("s"), None);
+        ask(&session, "who are you?").await;
+        let (outcome, _) = ask(&session, "/model other-1").await;
+        assert!(outcome.text().contains("other-1"), "{}", outcome.text());
+        ask(&session, "and now?").await;
+        let asked = server.asked();
+        let model = |at: usize| match kind {
+            ProviderKind::Gemini => asked[at].path.clone(),
+            _ => asked[at].body["model"].to_string(),
+        };
+        assert!(model(0).contains("model-1"), "{kind:?}: {}", model(0));
+        assert!(model(1).contains("other-1"), "{kind:?}: {}", model(1));
+    }
 }
 
 #[tokio::test]
