@@ -5,7 +5,7 @@
 use clap::Args;
 use landlock::{
     ABI, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
-    RulesetCreatedAttr, RulesetError,
+    RulesetCreatedAttr, RulesetError, Scope,
 };
 use rustix::process::{
     Pid, Signal, WaitOptions, getpid, getppid, kill_process, set_child_subreaper, waitpid,
@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
 use std::time::Duration;
 use tokio::process::{Child, Command};
+use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// What a command may use.
@@ -82,16 +83,28 @@ async fn orphaned(parent: Option<Pid>) {
     }
 }
 
-/// Starts the command under its limits. The rules on files are this thread's, and
-/// so those of what it starts: nothing is awaited in between.
+/// Starts the command under its limits, from a thread of its own: the kernel's
+/// rules are that thread's and what it starts. This one is outside, where the
+/// command cannot send it a signal.
 fn start(arguments: &GuardArguments) -> Result<Child, String> {
+    let runtime = Handle::current();
+    std::thread::scope(|scope| {
+        let started = scope.spawn(|| {
+            let _entered = runtime.enter();
+            start_confined(arguments)
+        });
+        started.join().map_err(|_| "it could not be started")?
+    })
+}
+
+fn start_confined(arguments: &GuardArguments) -> Result<Child, String> {
     let GuardArguments {
         memory_kib,
         cpu_seconds,
         write,
         command,
     } = arguments;
-    confine(write).map_err(|error| format!("the rules on files: {error}"))?;
+    confine(write).map_err(|error| format!("the kernel's rules: {error}"))?;
     // The limits are set by the process that becomes the command.
     let spawned = Command::new("/bin/sh")
         .args(["-c", LIMITED, "sh"])
@@ -103,11 +116,13 @@ fn start(arguments: &GuardArguments) -> Result<Child, String> {
 
 const LIMITED: &str = r#"ulimit -v "$1" && ulimit -t "$2" && shift 2 && exec "$@""#;
 
-/// Reading is free, writing is for these folders, where the kernel knows Landlock.
+/// Reading is free, writing is for these folders and signals for its own processes,
+/// as far as the kernel's Landlock goes.
 fn confine(write: &[PathBuf]) -> Result<(), RulesetError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_write(RULES))?
+        .scope(Scope::Signal)?
         .create()?;
     let devices = ["/dev/null", "/dev/zero", "/dev/tty"].map(Path::new);
     for path in write.iter().map(PathBuf::as_path).chain(devices) {

@@ -329,8 +329,9 @@ impl Drop for Running {
             .and_then(|id| i32::try_from(id).ok())
             .and_then(Pid::from_raw);
         if let Some(pid) = pid {
-            // It may have ended by itself.
+            // It may have ended by itself, or been stopped by its command.
             let _ = kill_process(pid, Signal::TERM);
+            let _ = kill_process(pid, Signal::CONT);
         }
     }
 }
