@@ -4,7 +4,7 @@ use crate::core::Fit;
 use crate::listener::{Listener, key};
 use crate::payload::{Canonical, PayloadType, Schema, SchemaError};
 use crate::system;
-use crate::usage::Usage;
+use crate::usage::{Offer, Usage};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -285,6 +285,22 @@ impl Organism {
 
     pub(crate) fn gateway(&self, key: &str) -> Option<&Arc<Gateway>> {
         self.gateways.get(key)
+    }
+
+    /// What a gateway may send to whom.
+    pub fn offers(&self, gateway: &str) -> Vec<Offer> {
+        let gateway = self.gateways.get(&key(gateway));
+        let peers = gateway.iter().flat_map(|gateway| &gateway.declared);
+        let peers = peers.filter_map(|peer| self.entries.get(&key(peer)));
+        let offers = peers.flat_map(|entry| {
+            let listener = &entry.listener;
+            listener.offers().map(|schema| Offer {
+                to: Some(listener.name.to_string()),
+                description: listener.description.clone(),
+                schema: schema.clone(),
+            })
+        });
+        offers.collect()
     }
 
     /// A payload type by its root element.

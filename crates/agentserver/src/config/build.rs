@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-impl<K, M> OrganismFile<K, M> {
+impl<K, M, G> OrganismFile<K, M, G> {
     /// Puts the organism together. For each listener, `attach` is given what the
     /// file says of it, the schemas it accepts, and a [`Listener`] with all of
     /// that but handlers; it adds the handlers.

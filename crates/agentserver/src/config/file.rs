@@ -5,13 +5,14 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_saphyr::Spanned;
 
-/// The file. `K` is what a listener's `kind` may be, `M` what stands under `models`.
+/// The file. `K` is what a listener's `kind` may be, `M` what stands under `models`,
+/// `G` what a gateway's `kind` may be.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(
     deny_unknown_fields,
-    bound = "K: DeserializeOwned + Default, M: DeserializeOwned"
+    bound = "K: DeserializeOwned + Default, M: DeserializeOwned, G: DeserializeOwned + Default"
 )]
-pub struct OrganismFile<K = Compiled, M = serde::de::IgnoredAny> {
+pub struct OrganismFile<K = Compiled, M = serde::de::IgnoredAny, G = Compiled> {
     /// The organism's name.
     #[serde(default = "unnamed")]
     pub organism: String,
@@ -22,7 +23,7 @@ pub struct OrganismFile<K = Compiled, M = serde::de::IgnoredAny> {
     pub listeners: Vec<ListenerFile<K>>,
     /// Who may begin conversations from outside.
     #[serde(default)]
-    pub gateways: Vec<GatewayFile>,
+    pub gateways: Vec<GatewayFile<G>>,
     /// Bounds; what is not said stays as it is.
     #[serde(default)]
     pub limits: LimitsFile,
@@ -227,8 +228,8 @@ pub struct ListenerLimits {
 
 /// Someone outside.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GatewayFile {
+#[serde(deny_unknown_fields, bound = "G: DeserializeOwned + Default")]
+pub struct GatewayFile<G = Compiled> {
     /// Its name: what its messages are from.
     pub name: Spanned<String>,
     /// Who it is.
@@ -236,6 +237,9 @@ pub struct GatewayFile {
     pub description: String,
     /// Whom it may send to.
     pub peers: Vec<Spanned<String>>,
+    /// How it is connected.
+    #[serde(default)]
+    pub kind: G,
 }
 
 /// Bounds.
@@ -298,7 +302,12 @@ pub struct BudgetFile {
     pub seconds: Option<f64>,
 }
 
-impl<K: DeserializeOwned + Default, M: DeserializeOwned> OrganismFile<K, M> {
+impl<K, M, G> OrganismFile<K, M, G>
+where
+    K: DeserializeOwned + Default,
+    M: DeserializeOwned,
+    G: DeserializeOwned + Default,
+{
     /// Reads the file. Unknown keys are errors; so is a file of over 1 MiB.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
         const BYTES: usize = 1 << 20;

@@ -17,15 +17,31 @@ impl Default for Idle {
     }
 }
 
-/// The conversations that a gateway holds. Clones share them.
+/// The conversations that a gateway holds. Clones share them; when the last is
+/// dropped, they are closed.
 pub struct Conversations<O> {
     shared: Arc<Shared<O>>,
+    _closing: Arc<Closing<O>>,
 }
 
 impl<O> Clone for Conversations<O> {
     fn clone(&self) -> Self {
-        let shared = self.shared.clone();
-        Self { shared }
+        Self {
+            shared: self.shared.clone(),
+            _closing: self._closing.clone(),
+        }
+    }
+}
+
+/// Closes what is open when nobody can send any more.
+struct Closing<O>(Arc<Shared<O>>);
+
+impl<O> Drop for Closing<O> {
+    fn drop(&mut self) {
+        let open = std::mem::take(&mut *self.0.lock());
+        for held in open.values() {
+            held.talk.closed.notify_one();
+        }
     }
 }
 
@@ -64,7 +80,10 @@ impl<O: Outlet> Conversations<O> {
         };
         let shared = Arc::new(shared);
         take_up(&shared);
-        Self { shared }
+        Self {
+            _closing: Arc::new(Closing(shared.clone())),
+            shared,
+        }
     }
 
     /// Where answers go.

@@ -20,7 +20,7 @@ use futures_util::future::BoxFuture;
 pub struct Answer {
     /// The conversation it belongs to.
     pub correlation: CorrelationId,
-    /// Counts the answers of its conversation, from 1 since the program started.
+    /// Counts the answers of its conversation since the program started, from 1.
     pub number: u64,
     /// What was said, and by whom. Its id is a key by which the outside knows an
     /// answer that comes again.

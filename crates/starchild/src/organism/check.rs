@@ -119,7 +119,7 @@ fn deaf_peers(file: &File) -> Vec<Problem> {
 }
 
 /// The payload types that a listener sends, where that is known.
-fn sends(listener: &ListenerFile<Kind>) -> Option<Vec<&str>> {
+pub fn sends(listener: &ListenerFile<Kind>) -> Option<Vec<&str>> {
     match (&listener.sends, listener.kind.sends()) {
         (Some(said), _) => Some(said.iter().map(|name| &*name.value).collect()),
         (None, Sends::Nothing) => Some(Vec::new()),

@@ -1,5 +1,6 @@
 //! `organism.yaml` with the kinds of listeners that this program has.
 
+use super::gateway::GatewayKind;
 use super::kinds::{self, Kind, Memories};
 use super::model::ModelsFile;
 use super::original;
@@ -8,7 +9,7 @@ use agentserver::config::{ConfigError, OrganismFile};
 use std::path::{Path, PathBuf};
 
 /// The file as this program reads it.
-pub type File = OrganismFile<Kind, ModelsFile>;
+pub type File = OrganismFile<Kind, ModelsFile, GatewayKind>;
 
 /// Why a file is of no use.
 #[derive(Debug, thiserror::Error)]

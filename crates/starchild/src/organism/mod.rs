@@ -2,8 +2,10 @@
 
 mod check;
 mod config;
+mod gateway;
 mod graph;
 mod kinds;
+mod mcp;
 mod model;
 mod original;
 mod replay;
@@ -28,7 +30,9 @@ pub enum Command {
     /// Run a listener's command within its limits.
     #[command(hide = true)]
     Guard(kinds::guard::GuardArguments),
-    /// Draw the listeners and whom they may send to, as SVG.
+    /// Offer an organism to an MCP client, on standard input and output.
+    Mcp(McpArguments),
+    /// Draw the listeners and whom they may send what: SVG, Mermaid or DOT.
     Graph(GraphArguments),
 }
 
@@ -62,14 +66,27 @@ pub struct RunArguments {
     envelopes: bool,
 }
 
+/// What to offer.
+#[derive(Args)]
+pub struct McpArguments {
+    #[command(flatten)]
+    file: FileArgument,
+    /// The gateway whose payloads are offered; the first one unless said.
+    #[arg(long, value_name = "NAME")]
+    gateway: Option<String>,
+}
+
 /// How to draw.
 #[derive(Args)]
 pub struct GraphArguments {
     #[command(flatten)]
     file: FileArgument,
-    /// Where to write the picture; standard output unless said.
+    /// Where to write it; standard output unless said.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// What to write; what the file's name ends in, else SVG.
+    #[arg(long, value_enum)]
+    format: Option<graph::Format>,
 }
 
 /// Runs one command. What went wrong is on standard error.
@@ -77,6 +94,7 @@ pub async fn run(command: Command) -> ExitCode {
     let result = match command {
         Command::Check(FileArgument { file }) => check::run(&file),
         Command::Run(arguments) => run::run(arguments).await,
+        Command::Mcp(arguments) => mcp::run(arguments).await,
         Command::Graph(arguments) => graph::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Guard(arguments) => return kinds::guard::run(arguments).await,

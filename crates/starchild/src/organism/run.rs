@@ -1,7 +1,9 @@
-//! `organism run`: one conversation on standard input and output, until the
-//! input ends or a signal comes. SIGHUP reads the file again.
+//! `organism run`: one conversation on standard input and output, and as many as
+//! come by the other gateways, until the input ends or a signal comes. SIGHUP
+//! reads the file again.
 
 use super::config::{File, load};
+use super::gateway::{Connected, GatewayKind};
 use super::kinds::Memories;
 use super::stdio::Session;
 use super::{FileArgument, RunArguments, trace};
@@ -36,10 +38,11 @@ pub async fn run(arguments: RunArguments) -> Result<(), String> {
         writer = Some(task);
     }
     let gateway = gateway.or_else(|| {
-        file.gateways
-            .first()
-            .map(|gateway| gateway.name.value.clone())
+        let mut gateways = file.gateways.iter();
+        let found = gateways.find(|gateway| matches!(gateway.kind, GatewayKind::Stdin));
+        found.map(|gateway| gateway.name.value.clone())
     });
+    let limits = settings.xml;
     let mut signals = Signals::new().map_err(|error| text(&error))?;
     let pump = match journal_folder(&file, &path, state) {
         None => Pump::start(organism, settings),
@@ -47,6 +50,9 @@ pub async fn run(arguments: RunArguments) -> Result<(), String> {
             Pump::start_durable(organism, settings, &folder).map_err(|error| text(&error))?
         }
     };
+    let connected = Connected::start(&file, &pump, limits).await?;
+    // With nothing but the network to listen to, only a signal ends it.
+    let stay = stay || !connected.is_empty();
     let stop = Arc::new(Notify::new());
     let mut talk = match gateway {
         None => None,
@@ -85,6 +91,7 @@ pub async fn run(arguments: RunArguments) -> Result<(), String> {
     };
     // The trace ends when the last part of the pump is dropped.
     drop(talk);
+    drop(connected);
     let finish = async {
         pump.drain().await.map_err(|error| error.to_string())?;
         let failures = pump.failures();
@@ -127,7 +134,8 @@ async fn next_end<F: Future + Unpin>(talk: &mut Option<F>) -> Option<F::Output> 
     }
 }
 
-fn log_to_stderr() {
+/// What goes wrong, and what `RUST_LOG` asks for.
+pub fn log_to_stderr() {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
     // Another part of the program may have set it up.

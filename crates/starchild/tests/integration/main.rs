@@ -11,6 +11,7 @@ mod harness;
 mod one_liner;
 mod organism;
 mod organism_durable;
+mod organism_gateways;
 mod organism_models;
 mod personal;
 mod proxy;

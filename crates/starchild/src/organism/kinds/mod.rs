@@ -3,6 +3,7 @@
 mod compiled;
 pub mod guard;
 mod llm;
+mod mcp;
 mod memory;
 mod process;
 mod tools;
@@ -29,6 +30,8 @@ pub enum Kind {
     Process(process::ProcessFile),
     /// A model with the listener's prompt and the peers' schemas.
     Llm(llm::LlmFile),
+    /// A tool of an MCP server.
+    Mcp(mcp::McpFile),
 }
 
 impl Default for Kind {
@@ -53,7 +56,7 @@ impl Kind {
         match self {
             Self::Rust(compiled::Name::Print) => Sends::Nothing,
             Self::Rust(compiled::Name::Echo) => Sends::WhatItAccepts,
-            Self::Process(_) | Self::Llm(_) => Sends::Anything,
+            Self::Process(_) | Self::Llm(_) | Self::Mcp(_) => Sends::Anything,
         }
     }
 
@@ -61,6 +64,7 @@ impl Kind {
     pub fn program(&self) -> Option<&str> {
         match self {
             Self::Process(process) => process.program(),
+            Self::Mcp(mcp) => mcp.program(),
             Self::Rust(_) | Self::Llm(_) => None,
         }
     }
@@ -104,6 +108,7 @@ pub fn build_with(
         match &listener_file.kind {
             Kind::Rust(name) => Ok(name.attach(accepts, listener)),
             Kind::Process(process) => process.attach(accepts, listener, &types, folder, &secrets),
+            Kind::Mcp(mcp) => mcp.attach(accepts, listener, &types),
             Kind::Llm(llm) => {
                 let listener = match listener_file.timeout_seconds {
                     Some(_) => listener,

@@ -1,0 +1,246 @@
+//! What has come for each conversation, kept until it was read and a little
+//! longer, so that a reader who was cut off can go on.
+
+use super::Refusal;
+use agentserver::Pump;
+use agentserver::gateway::{Answer, CorrelationId, DeliveryError, Outlet};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, Stream, stream};
+use serde_json::{Value, json};
+use std::collections::{HashMap, VecDeque};
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// Answers of one conversation that are kept. When so many are unread, the next
+/// one waits.
+const KEPT: usize = 256;
+/// Conversations.
+const CONVERSATIONS: usize = 10_000;
+
+pub struct Events {
+    pump: Pump,
+    logs: Mutex<HashMap<CorrelationId, Log>>,
+}
+
+#[derive(Default)]
+struct Log {
+    answers: VecDeque<(u64, Value)>,
+    /// The newest answer that somebody was given.
+    read: u64,
+    /// How often it has come to rest.
+    rests: u64,
+    changed: Arc<Notify>,
+}
+
+/// Where a conversation was before something was sent.
+pub struct Mark {
+    answers: u64,
+    rests: u64,
+}
+
+impl Log {
+    fn newest(&self) -> u64 {
+        self.answers.back().map_or(0, |(number, _)| *number)
+    }
+
+    fn keep(&mut self, number: u64, answer: Value) -> Result<(), DeliveryError> {
+        if self.answers.len() >= KEPT {
+            let oldest = self.answers.front();
+            if oldest.is_some_and(|(oldest, _)| *oldest > self.read) {
+                return Err(DeliveryError::Retry("nobody reads".to_owned()));
+            }
+            self.answers.pop_front();
+        }
+        self.answers.push_back((number, answer));
+        self.changed.notify_waiters();
+        Ok(())
+    }
+
+    /// The answers after a number; they count as read.
+    fn after(&mut self, number: u64) -> Vec<(u64, Value)> {
+        let new = self.answers.iter().filter(|(n, _)| *n > number);
+        let new: Vec<_> = new.cloned().collect();
+        self.read = self.read.max(self.newest());
+        new
+    }
+}
+
+impl Events {
+    pub fn new(pump: Pump) -> Self {
+        Self {
+            pump,
+            logs: Mutex::default(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<CorrelationId, Log>> {
+        self.logs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes room for a conversation, or finds how far it is.
+    pub fn begin(&self, correlation: &CorrelationId) -> Result<Mark, Refusal> {
+        let mut logs = self.lock();
+        if logs.len() >= CONVERSATIONS && !logs.contains_key(correlation) {
+            return Err(Refusal::busy("too many conversations are open"));
+        }
+        let log = logs.entry(correlation.clone()).or_default();
+        Ok(Mark {
+            answers: log.newest(),
+            rests: log.rests,
+        })
+    }
+
+    /// The answers since a mark, when the conversation has come to rest or the
+    /// deadline has passed; and which of the two.
+    pub async fn wait(
+        &self,
+        correlation: &CorrelationId,
+        mark: Mark,
+        deadline: Instant,
+    ) -> (Vec<Value>, bool) {
+        loop {
+            let changed = {
+                let mut logs = self.lock();
+                let Some(log) = logs.get_mut(correlation) else {
+                    return (Vec::new(), true);
+                };
+                let has_rested = log.rests > mark.rests;
+                if has_rested || Instant::now() >= deadline {
+                    // Who does not wait follows the events, and reads there.
+                    let answers = match has_rested {
+                        true => log.after(mark.answers),
+                        false => Vec::new(),
+                    };
+                    let answers = answers.into_iter().map(|(_, answer)| answer);
+                    return (answers.collect(), has_rested);
+                }
+                log.changed.clone()
+            };
+            let woken = changed.notified();
+            tokio::pin!(woken);
+            woken.as_mut().enable();
+            let is_same = self
+                .lock()
+                .get(correlation)
+                .is_some_and(|log| log.rests == mark.rests);
+            if is_same {
+                let _ = tokio::time::timeout_at(deadline, woken).await;
+            }
+        }
+    }
+
+    /// The answers after a number, and those that come.
+    pub fn follow(
+        self: Arc<Self>,
+        correlation: CorrelationId,
+        last: u64,
+    ) -> Option<Sse<impl Stream<Item = Result<Event, Infallible>>>> {
+        let changed = self.lock().get(&correlation)?.changed.clone();
+        let reader = Reader {
+            events: self,
+            correlation,
+            changed,
+            last,
+            rests: None,
+            waiting: VecDeque::new(),
+        };
+        let events = stream::unfold(reader, |mut reader| async move {
+            let event = reader.next().await?;
+            Some((Ok(event), reader))
+        });
+        let keep_alive = KeepAlive::new().interval(Duration::from_secs(15));
+        Some(Sse::new(events).keep_alive(keep_alive))
+    }
+
+    fn to_json(&self, answer: &Answer) -> Value {
+        let payload = &answer.message.payload;
+        let organism = self.pump.organism();
+        let known = organism.payload_type(payload.namespace(), payload.root());
+        let fields = known.and_then(|known| known.xml_to_json(payload).ok());
+        json!({
+            "number": answer.number,
+            "from": &*answer.message.from,
+            "payload": fields.map(|fields| json!({ payload.root(): fields })),
+            "xml": payload.xml(),
+        })
+    }
+}
+
+struct Reader {
+    events: Arc<Events>,
+    correlation: CorrelationId,
+    changed: Arc<Notify>,
+    last: u64,
+    rests: Option<u64>,
+    waiting: VecDeque<Event>,
+}
+
+impl Reader {
+    /// The next event; nothing when the conversation is over.
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.waiting.pop_front() {
+                return Some(event);
+            }
+            let changed = self.changed.clone();
+            let woken = changed.notified();
+            tokio::pin!(woken);
+            woken.as_mut().enable();
+            self.read()?;
+            if self.waiting.is_empty() {
+                woken.await;
+            }
+        }
+    }
+
+    fn read(&mut self) -> Option<()> {
+        let mut logs = self.events.lock();
+        let log = logs.get_mut(&self.correlation)?;
+        if self.last > log.newest() {
+            // A number from before a restart.
+            self.last = 0;
+        }
+        for (number, answer) in log.after(self.last) {
+            let event = Event::default().event("message").id(number.to_string());
+            self.waiting.push_back(event.data(answer.to_string()));
+            self.last = number;
+        }
+        if log.rests > self.rests.unwrap_or(0) {
+            self.waiting
+                .push_back(Event::default().event("rest").data("{}"));
+        }
+        self.rests = Some(log.rests);
+        Some(())
+    }
+}
+
+/// What [`Events`] are to a gateway.
+pub struct ToEvents(pub Arc<Events>);
+
+impl Outlet for ToEvents {
+    fn deliver<'a>(&'a self, answer: &'a Answer) -> BoxFuture<'a, Result<(), DeliveryError>> {
+        let value = self.0.to_json(answer);
+        let mut logs = self.0.lock();
+        // There is none where it is of a conversation from before a crash.
+        let log = logs.entry(answer.correlation.clone()).or_default();
+        let result = log.keep(answer.number, value);
+        std::future::ready(result).boxed()
+    }
+
+    fn rested(&self, correlation: &CorrelationId) {
+        if let Some(log) = self.0.lock().get_mut(correlation) {
+            log.rests += 1;
+            log.changed.notify_waiters();
+        }
+    }
+
+    fn closed(&self, correlation: &CorrelationId) {
+        if let Some(log) = self.0.lock().remove(correlation) {
+            log.changed.notify_waiters();
+        }
+    }
+}

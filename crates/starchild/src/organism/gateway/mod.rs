@@ -1,0 +1,71 @@
+//! What an organism's gateways are connected to: standard input, HTTP, a
+//! schedule, webhooks.
+
+mod http;
+mod log;
+mod schedule;
+mod server;
+mod webhook;
+
+use super::config::File;
+use agentserver::Pump;
+use agentserver::xml::Limits;
+use serde::Deserialize;
+use std::time::Duration;
+use tokio::task::JoinSet;
+
+/// A gateway's `kind`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GatewayKind {
+    /// Standard input and output.
+    #[default]
+    Stdin,
+    /// Programs that speak HTTP.
+    Http(http::HttpFile),
+    /// The clock.
+    Schedule(schedule::ScheduleFile),
+    /// Services that call when something has happened.
+    Webhook(webhook::WebhookFile),
+}
+
+/// What a gateway needs to begin.
+struct Outside {
+    pump: Pump,
+    gateway: String,
+    limits: Limits,
+}
+
+/// How long a client may take for a request.
+const REQUEST: Duration = Duration::from_secs(30);
+
+/// The gateways that are connected. Dropping it disconnects them.
+pub struct Connected(JoinSet<()>);
+
+impl Connected {
+    /// Connects every gateway but standard input. Says where it listens.
+    pub async fn start(file: &File, pump: &Pump, limits: Limits) -> Result<Self, String> {
+        let mut tasks = JoinSet::new();
+        for gateway in &file.gateways {
+            let name = &gateway.name.value;
+            let outside = Outside {
+                pump: pump.clone(),
+                gateway: name.clone(),
+                limits,
+            };
+            let started = match &gateway.kind {
+                GatewayKind::Stdin => continue,
+                GatewayKind::Http(http) => http.start(outside, &mut tasks).await,
+                GatewayKind::Schedule(schedule) => schedule.start(outside, &mut tasks),
+                GatewayKind::Webhook(webhook) => webhook.start(outside, &mut tasks).await,
+            };
+            started.map_err(|error| format!("{name}: {error}"))?;
+        }
+        Ok(Self(tasks))
+    }
+
+    /// Whether there is any.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}

@@ -1,0 +1,194 @@
+//! `organism graph`: listeners and whom they may send what, as a picture or as
+//! text for programs that draw.
+
+mod layout;
+mod svg;
+mod text;
+
+use super::check::sends;
+use super::config::{File, load};
+use super::kinds::Memories;
+use super::{FileArgument, GraphArguments};
+use clap::ValueEnum;
+use std::collections::HashMap;
+use std::path::Path;
+
+/// What to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A picture.
+    Svg,
+    /// For Mermaid.
+    Mermaid,
+    /// For Graphviz.
+    Dot,
+}
+
+impl Format {
+    /// What a file's name asks for.
+    fn of(path: &Path) -> Self {
+        match path.extension().and_then(|ending| ending.to_str()) {
+            Some("mmd" | "mermaid") => Self::Mermaid,
+            Some("dot" | "gv") => Self::Dot,
+            _ => Self::Svg,
+        }
+    }
+}
+
+pub fn run(arguments: &GraphArguments) -> Result<(), String> {
+    let GraphArguments {
+        file: FileArgument { file },
+        output,
+        format,
+    } = arguments;
+    let (file, _) = load(file, &Memories::default()).map_err(|error| error.to_string())?;
+    let by_name = || output.as_deref().map_or(Format::Svg, Format::of);
+    let graph = Graph::of(&file);
+    let drawn = match format.unwrap_or_else(by_name) {
+        Format::Svg => svg::picture(&graph),
+        Format::Mermaid => text::mermaid(&graph),
+        Format::Dot => text::dot(&graph),
+    };
+    match output {
+        None => {
+            print!("{drawn}");
+            Ok(())
+        }
+        Some(path) => {
+            std::fs::write(path, drawn).map_err(|error| format!("{}: {error}", path.display()))
+        }
+    }
+}
+
+/// Who may send what to whom.
+pub struct Graph {
+    name: String,
+    nodes: Vec<Node>,
+    edges: Vec<Edge>,
+}
+
+struct Node {
+    name: String,
+    kind: NodeKind,
+    description: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NodeKind {
+    Gateway,
+    Agent,
+    Tool,
+    /// The pump's own.
+    System,
+}
+
+impl NodeKind {
+    fn class(self) -> &'static str {
+        match self {
+            Self::Gateway => "gateway",
+            Self::Agent => "agent",
+            Self::Tool => "tool",
+            Self::System => "system",
+        }
+    }
+}
+
+/// By the places of its ends in the list of nodes.
+struct Edge {
+    from: usize,
+    to: usize,
+    payloads: Vec<String>,
+}
+
+impl Edge {
+    /// The payloads, as far as there is room for them.
+    fn label(&self) -> String {
+        const SHOWN: usize = 32;
+        let all = self.payloads.join(", ");
+        match all.chars().count() > SHOWN {
+            true => all.chars().take(SHOWN - 1).chain(['…']).collect(),
+            false => all,
+        }
+    }
+}
+
+impl Graph {
+    /// Gateways first, then listeners, then the pump's own that someone may use.
+    pub fn of(file: &File) -> Self {
+        let gateways = file.gateways.iter().map(|gateway| Node {
+            name: gateway.name.value.clone(),
+            kind: NodeKind::Gateway,
+            description: gateway.description.clone(),
+        });
+        let listeners = file.listeners.iter().map(|listener| Node {
+            name: listener.name.value.clone(),
+            kind: match listener.agent {
+                true => NodeKind::Agent,
+                false => NodeKind::Tool,
+            },
+            description: listener.description.clone(),
+        });
+        let mut nodes: Vec<_> = gateways.chain(listeners).collect();
+        let all = file.gateways.iter().map(|gateway| &gateway.peers);
+        let all = all.chain(file.listeners.iter().map(|listener| &listener.peers));
+        for (name, payload) in SYSTEM {
+            let is_used = all.clone().flatten().any(|peer| key(&peer.value) == name);
+            if is_used {
+                nodes.push(Node {
+                    name: name.to_owned(),
+                    kind: NodeKind::System,
+                    description: payload.to_owned(),
+                });
+            }
+        }
+        let places: HashMap<_, _> = nodes
+            .iter()
+            .enumerate()
+            .map(|(i, n)| (key(&n.name), i))
+            .collect();
+        let mut edges = Vec::new();
+        for (from, peers) in all.enumerate() {
+            let caller = from.checked_sub(file.gateways.len());
+            let sent = caller.and_then(|place| sends(&file.listeners[place]));
+            for peer in peers {
+                let peer = key(&peer.value);
+                let Some(to) = places.get(&peer) else {
+                    continue;
+                };
+                let listener = file.listeners.iter().find(|l| key(&l.name.value) == peer);
+                let payloads = match listener {
+                    None => SYSTEM
+                        .iter()
+                        .filter(|(name, _)| *name == peer)
+                        .map(|(_, p)| (*p).to_owned())
+                        .collect(),
+                    Some(listener) => {
+                        let accepted = listener.accepts.iter().map(|name| name.value.clone());
+                        let is_sent =
+                            |name: &String| sent.as_ref().is_none_or(|s| s.contains(&&**name));
+                        accepted.filter(is_sent).collect()
+                    }
+                };
+                edges.push(Edge {
+                    from,
+                    to: *to,
+                    payloads,
+                });
+            }
+        }
+        Self {
+            name: file.organism.clone(),
+            nodes,
+            edges,
+        }
+    }
+}
+
+const SYSTEM: [(&str, &str); 2] = [
+    (agentserver::system::TODO_UNTIL, "TodoUntil"),
+    (agentserver::system::TODO_COMPLETE, "TodoComplete"),
+];
+
+fn key(name: &str) -> String {
+    name.to_lowercase()
+}
