@@ -5,7 +5,7 @@
 use super::{Failure, models};
 use crate::cli::show;
 use clap::Args;
-use openstarry::provider::{ProviderConfig, ProviderKind};
+use openstarry::provider::{Model, ProviderConfig, ProviderKind};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
@@ -74,6 +74,8 @@ pub async fn init(args: InitArgs) -> Result<ExitCode, Failure> {
 struct Found {
     kind: ProviderKind,
     model: String,
+    /// Where the server tells.
+    context_tokens: Option<u64>,
     because: String,
 }
 
@@ -100,24 +102,26 @@ async fn find(args: &InitArgs, env: &dyn Fn(&str) -> Option<String>) -> Found {
             ),
         },
     };
-    let (model, because) = match &args.model {
-        Some(model) => (model.clone(), because),
+    let (model, context_tokens, because) = match &args.model {
+        Some(model) => (model.clone(), None, because),
         None => match newest(kind, args, env).await {
             Ok(model) => (
-                model,
+                model.id,
+                model.context_tokens,
                 format!("{because}; the model is its newest that talks"),
             ),
             Err(why) => {
                 let because = format!(
                     "{because}; it did not tell its models ({why}): put the name of one in place of {NO_MODEL}"
                 );
-                (NO_MODEL.into(), because)
+                (NO_MODEL.into(), None, because)
             }
         },
     };
     Found {
         kind,
         model,
+        context_tokens,
         because,
     }
 }
@@ -127,14 +131,14 @@ async fn newest(
     kind: ProviderKind,
     args: &InitArgs,
     env: &dyn Fn(&str) -> Option<String>,
-) -> Result<String, String> {
+) -> Result<Model, String> {
     let mut provider = ProviderConfig::new(kind, "");
     provider.base_url.clone_from(&args.base_url);
     let listed = tokio::time::timeout(PATIENCE, provider.models(env)).await;
     let listed = listed.map_err(|_| "no answer".to_owned())?;
     let listed = listed.map_err(|error| error.to_string())?;
     let picked = models::pick(&listed).ok_or("it has none that talks")?;
-    Ok(picked.id.clone())
+    Ok(picked.clone())
 }
 
 fn fill(found: &Found, base_url: Option<&str>) -> String {
@@ -147,11 +151,16 @@ fn fill(found: &Found, base_url: Option<&str>) -> String {
         Some(name) => format!("# key_env: {name}"),
         None => "# key_env: NAME_OF_A_VARIABLE".into(),
     };
+    let context = match found.context_tokens {
+        Some(tokens) => format!("context_tokens: {tokens}"),
+        None => "# context_tokens: 100000".into(),
+    };
     TEMPLATE
         .replace("{kind}", found.kind.word())
         .replace("{model}", &quoted(&found.model))
         .replace("{base_url}", &base)
         .replace("{key_env}", &key)
+        .replace("{context_tokens}", &context)
 }
 
 #[cfg(test)]
@@ -192,6 +201,7 @@ mod tests {
             let found = Found {
                 kind,
                 model: "m".into(),
+                context_tokens: Some(9000),
                 because: String::new(),
             };
             let text = fill(&found, None);

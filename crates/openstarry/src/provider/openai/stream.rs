@@ -49,6 +49,7 @@ pub(super) struct Chunks {
     unknown: Map<String, Value>,
     /// The field in which thoughts come: they go back in the same.
     reasoning: Option<&'static str>,
+    reasoning_noted: bool,
     audio: Vec<u8>,
     finished: bool,
     done: bool,
@@ -74,6 +75,7 @@ impl Chunks {
             calls: Vec::new(),
             unknown: Map::new(),
             reasoning: None,
+            reasoning_noted: false,
             audio: Vec::new(),
             finished: false,
             done: false,
@@ -83,9 +85,10 @@ impl Chunks {
     }
 
     fn message(&mut self, message: &Value, out: &mut Vec<Event>) {
+        let since = out.len();
         for key in ["reasoning_content", "reasoning"] {
             if let Some(thought) = text(message, key) {
-                self.thinks_in(key, out);
+                self.reasoning = Some(key);
                 out.push(Event::Reasoning(thought));
                 break;
             }
@@ -125,12 +128,18 @@ impl Chunks {
             out.push(Event::Extra("annotations".into(), notes.clone()));
         }
         decode::keep_unknown(&mut self.unknown, message, &KNOWN);
+        self.note_reasoning(since, out);
     }
 
-    /// Notes once in which field thoughts come.
-    fn thinks_in(&mut self, field: &'static str, out: &mut Vec<Event>) {
-        if self.reasoning.replace(field).is_none() {
-            out.push(self.item(json!({ "reasoning": field })));
+    /// Notes once in which field thoughts came, before what follows them.
+    fn note_reasoning(&mut self, since: usize, out: &mut Vec<Event>) {
+        let Some(field) = self.reasoning.filter(|_| !self.reasoning_noted) else {
+            return;
+        };
+        let follows = |event: &Event| event.is_said() && !matches!(event, Event::Reasoning(_));
+        if let Some(at) = out[since..].iter().position(follows) {
+            out.insert(since + at, self.item(json!({ "reasoning": field })));
+            self.reasoning_noted = true;
         }
     }
 
@@ -145,7 +154,7 @@ impl Chunks {
             }
             out.push(Event::Segment(ContentSegment::Image(media)));
         } else if let Some(thoughts) = part.get("thinking").and_then(Value::as_array) {
-            self.thinks_in(THINKING_PART, out);
+            self.reasoning = Some(THINKING_PART);
             out.extend(
                 thoughts
                     .iter()
