@@ -22,7 +22,7 @@ impl Shared {
             self.timer.notify_one();
         }
         match &self.journal {
-            None => self.let_go(state, vec![effects]),
+            None => self.let_go(state, effects),
             Some(journal) => {
                 let records = state.core.take_records();
                 if !records.is_empty() || !effects.is_empty() {
@@ -44,13 +44,9 @@ impl Shared {
 
     /// Carries out effects. Answers reach their mailboxes while the state is
     /// locked, so that they keep their order.
-    fn let_go(
-        self: &Arc<Self>,
-        mut state: std::sync::MutexGuard<'_, State>,
-        effects: Vec<Vec<Effect>>,
-    ) {
+    fn let_go(self: &Arc<Self>, mut state: std::sync::MutexGuard<'_, State>, effects: Vec<Effect>) {
         let mut cut_off = Vec::new();
-        for effect in effects.iter().flatten() {
+        for effect in &effects {
             cut_off.extend(deliver(&mut state, effect));
         }
         let is_idle = state.is_idle();
@@ -58,7 +54,7 @@ impl Shared {
         if is_idle {
             self.idle.notify_waiters();
         }
-        for effect in effects.into_iter().flatten() {
+        for effect in effects {
             self.carry_out(effect);
         }
         for root in cut_off {
@@ -105,12 +101,13 @@ impl State {
     }
 
     /// The effects of all inputs up to this number.
-    fn released(&mut self, number: u64) -> Vec<Vec<Effect>> {
+    fn released(&mut self, number: u64) -> Vec<Effect> {
         let mut released = Vec::new();
         while self.held.front().is_some_and(|(held, _)| *held <= number) {
-            released.extend(self.held.pop_front().map(|(_, effects)| effects));
+            let effects = self.held.pop_front().map(|(_, effects)| effects);
+            released.extend(effects.into_iter().flatten());
         }
-        for root in released.iter().flatten().filter_map(concerned) {
+        for root in released.iter().filter_map(concerned) {
             if let Some(mailbox) = self.mailboxes.get_mut(&root) {
                 mailbox.held = mailbox.held.saturating_sub(1);
             }
