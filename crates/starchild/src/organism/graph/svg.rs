@@ -48,6 +48,8 @@ fn put_edge(graph: &Graph, edge: &Edge, route: &Route, out: &mut String) {
                     format_args!("C{middle:.1} {from_y:.1} {middle:.1} {y:.1} {x:.1} {y:.1}"),
                 );
             }
+            // A line of no length has no direction for the arrow.
+            Some(before) if before == (*x, *y) => {}
             Some(_) => put(&mut path, format_args!("L{x:.1} {y:.1}")),
         }
     }
