@@ -2,8 +2,12 @@
 
 /// FNV-1a over the bytes of `parts`.
 pub(crate) fn fnv<'a>(parts: impl IntoIterator<Item = &'a str>) -> u64 {
-    let bytes = parts.into_iter().flat_map(str::bytes);
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+    fnv_bytes(parts.into_iter().flat_map(str::bytes))
+}
+
+/// FNV-1a over bytes.
+pub(crate) fn fnv_bytes(bytes: impl IntoIterator<Item = u8>) -> u64 {
+    bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }

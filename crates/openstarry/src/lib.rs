@@ -10,6 +10,7 @@
 
 extern crate self as openstarry;
 
+pub mod approval;
 pub mod config;
 mod hash;
 #[doc(hidden)]

@@ -8,6 +8,7 @@ pub(crate) use media::image_type_of_base64;
 pub use media::{Media, MediaData, MediaKind};
 pub use reply::{Metadata, ProviderResponse, StopReason, Usage};
 
+use base64::Engine as _;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -144,6 +145,13 @@ impl ContentSegment {
     /// A text segment.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }
+    }
+
+    /// A picture, where the bytes are one that models take.
+    pub fn picture(bytes: &[u8]) -> Option<Self> {
+        let mime = media::image_type_of_bytes(bytes)?;
+        let data = base64::engine::general_purpose::STANDARD.encode(bytes);
+        Some(Self::Image(Media::base64(mime, data)))
     }
 
     /// A media segment of the kind its MIME type tells; `None` for other types.

@@ -1,15 +1,27 @@
 //! Makes an agent of its settings.
 
 use super::{AgentConfig, ConfigError, FsAccess, Strategy, seconds, wrong};
+use crate::approval::{Approval, Consents, DenyAll, Gate, Grants};
 use crate::provider::ProviderConfig;
-use crate::session::{Agent, Audit, Confirmation, Gate, Limits, LogAudit, Settings, Window};
+use crate::session::{Agent, Audit, Limits, LogAudit, Settings, Window};
+use crate::tool::builtin::can_confine;
 use crate::tool::builtin::{
-    HttpGet, SearchTools, ShellConfig, ShellRun, TimeNow, TodoTool, Workspace,
+    HttpGet, SearchTools, ShellConfig, ShellFiles, ShellRun, TimeNow, TodoTool, Workspace,
 };
 use crate::tool::mcp::McpServer;
 use crate::tool::retrieval::{EmbeddingsEndpoint, Selector};
 use crate::tool::{Registry, Tool};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// What an agent keeps in its folder.
+const CONSENTS: &str = "consents";
+const GRANTS: &str = "always.json";
+const UNDO: &str = "undo";
+
+const UNCONFINED: &str = "tools.shell: this system has no Landlock, so programs are not kept inside \
+    the workspace (confine: false says that you know)";
 
 /// An agent with what must live as long as it does.
 pub struct Built {
@@ -27,6 +39,11 @@ pub struct Surroundings<'a> {
     pub gate: Arc<dyn Gate>,
     /// Keeps audit lines.
     pub audit: Arc<dyn Audit>,
+    /// How long a call waits for a yes; for ever when there is no limit.
+    pub patience: Option<Duration>,
+    /// Where the agent keeps what outlives it: calls that wait for a yes, what
+    /// was allowed for good, what can be undone. Without it, that ends with it.
+    pub folder: Option<PathBuf>,
     /// Looks up environment variables.
     pub env: &'a (dyn Fn(&str) -> Option<String> + Sync),
 }
@@ -34,8 +51,10 @@ pub struct Surroundings<'a> {
 impl Default for Surroundings<'_> {
     fn default() -> Self {
         Self {
-            gate: Arc::new(crate::session::DenyAll),
+            gate: Arc::new(DenyAll),
             audit: Arc::new(LogAudit),
+            patience: Approval::default().patience,
+            folder: None,
             env: &|name| std::env::var(name).ok(),
         }
     }
@@ -46,9 +65,10 @@ impl AgentConfig {
     /// is a warning: the agent works without it.
     pub async fn build(&self, around: Surroundings<'_>) -> Result<Built, ConfigError> {
         let provider = self.providers.build(&around.env)?;
+        let approval = self.approval(&around)?;
         let registry = Registry::new();
         let selector = self.selector(around.env)?;
-        let mut tools = self.builtin()?;
+        let mut tools = self.builtin(around.folder.as_deref())?;
         tools.push(Arc::new(SearchTools::new(
             registry.clone(),
             selector.clone(),
@@ -56,6 +76,9 @@ impl AgentConfig {
         registry.add(tools).map_err(|error| wrong("tools", error))?;
         let mut servers = Vec::new();
         let mut warnings = Vec::new();
+        if self.tools.shell.as_ref().is_some_and(|shell| shell.confine) && !can_confine() {
+            warnings.push(UNCONFINED.to_owned());
+        }
         let started = self
             .tools
             .mcp
@@ -90,12 +113,7 @@ impl AgentConfig {
             summarize: self.memory.strategy == Strategy::Summary,
             tool_timeout: seconds("tools.timeout_seconds", self.tools.timeout_seconds)?,
             selector,
-            confirmation: Confirmation {
-                from: self.confirm.from,
-                approved: self.confirm.approve.clone(),
-                gate: around.gate,
-                ..Confirmation::default()
-            },
+            approval,
             audit: around.audit,
             hooks: Vec::new(),
         };
@@ -116,17 +134,41 @@ impl AgentConfig {
         }
     }
 
-    fn builtin(&self) -> Result<Vec<Arc<dyn Tool>>, ConfigError> {
+    fn approval(&self, around: &Surroundings<'_>) -> Result<Approval, ConfigError> {
+        let mut approval = Approval {
+            policy: self.confirm.policy()?,
+            gate: Arc::clone(&around.gate),
+            patience: around.patience,
+            ..Approval::default()
+        };
+        if let Some(folder) = &around.folder {
+            let failed = |name: &str, error: std::io::Error| {
+                let path = folder.join(name);
+                let why = error.to_string();
+                ConfigError::File { path, why }
+            };
+            approval.consents =
+                Consents::open(&folder.join(CONSENTS)).map_err(|e| failed(CONSENTS, e))?;
+            approval.grants = Grants::open(&folder.join(GRANTS)).map_err(|e| failed(GRANTS, e))?;
+        }
+        Ok(approval)
+    }
+
+    fn builtin(&self, folder: Option<&Path>) -> Result<Vec<Arc<dyn Tool>>, ConfigError> {
         let config = &self.tools;
         let limit = seconds("tools.timeout_seconds", config.timeout_seconds)?;
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
         if config.fs != FsAccess::Off {
-            let workspace = Workspace::open(&self.workspace).map_err(|error| {
+            let failed = |error: std::io::Error| {
                 wrong(
                     "workspace",
                     format!("{}: {error}", self.workspace.display()),
                 )
-            })?;
+            };
+            let mut workspace = Workspace::open(&self.workspace).map_err(failed)?;
+            if let Some(folder) = folder {
+                workspace = workspace.with_journal(&folder.join(UNDO)).map_err(failed)?;
+            }
             tools.extend(workspace.read_tools());
             if config.fs == FsAccess::Write {
                 tools.extend(workspace.write_tools());
@@ -142,6 +184,10 @@ impl AgentConfig {
                 allow: shell.allow.clone(),
                 timeout: own.unwrap_or(limit),
                 folder: self.workspace.clone(),
+                confine: shell.confine.then(|| ShellFiles {
+                    read: shell.read.clone(),
+                    write: shell.write.clone(),
+                }),
             })));
         }
         if let Some(http) = &config.http {

@@ -4,6 +4,7 @@ mod build;
 
 pub use build::{Built, Surroundings};
 
+use crate::approval::{Effect, Pattern, Policy, Rule};
 use crate::pain::AgentPain;
 use crate::provider::Providers;
 use crate::session::Price;
@@ -148,6 +149,20 @@ pub struct ShellAccess {
     /// How long one may run; as other tools when left out.
     #[serde(default)]
     pub timeout_seconds: Option<f64>,
+    /// Whether programs are kept from files outside of the workspace, where the
+    /// system can do so.
+    #[serde(default = "yes")]
+    pub confine: bool,
+    /// What they may read besides, from the file's folder; `~` is the home folder.
+    #[serde(default)]
+    pub read: Vec<PathBuf>,
+    /// What they may write besides.
+    #[serde(default)]
+    pub write: Vec<PathBuf>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// How far into the web an agent may go.
@@ -192,6 +207,60 @@ pub struct ConfirmConfig {
     pub from: Risk,
     /// Tools that need none.
     pub approve: Vec<String>,
+    /// What is allowed, asked about or denied, by tool and arguments.
+    pub rules: Vec<RuleConfig>,
+}
+
+/// One of the `rules`: `allow`, `ask` or `deny`, and nothing but one of them.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RuleConfig {
+    /// The tools that may run.
+    pub allow: Option<String>,
+    /// The tools that are asked about.
+    pub ask: Option<String>,
+    /// The tools that may not run.
+    pub deny: Option<String>,
+    /// Of them, the calls whose arguments fit.
+    pub args: BTreeMap<String, String>,
+    /// What the model is told when a call is denied.
+    pub reason: Option<String>,
+}
+
+impl RuleConfig {
+    fn rule(&self) -> Result<Rule, ConfigError> {
+        let (effect, tool) = match (&self.allow, &self.ask, &self.deny) {
+            (Some(tool), None, None) => (Effect::Allow, tool),
+            (None, Some(tool), None) => (Effect::Ask, tool),
+            (None, None, Some(tool)) => (Effect::Deny, tool),
+            _ => {
+                let why = "want one of allow, ask and deny, with the name of a tool";
+                return Err(wrong("confirm.rules", why));
+            }
+        };
+        let args = self.args.iter();
+        Ok(Rule {
+            effect,
+            tool: Pattern::new(tool),
+            args: args
+                .map(|(name, pattern)| (name.clone(), Pattern::new(pattern)))
+                .collect(),
+            reason: self.reason.clone(),
+        })
+    }
+}
+
+impl ConfirmConfig {
+    /// The owner's rules.
+    fn policy(&self) -> Result<Policy, ConfigError> {
+        let approved = self.approve.iter();
+        let approved = approved.map(|name| Ok(Rule::new(Effect::Allow, Pattern::new(name))));
+        let rules = self.rules.iter().map(RuleConfig::rule);
+        Ok(Policy {
+            rules: approved.chain(rules).collect::<Result<_, ConfigError>>()?,
+            ask_from: self.from,
+        })
+    }
 }
 
 impl Default for ConfirmConfig {
@@ -199,6 +268,7 @@ impl Default for ConfirmConfig {
         Self {
             from: Risk::Destructive,
             approve: Vec::new(),
+            rules: Vec::new(),
         }
     }
 }
@@ -263,6 +333,13 @@ impl AgentConfig {
         let mut config = Self::parse(&text).map_err(|error| failed(error.to_string()))?;
         let folder = path.parent().unwrap_or(Path::new("."));
         config.workspace = folder.join(&config.workspace);
+        if let Some(shell) = &mut config.tools.shell {
+            for path in shell.read.iter_mut().chain(&mut shell.write) {
+                if !path.starts_with("~") {
+                    *path = folder.join(&*path);
+                }
+            }
+        }
         Ok(config)
     }
 
@@ -294,6 +371,7 @@ impl AgentConfig {
         if self.providers.iter().any(|p| p.model.trim().is_empty()) {
             return Err(wrong("provider.model", "want the name of a model"));
         }
+        self.confirm.policy()?;
         seconds("tools.timeout_seconds", self.tools.timeout_seconds)?;
         if let Some(shell) = &self.tools.shell {
             if shell.allow.is_empty() {
@@ -390,6 +468,8 @@ mod tests {
             ("tools: {shell: {allow: []}}", "tools.shell.allow"),
             ("limits: {money: 1}", "limits.money"),
             ("memory: {turns: 0}", "memory.turns"),
+            ("confirm: {rules: [{reason: x}]}", "confirm.rules"),
+            ("confirm: {rules: [{allow: a, deny: b}]}", "confirm.rules"),
         ] {
             let error = AgentConfig::parse(&format!("{SMALL}\n{more}")).unwrap_err();
             assert!(error.to_string().starts_with(key), "{more}: {error}");

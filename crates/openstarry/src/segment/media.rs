@@ -113,6 +113,19 @@ impl Media {
     }
 }
 
+/// The image type that bytes begin like.
+pub(super) fn image_type_of_bytes(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, rest @ ..] if rest.starts_with(b"WEBP") => {
+            Some("image/webp")
+        }
+        _ => None,
+    }
+}
+
 /// The image type that base64 bytes begin like.
 pub(crate) fn image_type_of_base64(data: &str) -> &'static str {
     match data.as_bytes() {

@@ -1,15 +1,16 @@
-//! Runs one call: the gate, the time limit, the result, the audit line.
+//! Runs calls: the approval, the time limit, the result, the audit line.
 
 use super::audit::{AuditLine, Verdict};
 use super::history::failed;
-use super::state::{self, Planned, unknown_tool};
+use super::state::{self, Planned, Settled, unknown_tool};
 use super::{SessionEvent, Settings, span};
+use crate::approval::{Decision, Ruling, SessionGrants, denied};
 use crate::pain::excerpt;
 use crate::segment::{ContentSegment, ToolCall, ToolResult};
-use crate::tool::{Registered, ToolContext, ToolOutcome, ToolSet};
+use crate::tool::{Progress, Registered, ToolContext, ToolOutcome, ToolSet};
 use serde_json::Value;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tracing::Instrument;
@@ -17,13 +18,17 @@ use tracing::Instrument;
 /// The most text of one result that goes into the history.
 const MAX_RESULT: usize = 256 << 10;
 const MAX_AUDITED: usize = 2000;
+/// Signs of life that may wait to be shown.
+const SIGNS: usize = 8;
+/// However often a tool says that it goes on, it ends by then.
+const MAX_PROLONGED: Duration = Duration::from_secs(3600);
 
 impl Planned {
     /// Whether it may run beside its neighbours.
     pub(super) fn independent(&self) -> bool {
         match &self.verdict {
             state::Verdict::Run(tool) => tool.spec().independent,
-            state::Verdict::Refuse(_) => true,
+            state::Verdict::Refuse(_) | state::Verdict::Deny(_) => true,
         }
     }
 }
@@ -31,30 +36,80 @@ impl Planned {
 pub(super) struct Caller<'a> {
     pub(super) settings: &'a Settings,
     pub(super) events: &'a mpsc::Sender<SessionEvent>,
+    pub(super) grants: SessionGrants,
     pub(super) context: ToolContext,
 }
 
 impl Caller<'_> {
-    /// A call of the model.
-    pub(super) async fn planned(&self, planned: &Planned) -> (usize, ToolResult) {
+    /// Whether someone is asked before it runs.
+    pub(super) fn needs_consent(&self, planned: &Planned) -> bool {
+        matches!(self.ruling(planned), Some((_, Ruling::Ask)))
+    }
+
+    fn ruling<'p>(&self, planned: &'p Planned) -> Option<(&'p Arc<Registered>, Ruling)> {
+        match &planned.verdict {
+            state::Verdict::Run(tool) => {
+                let approval = &self.settings.approval;
+                let ruling = approval.ruling(&planned.call, tool, &self.grants);
+                Some((tool, ruling))
+            }
+            _ => None,
+        }
+    }
+
+    /// Has the calls of a round approved, one after another: an "always" counts
+    /// for those after it. All questions are there to be answered from the
+    /// beginning.
+    pub(super) async fn decide(&self, mut plan: Vec<Planned>) -> Vec<Planned> {
+        let approval = &self.settings.approval;
+        let mut questions = Vec::new();
+        for planned in &plan {
+            if let Some((tool, Ruling::Ask)) = self.ruling(planned) {
+                let session = &self.context.session;
+                let consent = approval.question(session, &planned.call, tool).await;
+                questions.push((planned.at, consent));
+            }
+        }
+        for planned in &mut plan {
+            let at = questions.iter().position(|(at, _)| *at == planned.at);
+            let consent = at.map(|at| questions.swap_remove(at).1);
+            let decision = match (self.ruling(planned), consent) {
+                (Some((_, Ruling::Deny(why))), _) => denied(&why),
+                (Some((_, Ruling::Ask)), Some(consent)) => {
+                    let asked = Box::new(consent.clone());
+                    let event = SessionEvent::ConsentAsked { consent: asked };
+                    let _ = self.events.send(event).await;
+                    approval.ask(&consent, &self.grants).await
+                }
+                (_, Some(consent)) => {
+                    approval.consents.withdraw(&consent.id);
+                    Decision::Run
+                }
+                (_, None) => Decision::Run,
+            };
+            if let Decision::Deny(why) = decision {
+                planned.verdict = state::Verdict::Deny(why);
+            }
+        }
+        plan
+    }
+
+    /// A call of the model that was decided on.
+    pub(super) async fn planned(&self, planned: &Planned) -> Settled {
         let call = &planned.call;
         self.started(call).await;
         let started = Instant::now();
         let (verdict, result) = match &planned.verdict {
             state::Verdict::Refuse(why) => (Verdict::Refused, failed(call, why)),
-            state::Verdict::Run(tool) => {
-                let gate = &self.settings.confirmation;
-                match gate.allows(&self.context.session, call, tool.spec()).await {
-                    true => self.run(tool, call).await,
-                    false => {
-                        let why = "Denied: this call was not allowed, so it did not run.";
-                        (Verdict::Denied, failed(call, why))
-                    }
-                }
-            }
+            state::Verdict::Deny(why) => (Verdict::Denied, failed(call, why)),
+            state::Verdict::Run(tool) => self.run(tool, call).await,
         };
         self.finished(call, verdict, &result, started).await;
-        (planned.at, result)
+        Settled {
+            at: planned.at,
+            result,
+            denied: verdict == Verdict::Denied,
+        }
     }
 
     /// A slash command. The user asked for it, so nobody else is asked.
@@ -98,16 +153,31 @@ impl Caller<'_> {
     async fn run_alone(&self, tool: &Arc<Registered>, call: &ToolCall) -> (Verdict, ToolResult) {
         let limit = tool.spec().timeout.unwrap_or(self.settings.tool_timeout);
         let (tool, args) = (Arc::clone(tool), call.args.clone());
-        let context = self.context.clone();
+        let (progress, mut signs) = mpsc::channel(SIGNS);
+        let mut context = self.context.clone();
+        context.progress = Progress(Some(progress));
         let work = async move { tool.tool().call(args, &context).await };
         let work = tokio::spawn(work.in_current_span());
         let mut work = AbortOnDrop(work);
-        let outcome: Result<ToolOutcome, String> =
-            match tokio::time::timeout(limit, &mut work.0).await {
-                Err(_) => Err(format!("It was ended after {} s.", limit.as_secs_f32())),
-                Ok(Err(_)) => Err("The tool broke.".into()),
-                Ok(Ok(outcome)) => Ok(outcome),
-            };
+        let last = tokio::time::Instant::now() + limit.max(MAX_PROLONGED);
+        let deadline = tokio::time::sleep(limit);
+        tokio::pin!(deadline);
+        let outcome: Result<ToolOutcome, String> = loop {
+            tokio::select! {
+                biased;
+                done = &mut work.0 => break done.map_err(|_| "The tool broke.".into()),
+                Some(text) = signs.recv() => {
+                    let until = tokio::time::Instant::now() + limit;
+                    deadline.as_mut().reset(until.min(last));
+                    let id = call.id().to_owned();
+                    let _ = self.events.send(SessionEvent::ToolProgress { id, text }).await;
+                }
+                () = &mut deadline => {
+                    let seconds = limit.as_secs_f32();
+                    break Err(format!("It was ended after {seconds} s without a sign of life."));
+                }
+            }
+        };
         match outcome {
             Ok(Ok(content)) => (Verdict::Done, done(call, content)),
             Ok(Err(error)) => (Verdict::Failed, failed(call, bounded(error.0))),

@@ -7,15 +7,16 @@ use super::extract::{self, Wanted};
 use super::slash::{self, Slash};
 use super::state::{EndReason, Hearing, Planned, SessionState, Step};
 use super::store::OpenSession;
-use super::{Inner, Job, Outcome, SessionEvent, compact, span};
+use super::{Inner, Input, Job, Outcome, SessionEvent, compact, span};
 use crate::pain::AgentPain;
 use crate::provider::{Context, Event, Fold, Provider};
 use crate::segment::{ContentSegment, Message, Role, Usage, joined_text};
-use crate::tool::{Principal, ToolContext, ToolSet};
+use crate::tool::{Principal, Progress, ToolContext, ToolSet};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
 use serde_json::Value;
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tokio::sync::mpsc;
@@ -37,6 +38,7 @@ pub(super) async fn serve(
         let Job {
             input,
             wanted,
+            left,
             events,
         } = job;
         let provider = inner.provider_for(state.model.as_deref());
@@ -47,7 +49,9 @@ pub(super) async fn serve(
             events: &events,
             file: file.as_ref(),
         };
-        let turns = state.history.turns.len();
+        // What was taken up again belongs to the turn that was left.
+        let taken_up = usize::from(matches!(input, Input::GoOn));
+        let turns = state.history.turns.len().saturating_sub(taken_up);
         let work = AssertUnwindSafe(driver.turn(&mut state, input)).catch_unwind();
         let ended = tokio::select! {
             biased;
@@ -61,8 +65,11 @@ pub(super) async fn serve(
                 state.break_off("an error inside the agent", &inner.settings.limits);
                 (EndReason::Failed("an error inside the agent".into()), None)
             }
+            // What is on the disk is what the next program goes on from.
+            None if left.load(Ordering::SeqCst) => return,
             None => {
                 state.break_off("it was cancelled", &inner.settings.limits);
+                inner.settings.approval.consents.withdraw_all(&state.id);
                 (EndReason::Cancelled, None)
             }
         };
@@ -96,17 +103,19 @@ pub(super) struct Driver<'a> {
 type Ended = (EndReason, Option<Vec<ContentSegment>>);
 
 impl Driver<'_> {
-    async fn turn(&self, state: &mut SessionState, mut input: Vec<ContentSegment>) -> Ended {
-        if let [ContentSegment::Text { text }] = input.as_mut_slice() {
-            if let Some(slash) = slash::parse(text, &self.inner.registry.snapshot()) {
+    async fn turn(&self, state: &mut SessionState, input: Input) -> Ended {
+        let mut step = match input {
+            Input::Words(words) => state.begin(words),
+            Input::GoOn => match state.go_on(&self.inner.registry.snapshot()) {
+                Some(step) => step,
+                None => return (EndReason::Failed("no call waits".into()), None),
+            },
+            Input::Command(line) => {
+                let slash = slash::parse(&line, &self.inner.registry.snapshot());
                 let shown = self.command(state, slash).await;
                 return (EndReason::Command, Some(shown));
             }
-            if text.starts_with("//") {
-                text.remove(0);
-            }
-        }
-        let mut step = state.begin(input);
+        };
         loop {
             step = match step {
                 Step::End(reason) => return (reason, None),
@@ -220,6 +229,7 @@ impl Driver<'_> {
     /// Runs a round's calls: those that are independent side by side, the others
     /// one after another in their order.
     async fn run(&self, state: &mut SessionState, plan: Vec<Planned>) -> Step {
+        let plan = self.decide(state, plan).await;
         let caller = self.caller(state, Principal::Agent);
         let mut results = Vec::with_capacity(plan.len());
         for group in plan.chunk_by(|a, b| a.independent() && b.independent()) {
@@ -232,7 +242,7 @@ impl Driver<'_> {
                 results.push(result);
             }
         }
-        results.sort_by_key(|(at, _)| *at);
+        results.sort_by_key(|settled| settled.at);
         let found = std::mem::take(&mut *lock(&caller.context.found));
         drop(caller);
         let (told, step) = state.results(results);
@@ -263,6 +273,22 @@ impl Driver<'_> {
                 Err(_) => tools,
             },
         }
+    }
+
+    /// Has a round's calls approved. While any of them waits, nothing of the
+    /// round runs and the state is on the disk, so that a restart loses nothing
+    /// and repeats nothing.
+    async fn decide(&self, state: &mut SessionState, plan: Vec<Planned>) -> Vec<Planned> {
+        let caller = self.caller(state, Principal::Agent);
+        if !plan.iter().any(|planned| caller.needs_consent(planned)) {
+            return caller.decide(plan).await;
+        }
+        state.set_deciding(true);
+        self.save(state).await;
+        let plan = caller.decide(plan).await;
+        state.set_deciding(false);
+        self.save(state).await;
+        plan
     }
 
     async fn command(&self, state: &mut SessionState, slash: Slash) -> Vec<ContentSegment> {
@@ -347,11 +373,13 @@ impl Driver<'_> {
         Caller {
             settings: &self.inner.settings,
             events: self.events,
+            grants: Arc::clone(&state.grants),
             context: ToolContext {
                 session: state.id.clone(),
                 principal,
                 todos: Arc::clone(&state.todos),
                 found: Arc::default(),
+                progress: Progress::default(),
             },
         }
     }

@@ -37,7 +37,13 @@ struct SavedRound {
 
 impl From<SavedRound> for Round {
     fn from(saved: SavedRound) -> Self {
-        let mut open = OpenRound::new(saved.reply, saved.stop);
+        OpenRound::from(saved).close("there is no record of what it gave")
+    }
+}
+
+impl From<SavedRound> for OpenRound {
+    fn from(saved: SavedRound) -> Self {
+        let mut open = Self::new(saved.reply, saved.stop);
         for result in saved.results {
             let at = open.calls.iter().position(|call| call.id() == result.id);
             if let Some(at) = at {
@@ -45,7 +51,7 @@ impl From<SavedRound> for Round {
             }
         }
         open.observations = saved.observations;
-        open.close("there is no record of what it gave")
+        open
     }
 }
 
@@ -126,12 +132,16 @@ fn shortened(result: &ToolResult) -> ToolResult {
     }
 }
 
-/// A round whose calls are under way.
-#[derive(Debug)]
+/// A round whose calls are under way. It is saved while they wait for a yes,
+/// before any of them has a result.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(from = "SavedRound")]
 pub(crate) struct OpenRound {
     reply: Vec<ContentSegment>,
     stop: Option<StopReason>,
+    #[serde(skip)]
     calls: Vec<ToolCall>,
+    #[serde(skip)]
     results: Vec<Option<ToolResult>>,
     observations: Vec<String>,
 }

@@ -11,7 +11,6 @@ mod compact;
 mod drive;
 mod extract;
 mod failures;
-mod gate;
 mod history;
 mod hook;
 pub mod slash;
@@ -24,13 +23,13 @@ pub use audit::{Audit, AuditLine, FileAudit, LogAudit, Verdict};
 pub use budget::{Limits, Price, Spent};
 pub use extract::ExtractError;
 pub use failures::{Alarm, Failures};
-pub use gate::{Confirmation, DenyAll, Gate};
 pub use history::{History, Round, Summary, Turn};
 pub use hook::Hook;
 pub use state::{EndReason, SessionState};
-pub use store::{OpenSession, SessionStore, StoreError};
+pub use store::{OpenSession, SessionInfo, SessionStore, StoreError};
 pub use window::{Window, window};
 
+use crate::approval::{Approval, Consent};
 use crate::provider::Provider;
 use crate::segment::{ContentSegment, StopReason, ToolCall, ToolResult, Usage};
 use crate::tool::retrieval::Selector;
@@ -40,6 +39,7 @@ use futures_util::Stream;
 use serde::Serialize;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -64,8 +64,8 @@ pub struct Settings {
     pub tool_timeout: Duration,
     /// Which tools a turn is offered.
     pub selector: Selector,
-    /// Who says yes to dangerous calls.
-    pub confirmation: Confirmation,
+    /// Which calls may run, and who says yes to them.
+    pub approval: Approval,
     /// Where audit lines go.
     pub audit: Arc<dyn Audit>,
     /// The owner's code around model and tools.
@@ -81,7 +81,7 @@ impl Default for Settings {
             summarize: true,
             tool_timeout: Duration::from_secs(30),
             selector: Selector::default(),
-            confirmation: Confirmation::default(),
+            approval: Approval::default(),
             audit: Arc::new(LogAudit),
             hooks: Vec::new(),
         }
@@ -147,10 +147,21 @@ pub enum AskError {
     Ended,
 }
 
+/// What a session is asked to do.
+pub(crate) enum Input {
+    /// Words for the model.
+    Words(Vec<ContentSegment>),
+    /// A slash command.
+    Command(String),
+    /// Nothing new: the calls that waited when the program ended.
+    GoOn,
+}
+
 pub(crate) struct Job {
-    input: Vec<ContentSegment>,
+    input: Input,
     /// The shape of the answer, where it has one.
     wanted: Option<Arc<Wanted>>,
+    left: Arc<AtomicBool>,
     events: mpsc::Sender<SessionEvent>,
 }
 
@@ -167,14 +178,15 @@ impl Session {
         &self.id
     }
 
-    /// Says something: to the model, or with a slash to a tool.
+    /// Says something to the model. Text is never a command, whatever it begins
+    /// with.
     pub fn say(&self, text: impl Into<String>) -> Result<TurnEvents, AskError> {
         self.send(vec![ContentSegment::text(text)])
     }
 
     /// As [`Session::say`], with pictures or sound.
     pub fn send(&self, input: Vec<ContentSegment>) -> Result<TurnEvents, AskError> {
-        self.queue(input, None)
+        self.queue(Input::Words(input), None)
     }
 
     /// As [`Session::send`], for an answer of a shape.
@@ -183,18 +195,28 @@ impl Session {
         input: Vec<ContentSegment>,
         wanted: Arc<Wanted>,
     ) -> Result<TurnEvents, AskError> {
-        self.queue(input, Some(wanted))
+        self.queue(Input::Words(input), Some(wanted))
     }
 
-    fn queue(
-        &self,
-        input: Vec<ContentSegment>,
-        wanted: Option<Arc<Wanted>>,
-    ) -> Result<TurnEvents, AskError> {
+    /// Runs a slash command, past the model. The caller vouches that the line
+    /// comes from the session's owner: tools run without further questions.
+    pub fn command(&self, line: impl Into<String>) -> Result<TurnEvents, AskError> {
+        self.queue(Input::Command(line.into()), None)
+    }
+
+    /// Goes on with a turn whose calls waited for a yes when the program ended:
+    /// see [`SessionState::waits`].
+    pub fn go_on(&self) -> Result<TurnEvents, AskError> {
+        self.queue(Input::GoOn, None)
+    }
+
+    fn queue(&self, input: Input, wanted: Option<Arc<Wanted>>) -> Result<TurnEvents, AskError> {
         let (events, listener) = mpsc::channel(EVENTS);
+        let left = Arc::new(AtomicBool::new(false));
         let job = Job {
             input,
             wanted,
+            left: Arc::clone(&left),
             events,
         };
         let sent = self.inputs.try_send(job);
@@ -202,18 +224,28 @@ impl Session {
             mpsc::error::TrySendError::Full(_) => AskError::Busy,
             mpsc::error::TrySendError::Closed(_) => AskError::Ended,
         })?;
-        Ok(TurnEvents(listener))
+        Ok(TurnEvents { listener, left })
     }
 }
 
 /// What happens in a turn. The last event is [`SessionEvent::End`]. Dropping it
 /// cancels the turn.
-pub struct TurnEvents(mpsc::Receiver<SessionEvent>);
+pub struct TurnEvents {
+    listener: mpsc::Receiver<SessionEvent>,
+    left: Arc<AtomicBool>,
+}
 
 impl TurnEvents {
     /// The next event.
     pub async fn next(&mut self) -> Option<SessionEvent> {
-        self.0.recv().await
+        self.listener.recv().await
+    }
+
+    /// Leaves the turn as it is and ends the session, for a program that shuts
+    /// down: calls that wait for a yes go on waiting, and
+    /// [`Session::go_on`] takes them up.
+    pub fn leave(self) {
+        self.left.store(true, Ordering::SeqCst);
     }
 
     /// Waits for the end.
@@ -231,7 +263,7 @@ impl Stream for TurnEvents {
     type Item = SessionEvent;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<SessionEvent>> {
-        self.0.poll_recv(cx)
+        self.listener.poll_recv(cx)
     }
 }
 
@@ -253,6 +285,18 @@ pub enum SessionEvent {
     Segment {
         /// What came.
         segment: ContentSegment,
+    },
+    /// A call waits for a yes.
+    ConsentAsked {
+        /// What is asked.
+        consent: Box<Consent>,
+    },
+    /// A running tool says that it goes on.
+    ToolProgress {
+        /// The call's id.
+        id: String,
+        /// How far it is.
+        text: String,
     },
     /// A tool begins.
     ToolStarted {

@@ -1,7 +1,9 @@
 //! Slash commands: the user's way to the same tools. Pure.
 
+mod arguments;
+
 use crate::tool::{ToolSet, ToolSpec, nearest};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// What a line that begins with a slash asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,15 +48,32 @@ pub const OWN: [(&str, &str); 7] = [
     ("model", "which model is asked; /model NAME takes another"),
 ];
 
-/// Reads a line. `None` when it is no command; `//` at its start stands for a
-/// slash that is meant for the model.
-pub fn parse(line: &str, tools: &ToolSet) -> Option<Slash> {
+/// What a line typed by the owner of the terminal is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Typed<'a> {
+    /// Words for the model.
+    Words(&'a str),
+    /// A command.
+    Command(&'a str),
+}
+
+/// Tells words and commands apart. `//` at its start stands for a slash that is
+/// meant for the model.
+pub fn typed(line: &str) -> Typed<'_> {
     let line = line.trim();
-    let rest = line
-        .strip_prefix('/')
-        .filter(|rest| !rest.starts_with('/'))?;
+    match line.strip_prefix('/') {
+        Some(rest) if rest.starts_with('/') => Typed::Words(rest),
+        Some(_) => Typed::Command(line),
+        None => Typed::Words(line),
+    }
+}
+
+/// Reads a command, with or without its slash.
+pub fn parse(line: &str, tools: &ToolSet) -> Slash {
+    let line = line.trim();
+    let rest = line.strip_prefix('/').unwrap_or(line);
     let (word, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-    Some(match word {
+    match word {
         "" | "help" => Slash::Help,
         "tools" => Slash::Tools,
         "reset" => Slash::Reset,
@@ -64,11 +83,11 @@ pub fn parse(line: &str, tools: &ToolSet) -> Option<Slash> {
         _ => match find(word, tools) {
             Some(spec) => Slash::Tool {
                 name: spec.name.clone(),
-                args: arguments(rest.trim(), spec),
+                args: arguments::arguments(rest.trim(), spec),
             },
             None => Slash::Unknown(unknown(word, tools)),
         },
-    })
+    }
 }
 
 /// A tool by its name, or by the last part of it where only one tool has that.
@@ -130,73 +149,6 @@ fn unknown(word: &str, tools: &ToolSet) -> String {
         false => String::new(),
     };
     format!("There is no /{word}.{hint} There are: {list}{more}")
-}
-
-/// Arguments: a JSON object; or `key=value` pairs; or values in the order of the
-/// required parameters, the last of which takes the rest of the line.
-fn arguments(text: &str, spec: &ToolSpec) -> Value {
-    if text.starts_with('{')
-        && let Ok(value @ Value::Object(_)) = serde_json::from_str(text)
-    {
-        return value;
-    }
-    let properties = spec.parameters.get("properties").and_then(Value::as_object);
-    let empty = Map::new();
-    let properties = properties.unwrap_or(&empty);
-    let known = |word: &str| {
-        let (key, value) = word.split_once('=')?;
-        let schema = properties.get(key)?;
-        Some((key.to_owned(), typed(value, schema)))
-    };
-    let pairs: Vec<_> = text.split_whitespace().map(known).collect();
-    if !pairs.is_empty() && pairs.iter().all(Option::is_some) {
-        return pairs.into_iter().flatten().collect::<Map<_, _>>().into();
-    }
-    let required = spec.parameters.get("required").and_then(Value::as_array);
-    let required: Vec<&str> = required
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
-    let mut order = required.clone();
-    order.extend(
-        properties
-            .keys()
-            .map(String::as_str)
-            .filter(|key| !required.contains(key)),
-    );
-    let mut args = Map::new();
-    let mut rest = text;
-    for (at, key) in order.iter().enumerate() {
-        if rest.is_empty() {
-            break;
-        }
-        // The last required one takes all that is left.
-        let last = at + 1 == required.len().max(1);
-        let (word, after) = match last {
-            true => (rest, ""),
-            false => rest.split_once(char::is_whitespace).unwrap_or((rest, "")),
-        };
-        let schema = properties.get(*key).unwrap_or(&Value::Null);
-        args.insert((*key).into(), typed(word, schema));
-        rest = after.trim_start();
-    }
-    args.into()
-}
-
-/// A word as the type its schema wants; text where it is none.
-fn typed(word: &str, schema: &Value) -> Value {
-    let kind = match schema.get("type") {
-        Some(Value::Array(kinds)) => kinds.first().and_then(Value::as_str),
-        Some(kind) => kind.as_str(),
-        None => None,
-    };
-    match kind {
-        Some("integer" | "number" | "boolean" | "array" | "object") => {
-            serde_json::from_str(word).unwrap_or_else(|_| word.into())
-        }
-        _ => word.into(),
-    }
 }
 
 #[cfg(test)]

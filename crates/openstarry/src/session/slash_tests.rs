@@ -23,7 +23,7 @@ fn tools() -> Arc<ToolSet> {
 
 fn args(line: &str) -> Value {
     match parse(line, &tools()) {
-        Some(Slash::Tool { args, .. }) => args,
+        Slash::Tool { args, .. } => args,
         other => panic!("{line}: {other:?}"),
     }
 }
@@ -47,7 +47,7 @@ fn a_line_is_read_as_the_tool_wants_it() {
 
 #[test]
 fn a_short_name_that_two_tools_share_is_unknown_with_both_named() {
-    let Some(Slash::Unknown(text)) = parse("/read a.txt", &tools()) else {
+    let Slash::Unknown(text) = parse("/read a.txt", &tools()) else {
         panic!("which one was meant?");
     };
     assert!(
@@ -58,7 +58,7 @@ fn a_short_name_that_two_tools_share_is_unknown_with_both_named() {
 
 #[test]
 fn an_unknown_command_says_what_exists() {
-    let Some(Slash::Unknown(text)) = parse("/fs.reed x", &tools()) else {
+    let Slash::Unknown(text) = parse("/fs.reed x", &tools()) else {
         panic!();
     };
     assert!(text.contains("Did you mean /fs.read"), "{text}");
@@ -66,10 +66,69 @@ fn an_unknown_command_says_what_exists() {
 }
 
 #[test]
-fn other_lines_are_for_the_model() {
-    for line in ["hello", "//etc is a folder", "a /read b", ""] {
-        assert_eq!(parse(line, &tools()), None, "{line}");
+fn named_values_go_on_to_the_next_name_and_quotes_keep_them_together() {
+    let both = json!({ "path": "b.txt", "content": "hello world" });
+    for line in [
+        "/write path=b.txt content=hello world",
+        "/write content=hello world path=b.txt",
+        "/write path=\"b.txt\" content='hello world'",
+        "/write b.txt content=hello world",
+        "/write b.txt \"hello world\"",
+    ] {
+        assert_eq!(args(line), both, "{line}");
     }
-    assert_eq!(parse("/", &tools()), Some(Slash::Help));
-    assert_eq!(parse("  /reset ", &tools()), Some(Slash::Reset));
+    assert_eq!(
+        args("/write path=\"my file.txt\" content=\"say \\\"hi\\\" path=x\""),
+        json!({ "path": "my file.txt", "content": "say \"hi\" path=x" })
+    );
+    assert_eq!(
+        args("/fs.read \"a b.txt\" lines=3"),
+        json!({ "path": "a b.txt", "lines": 3 })
+    );
+    // A name that has its value already is a part of the text.
+    assert_eq!(
+        args("/write a.sh set path=/usr/bin"),
+        json!({ "path": "a.sh", "content": "set path=/usr/bin" })
+    );
+    assert_eq!(
+        args("/write a.txt it's \"quoted\" and x=1"),
+        json!({ "path": "a.txt", "content": "it's \"quoted\" and x=1" })
+    );
+    assert_eq!(
+        args("/write a.txt \"never closed"),
+        json!({ "path": "a.txt", "content": "\"never closed" })
+    );
+    assert_eq!(
+        args("/write a.txt \"two\" words"),
+        json!({ "path": "a.txt", "content": "\"two\" words" })
+    );
+    assert_eq!(
+        args("/write path= content=x"),
+        json!({ "path": "", "content": "x" })
+    );
+}
+
+#[test]
+fn any_line_is_read_to_its_end() {
+    for line in [
+        "/write \"",
+        "/write '' '",
+        "/write = = =",
+        "/write path==x",
+        "/write 天 \"天\"天 '",
+        "/echo \\",
+    ] {
+        parse(line, &tools());
+    }
+}
+
+#[test]
+fn only_a_single_slash_is_a_command() {
+    for line in ["hello", "a /read b", ""] {
+        assert_eq!(typed(line), Typed::Words(line));
+    }
+    assert_eq!(typed("//etc is a folder"), Typed::Words("/etc is a folder"));
+    assert_eq!(typed("  /reset "), Typed::Command("/reset"));
+    assert_eq!(parse("/", &tools()), Slash::Help);
+    assert_eq!(parse("  /reset ", &tools()), Slash::Reset);
 }

@@ -4,6 +4,7 @@
 use super::budget::{Limits, Spent, usage_of};
 use super::failures::{Alarm, Failures};
 use super::history::{History, OpenRound};
+use crate::approval::SessionGrants;
 use crate::provider::Fold;
 use crate::segment::{
     ContentSegment, Metadata, ProviderResponse, StopReason, ToolCall, ToolResult, Usage,
@@ -56,8 +57,14 @@ pub struct SessionState {
     call_ids: Option<HashSet<String>>,
     #[serde(skip)]
     rounds: u32,
-    #[serde(skip)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     open: Option<OpenRound>,
+    /// Whether the calls of the open round wait for a yes; none of them ran.
+    #[serde(default)]
+    deciding: bool,
+    /// What was allowed for the rest of the session.
+    #[serde(default)]
+    pub(crate) grants: SessionGrants,
     /// The reply that is being heard; here, so that cancelling keeps it.
     #[serde(skip)]
     pub(crate) hearing: Option<Hearing>,
@@ -141,6 +148,16 @@ pub(crate) enum Verdict {
     Run(Arc<Registered>),
     /// It cannot run; this is told in its place.
     Refuse(String),
+    /// It may not run; this is told in its place.
+    Deny(String),
+}
+
+/// What came of a call.
+pub(crate) struct Settled {
+    pub(crate) at: usize,
+    pub(crate) result: ToolResult,
+    /// Whether it was denied: that is no failure of the model's.
+    pub(crate) denied: bool,
 }
 
 /// What a round's results led to, besides the next step.
@@ -163,13 +180,51 @@ impl SessionState {
         if let Some(why) = &self.stopped {
             return Step::End(EndReason::Stopped(why.clone()));
         }
+        self.give_up("the user said something else first");
         self.rounds = 0;
         self.history.begin(input);
         Step::Ask
     }
 
+    /// Whether calls wait for a yes, also after a restart.
+    pub fn waits(&self) -> bool {
+        self.open.is_some() && self.deciding
+    }
+
+    /// The calls of the open round wait for a yes, or do not any more.
+    pub(crate) fn set_deciding(&mut self, deciding: bool) {
+        self.deciding = deciding;
+    }
+
+    /// Goes on with the calls that waited when the program ended.
+    pub(crate) fn go_on(&mut self, tools: &ToolSet) -> Option<Step> {
+        let round = self.open.as_ref().filter(|_| self.deciding)?;
+        let calls = round.calls().iter().enumerate();
+        Some(Step::Run(
+            calls.map(|(at, call)| plan(at, call, tools)).collect(),
+        ))
+    }
+
+    /// Puts a state right that was saved by a program that has ended since.
+    pub(crate) fn recover(&mut self) {
+        if !self.deciding {
+            self.give_up("the program ended before it was finished; it may have had its effect");
+        }
+    }
+
+    /// Closes the open round, if there is one.
+    fn give_up(&mut self, why: &str) {
+        self.deciding = false;
+        if let Some(round) = self.open.take() {
+            self.history
+                .push(round.close(&format!("not finished: {why}")));
+        }
+    }
+
     /// Forgets what was said and why the session stopped. What was spent stays.
     pub(crate) fn reset(&mut self) {
+        self.open = None;
+        self.deciding = false;
         self.history = History::default();
         self.stopped = None;
         self.failures = Failures::default();
@@ -232,17 +287,23 @@ impl SessionState {
     }
 
     /// Takes the results of a round's calls.
-    pub(crate) fn results(&mut self, results: Vec<(usize, ToolResult)>) -> (Told, Step) {
+    pub(crate) fn results(&mut self, results: Vec<Settled>) -> (Told, Step) {
         let mut told = Told::default();
+        self.deciding = false;
         let Some(mut round) = self.open.take() else {
             return (told, Step::Ask);
         };
         let calls = round.calls().to_vec();
         let mut stop = None;
-        for (at, result) in results {
+        for settled in results {
+            let Settled { at, result, denied } = settled;
             let Some(call) = calls.get(at) else { continue };
             self.remember_tool(&call.name);
-            for alarm in self.failures.record(call, result.is_error) {
+            let alarms = match denied {
+                true => Vec::new(),
+                false => self.failures.record(call, result.is_error),
+            };
+            for alarm in alarms {
                 match alarm {
                     Alarm::TellModel(text) => round.observe(text),
                     Alarm::TellUser(text) => told.user.push(text),
@@ -275,11 +336,10 @@ impl SessionState {
                 self.open = Some(OpenRound::new(heard.segments, None));
             }
         }
-        if let Some(mut round) = self.open.take() {
+        if let Some(round) = &mut self.open {
             round.observe(format!("The answer broke off: {why}."));
-            self.history
-                .push(round.close(&format!("not finished: {why}")));
         }
+        self.give_up(why);
     }
 
     /// Tools that were used lately, and those that a search found.

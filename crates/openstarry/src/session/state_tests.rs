@@ -40,8 +40,16 @@ fn refusal(calls: Vec<ToolCall>) -> String {
     let step = begun().reply(reply(calls), 0, &tools(), &Limits::default());
     let Step::Run(plan) = step else { panic!() };
     match &plan[0].verdict {
-        Verdict::Refuse(why) => why.clone(),
+        Verdict::Refuse(why) | Verdict::Deny(why) => why.clone(),
         Verdict::Run(_) => panic!("it would run"),
+    }
+}
+
+fn settled(result: ToolResult) -> Settled {
+    Settled {
+        at: 0,
+        result,
+        denied: false,
     }
 }
 
@@ -83,7 +91,7 @@ fn after_the_last_round_calls_are_answered_and_the_turn_ends() {
         );
         let Step::Run(plan) = step else { panic!() };
         let result = super::super::history::failed(&plan[0].call, "x");
-        state.results(vec![(0, result)]);
+        state.results(vec![settled(result)]);
     }
     let step = state.reply(
         reply(vec![call("same", "count.up", json!({ "n": 1 }))]),
@@ -119,10 +127,10 @@ fn a_session_that_fails_too_often_is_stopped_until_it_is_reset() {
         ) else {
             panic!()
         };
-        let (more, step) = state.results(vec![(
-            0,
-            super::super::history::failed(&plan[0].call, "no"),
-        )]);
+        let (more, step) = state.results(vec![settled(super::super::history::failed(
+            &plan[0].call,
+            "no",
+        ))]);
         told.extend(more.user);
         if let Step::End(reason) = step {
             assert_eq!(n, 9);

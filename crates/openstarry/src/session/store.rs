@@ -2,6 +2,8 @@
 //! the old session or the new one.
 
 use super::state::SessionState;
+use crate::segment::{ContentSegment, joined_text};
+use serde::Deserialize;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -18,6 +20,9 @@ pub enum StoreError {
     /// There is none.
     #[error("there is no session to resume")]
     None,
+    /// There is none with this id.
+    #[error("there is no session {0} here")]
+    Unknown(String),
     /// Another process has it open.
     #[error("the session {0} is open elsewhere")]
     Busy(String),
@@ -37,6 +42,41 @@ pub enum StoreError {
 /// A folder of sessions.
 #[derive(Clone, Debug)]
 pub struct SessionStore(PathBuf);
+
+/// What a list tells of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionInfo {
+    /// The id.
+    pub id: String,
+    /// When it was saved last.
+    pub changed: SystemTime,
+    /// How many turns it has.
+    pub turns: usize,
+    /// What the user said first.
+    pub first: String,
+    /// Whether calls wait for a yes.
+    pub waits: bool,
+}
+
+/// As much of a session's file as a list needs.
+#[derive(Default, Deserialize)]
+struct Outline {
+    #[serde(default)]
+    history: OutlineHistory,
+    #[serde(default)]
+    deciding: bool,
+}
+
+#[derive(Default, Deserialize)]
+struct OutlineHistory {
+    #[serde(default)]
+    turns: Vec<OutlineTurn>,
+}
+
+#[derive(Deserialize)]
+struct OutlineTurn {
+    input: Vec<ContentSegment>,
+}
 
 /// A session that is open here, and nowhere else.
 #[derive(Debug)]
@@ -70,7 +110,11 @@ impl SessionStore {
             why,
         };
         let file = match File::open(&open.path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(StoreError::None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                // The lock made a file where nothing was.
+                let _ = fs::remove_file(open.path.with_extension("lock"));
+                return Err(StoreError::Unknown(id));
+            }
             file => file?,
         };
         let mut text = String::new();
@@ -83,20 +127,46 @@ impl SessionStore {
         let mut state: SessionState =
             serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))?;
         state.id = id;
+        state.recover();
         Ok((state, open))
     }
 
+    /// All sessions, the latest first. One that cannot be read has no words.
+    pub fn list(&self) -> Result<Vec<SessionInfo>, StoreError> {
+        let mut list = Vec::new();
+        for (changed, id) in self.files()? {
+            let file = File::open(self.0.join(format!("{id}.json")))?;
+            let outline: Outline = serde_json::from_reader(io::BufReader::new(file.take(MAX_FILE)))
+                .unwrap_or_default();
+            let turns = &outline.history.turns;
+            let first = turns.first().map(|turn| joined_text(&turn.input));
+            list.push(SessionInfo {
+                id,
+                changed,
+                turns: turns.len(),
+                first: first.unwrap_or_default(),
+                waits: outline.deciding,
+            });
+        }
+        list.sort_by(|a, b| b.changed.cmp(&a.changed));
+        Ok(list)
+    }
+
     fn latest(&self) -> Result<String, StoreError> {
-        let mut latest: Option<(SystemTime, String)> = None;
+        let latest = self.files()?.into_iter().max();
+        latest.map(|(_, id)| id).ok_or(StoreError::None)
+    }
+
+    fn files(&self) -> Result<Vec<(SystemTime, String)>, StoreError> {
+        let mut files = Vec::new();
         for entry in fs::read_dir(&self.0)? {
             let path = entry?.path();
             let id = path.file_stem().and_then(|stem| stem.to_str());
             if let (Some("json"), Some(id)) = (path.extension().and_then(|end| end.to_str()), id) {
-                let changed = fs::metadata(&path)?.modified()?;
-                latest = latest.max(Some((changed, id.to_owned())));
+                files.push((fs::metadata(&path)?.modified()?, id.to_owned()));
             }
         }
-        latest.map(|(_, id)| id).ok_or(StoreError::None)
+        Ok(files)
     }
 
     fn lock(&self, id: &str) -> Result<OpenSession, StoreError> {
@@ -133,7 +203,6 @@ impl OpenSession {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::segment::ContentSegment;
 
     #[test]
     fn a_saved_session_is_resumed_and_open_once() {
@@ -151,6 +220,29 @@ mod tests {
         let (back, _open) = store.resume(None).unwrap();
         assert_eq!(back.id, "one");
         assert_eq!(back.history, state.history);
+    }
+
+    #[test]
+    fn a_list_tells_how_each_session_began() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SessionStore::open(folder.path()).unwrap();
+        let (mut state, open) = store.create("one").unwrap();
+        state.history.begin(vec![ContentSegment::text("hello")]);
+        open.save(&serde_json::to_vec(&state).unwrap()).unwrap();
+        fs::write(folder.path().join("bad.json"), "{").unwrap();
+        let mut list = store.list().unwrap();
+        list.sort_by(|a, b| a.id.cmp(&b.id));
+        let told = list
+            .iter()
+            .map(|info| (info.id.as_str(), info.turns, info.first.as_str()));
+        assert_eq!(
+            told.collect::<Vec<_>>(),
+            [("bad", 0, ""), ("one", 1, "hello")]
+        );
+        assert!(matches!(
+            store.resume(Some("two")),
+            Err(StoreError::Unknown(_))
+        ));
     }
 
     #[test]

@@ -22,6 +22,7 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
+use tokio::sync::mpsc;
 
 /// Who wants a tool to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +45,23 @@ pub struct ToolContext {
     pub todos: Arc<Mutex<Vec<builtin::Todo>>>,
     /// Tools that `search_tools` found, to be offered from now on.
     pub found: Arc<Mutex<Vec<String>>>,
+    /// Where a tool that takes long says that it goes on.
+    pub progress: Progress,
+}
+
+/// Signs of life of a running tool. Each one is shown, and gives the tool its
+/// whole time limit anew.
+#[derive(Clone, Debug, Default)]
+pub struct Progress(pub(crate) Option<mpsc::Sender<String>>);
+
+impl Progress {
+    /// Says how far it is. A sign that finds no room is left out: another is
+    /// about to be shown.
+    pub fn tell(&self, text: impl Into<String>) {
+        if let Some(signs) = &self.0 {
+            let _ = signs.try_send(text.into());
+        }
+    }
 }
 
 /// Why a tool could not do it. The text goes to the model.
@@ -71,6 +89,23 @@ pub trait Tool: Send + Sync {
 
     /// Does it.
     fn call<'a>(&'a self, args: Value, context: &'a ToolContext) -> BoxFuture<'a, ToolOutcome>;
+
+    /// The arguments as the owner's rules see them: where a path or a command
+    /// can be spelt in several ways, in one of them.
+    fn canonical_args(&self, args: &Value) -> Value {
+        args.clone()
+    }
+
+    /// The change that a call would make, as a diff for the person who is asked.
+    fn preview<'a>(&'a self, _args: &'a Value) -> BoxFuture<'a, Option<String>> {
+        Box::pin(async { None })
+    }
+
+    /// The arguments that a person's "always" is bound to; it is for all calls of
+    /// the tool where there are none.
+    fn granted_args(&self) -> &[&str] {
+        &[]
+    }
 }
 
 /// A tool made of a spec and a function.

@@ -99,7 +99,7 @@ async fn the_user_reaches_the_server_by_a_slash_command() {
     let (registry, _server) = connect(&over_pipes()).await;
     let agent = Agent::new(Scripted::new([]), registry, Settings::default());
     let session = agent.session(SessionState::new("s"), None);
-    let outcome = within(session.say("/echo hello there").unwrap().outcome()).await;
+    let outcome = within(session.command("/echo hello there").unwrap().outcome()).await;
     assert!(
         outcome.text().contains("hello there"),
         "{:?}",

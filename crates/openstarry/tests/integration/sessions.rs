@@ -3,12 +3,13 @@
 use crate::support::scripted::{Answer, Scripted};
 use crate::support::within;
 use futures_util::future::BoxFuture;
+use openstarry::approval::{Answer as Yes, Approval, Consent, Effect, Gate, Pattern, Policy, Rule};
 use openstarry::pain::AgentPain;
 use openstarry::provider::Event;
 use openstarry::segment::{ContentSegment, Role, ToolCall};
 use openstarry::session::{
-    Agent, Audit, AuditLine, Confirmation, EndReason, Gate, Limits, Session, SessionEvent,
-    SessionState, SessionStore, Settings, Verdict,
+    Agent, Audit, AuditLine, EndReason, Limits, Session, SessionEvent, SessionState, SessionStore,
+    Settings, Verdict,
 };
 use openstarry::tool::builtin::{TodoTool, Workspace};
 use openstarry::tool::{FnTool, Principal, Registry, Risk, Tool, ToolError, ToolSpec};
@@ -222,7 +223,9 @@ async fn dropping_a_turn_cancels_it_and_keeps_what_was_heard() {
         })
     );
     drop(turn);
-    let usage = within(session.say("/usage").unwrap().outcome()).await.usage;
+    let usage = within(session.command("/usage").unwrap().outcome())
+        .await
+        .usage;
     assert!(
         usage.output_tokens > 0 && usage.estimated,
         "what was heard is paid for"
@@ -254,17 +257,18 @@ async fn a_full_queue_is_told_at_once() {
 struct Answering(fn(&ToolCall) -> Option<bool>);
 
 impl Gate for Answering {
-    fn confirm<'a>(&'a self, _: &'a str, call: &'a ToolCall, _: Risk) -> BoxFuture<'a, bool> {
+    fn ask<'a>(&'a self, consent: &'a Consent) -> BoxFuture<'a, Yes> {
         Box::pin(async move {
-            match (self.0)(call) {
-                Some(answer) => answer,
+            match (self.0)(&consent.call) {
+                Some(true) => Yes::Once,
+                Some(false) => Yes::Deny { reason: None },
                 None => std::future::pending().await,
             }
         })
     }
 }
 
-async fn destroy(confirmation: Confirmation) -> bool {
+async fn destroy(approval: Approval) -> bool {
     let ran = Arc::new(AtomicBool::new(false));
     let mark = Arc::clone(&ran);
     let destroy = tool("destroy", Risk::Destructive, move |_| {
@@ -273,7 +277,7 @@ async fn destroy(confirmation: Confirmation) -> bool {
     });
     let provider = Scripted::new([Answer::calls(&[("destroy", json!({}))]), Answer::text("ok")]);
     let settings = Settings {
-        confirmation,
+        approval,
         ..Settings::default()
     };
     let session = session(&provider, vec![destroy], settings);
@@ -284,11 +288,11 @@ async fn destroy(confirmation: Confirmation) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn the_gate_fails_closed() {
-    let gate = |answer: fn(&ToolCall) -> Option<bool>| Confirmation {
+    let gate = |answer: fn(&ToolCall) -> Option<bool>| Approval {
         gate: Arc::new(Answering(answer)),
-        ..Confirmation::default()
+        ..Approval::default()
     };
-    assert!(!destroy(Confirmation::default()).await, "nobody was asked");
+    assert!(!destroy(Approval::default()).await, "nobody was asked");
     assert!(!destroy(gate(|_| Some(false))).await, "no");
     assert!(!destroy(gate(|_| None)).await, "no answer");
     assert!(
@@ -296,9 +300,13 @@ async fn the_gate_fails_closed() {
         "a broken gate"
     );
     assert!(destroy(gate(|_| Some(true))).await, "yes");
-    let approved = Confirmation {
-        approved: vec!["destroy".into()],
-        ..Confirmation::default()
+    let allow = Rule::new(Effect::Allow, Pattern::new("destroy"));
+    let approved = Approval {
+        policy: Policy {
+            rules: vec![allow],
+            ..Policy::default()
+        },
+        ..Approval::default()
     };
     assert!(destroy(approved).await, "approved beforehand");
 }
@@ -326,23 +334,29 @@ async fn a_slash_command_runs_the_same_tool_past_the_model_with_an_audit_line() 
         ..Settings::default()
     };
     let session = session(&provider, tools, settings);
-    let outcome = within(session.say("/read a.txt").unwrap().outcome()).await;
+    let outcome = within(session.command("/read a.txt").unwrap().outcome()).await;
     assert_eq!(
         (outcome.end, outcome.segments),
         (EndReason::Command, vec![ContentSegment::text("hello")])
     );
     // The user's own word is the yes to a destructive tool.
-    within(session.say("/write b.txt some words").unwrap().outcome()).await;
+    within(
+        session
+            .command("/write b.txt some words")
+            .unwrap()
+            .outcome(),
+    )
+    .await;
     assert_eq!(
         std::fs::read_to_string(folder.path().join("b.txt")).unwrap(),
         "some words"
     );
     // The same jail, and the same validation.
-    let outcome = within(session.say("/read ../x").unwrap().outcome()).await;
+    let outcome = within(session.command("/read ../x").unwrap().outcome()).await;
     assert!(!outcome.segments.is_empty());
-    let outcome = within(session.say("/read {\"path\": 7}").unwrap().outcome()).await;
+    let outcome = within(session.command("/read {\"path\": 7}").unwrap().outcome()).await;
     assert!(format!("{:?}", outcome.segments).contains("/path"));
-    let outcome = within(session.say("/nonsense").unwrap().outcome()).await;
+    let outcome = within(session.command("/nonsense").unwrap().outcome()).await;
     assert!(format!("{:?}", outcome.segments).contains("/read"));
     assert!(provider.shown().is_empty(), "the model was asked");
     let lines = lines.0.lock().unwrap();
@@ -392,9 +406,9 @@ async fn the_same_call_failing_again_is_told_to_the_model_then_the_user_then_end
     let again = within(session.say("go").unwrap().outcome()).await;
     assert!(matches!(again.end, EndReason::Stopped(_)));
     let other = agent.session(SessionState::new("other"), None);
-    let fine = within(other.say("/help").unwrap().outcome()).await;
+    let fine = within(other.command("/help").unwrap().outcome()).await;
     assert_eq!(fine.end, EndReason::Command);
-    within(session.say("/reset").unwrap().outcome()).await;
+    within(session.command("/reset").unwrap().outcome()).await;
     assert!(within(session.say("go").unwrap().outcome()).await.end != again.end);
 }
 

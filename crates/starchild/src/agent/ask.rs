@@ -1,11 +1,13 @@
 //! `starchild agent ask`.
 
-use super::gate::AllowAll;
+use super::follow::TICK;
 use super::screen::Screen;
 use super::{Common, Failure, Ready};
 use crate::cli::show;
 use clap::Args;
-use openstarry::session::{DenyAll, EndReason, Gate, Outcome, SessionEvent, TurnEvents};
+use openstarry::approval::{AllowAll, DenyAll, Gate};
+use openstarry::segment::ContentSegment;
+use openstarry::session::{EndReason, Outcome, SessionEvent, TurnEvents};
 use serde_json::json;
 use std::io::Read;
 use std::process::ExitCode;
@@ -48,7 +50,9 @@ pub async fn ask(args: AskArgs) -> Result<ExitCode, Failure> {
         false => Arc::new(DenyAll),
     };
     let Ready { built, session, .. } = args.common.ready(gate).await?;
-    let turn = session.say(question.trim())?;
+    let mut said = args.common.images()?;
+    said.push(ContentSegment::text(question.trim()));
+    let turn = session.send(said)?;
     let mut screen = (!args.json).then(Screen::answer_alone);
     let outcome = tokio::select! {
         outcome = follow(turn, screen.as_mut()) => outcome?,
@@ -68,13 +72,26 @@ pub async fn ask(args: AskArgs) -> Result<ExitCode, Failure> {
 
 async fn follow(mut turn: TurnEvents, screen: Option<&mut Screen>) -> Result<Outcome, Failure> {
     let mut screen = screen;
-    while let Some(event) = turn.next().await {
-        if let Some(screen) = &mut screen {
-            screen.show(&event)?;
-        }
-        if let SessionEvent::End(outcome) = event {
-            return Ok(outcome);
+    if let Some(screen) = &mut screen {
+        screen.begin();
+    }
+    let mut tick = tokio::time::interval(TICK);
+    loop {
+        tokio::select! {
+            event = turn.next() => {
+                let event = event.ok_or("the session ended")?;
+                if let Some(screen) = &mut screen {
+                    screen.show(&event)?;
+                }
+                if let SessionEvent::End(outcome) = event {
+                    return Ok(outcome);
+                }
+            }
+            _ = tick.tick() => {
+                if let Some(screen) = &mut screen {
+                    screen.tick()?;
+                }
+            }
         }
     }
-    Err("the session ended".into())
 }

@@ -1,19 +1,26 @@
 //! Asks the person at the terminal before a dangerous call.
 
 use futures_util::future::BoxFuture;
-use openstarry::segment::ToolCall;
-use openstarry::session::Gate;
-use openstarry::tool::Risk;
+use openstarry::approval::{Answer, Consent, Form, Gate};
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 /// A question for the person.
-pub struct Question {
-    /// What would run.
-    pub call: ToolCall,
-    /// What can go wrong.
-    pub risk: Risk,
-    /// Where the answer goes. Dropping it means no.
-    pub answer: oneshot::Sender<bool>,
+pub enum Question {
+    /// Whether a call may run.
+    Consent {
+        /// What would run.
+        consent: Consent,
+        /// Where the answer goes. Dropping it means no.
+        answer: oneshot::Sender<Answer>,
+    },
+    /// What a server wants to know.
+    Form {
+        /// The fields.
+        form: Form,
+        /// Where the values go. Dropping it means that nobody tells.
+        answer: oneshot::Sender<Option<Value>>,
+    },
 }
 
 /// Hands questions to whoever has the terminal.
@@ -28,24 +35,25 @@ impl AskPerson {
 }
 
 impl Gate for AskPerson {
-    fn confirm<'a>(&'a self, _: &'a str, call: &'a ToolCall, risk: Risk) -> BoxFuture<'a, bool> {
+    fn ask<'a>(&'a self, consent: &'a Consent) -> BoxFuture<'a, Answer> {
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
-            let question = Question {
-                call: call.clone(),
-                risk,
-                answer,
-            };
-            self.0.send(question).await.is_ok() && answered.await.unwrap_or(false)
+            let consent = consent.clone();
+            let asked = self.0.send(Question::Consent { consent, answer }).await;
+            let nobody = Answer::Deny { reason: None };
+            match asked {
+                Ok(()) => answered.await.unwrap_or(nobody),
+                Err(_) => nobody,
+            }
         })
     }
-}
 
-/// Says yes to everything: `--yes`.
-pub struct AllowAll;
-
-impl Gate for AllowAll {
-    fn confirm<'a>(&'a self, _: &'a str, _: &'a ToolCall, _: Risk) -> BoxFuture<'a, bool> {
-        Box::pin(async { true })
+    fn fill_in<'a>(&'a self, form: &'a Form) -> BoxFuture<'a, Option<Value>> {
+        Box::pin(async move {
+            let (answer, answered) = oneshot::channel();
+            let form = form.clone();
+            self.0.send(Question::Form { form, answer }).await.ok()?;
+            answered.await.ok().flatten()
+        })
     }
 }

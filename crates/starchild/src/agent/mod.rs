@@ -1,18 +1,27 @@
 //! `starchild agent`: an openstarry agent in the terminal.
 
 mod ask;
+mod follow;
 mod gate;
 mod init;
+mod lines;
+mod markdown;
 mod models;
 mod place;
+mod questions;
 mod run;
 mod screen;
+mod sessions;
+mod status;
 
 use crate::cli::show;
 use clap::{Args, Subcommand};
+use openstarry::approval::Gate;
 use openstarry::config::{AgentConfig, Built, Surroundings};
-use openstarry::session::{FileAudit, Gate, Session};
-use std::path::PathBuf;
+use openstarry::segment::ContentSegment;
+use openstarry::session::{FileAudit, Session};
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -23,6 +32,8 @@ pub enum Command {
     Run(Common),
     /// Ask an agent one question. The answer alone goes to standard output.
     Ask(ask::AskArgs),
+    /// List the sessions of this folder's agent.
+    Sessions(sessions::SessionsArgs),
     /// Write a commented agent.yaml.
     Init(init::InitArgs),
     /// Ask the server which models there are.
@@ -38,6 +49,9 @@ pub struct Common {
     /// Go on with a session: the latest one, or the one with this id.
     #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "", require_equals = true)]
     resume: Option<String>,
+    /// A picture to go with the question, or with the first of a conversation.
+    #[arg(long, value_name = "FILE")]
+    image: Vec<PathBuf>,
 }
 
 /// Runs one command.
@@ -45,13 +59,27 @@ pub async fn run(command: Command) -> ExitCode {
     let done = match command {
         Command::Run(args) => run::run(args).await,
         Command::Ask(args) => ask::ask(args).await,
+        Command::Sessions(args) => sessions::list(&args),
         Command::Init(args) => init::init(args).await,
         Command::Models(args) => models::models(args).await,
     };
     done.unwrap_or_else(|error| {
+        if is_broken_pipe(error.as_ref()) {
+            return ExitCode::from(BROKEN_PIPE);
+        }
         show::failure(&error);
         ExitCode::FAILURE
     })
+}
+
+/// What a shell makes of a program that nobody reads any more.
+const BROKEN_PIPE: u8 = 141;
+
+/// Whether the reader of our output left, as `head` does. That is no failure
+/// to talk about.
+fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
+    let io = error.downcast_ref::<std::io::Error>();
+    io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 type Failure = Box<dyn std::error::Error>;
@@ -63,6 +91,14 @@ struct Ready {
     place: place::Place,
     /// How much was said before.
     turns: usize,
+    /// Whether calls wait for a yes.
+    waits: bool,
+}
+
+/// The folder that an agent's file is in: its sessions belong to it.
+fn project_of(config: &Path) -> &Path {
+    let folder = config.parent().filter(|folder| *folder != Path::new(""));
+    folder.unwrap_or(Path::new("."))
 }
 
 impl Common {
@@ -74,10 +110,11 @@ impl Common {
                 true => error.to_string(),
                 false => format!("{error} (starchild agent init writes one)"),
             })?;
-        let place = place::Place::of(&config.name)?;
+        let place = place::Place::of(&config.name, project_of(&self.config))?;
         let around = Surroundings {
             gate,
             audit: Arc::new(FileAudit::new(&place.audit())),
+            folder: Some(place.path().into()),
             ..Surroundings::default()
         };
         let built = config.build(around).await?;
@@ -90,12 +127,44 @@ impl Common {
             Some(id) => sessions.resume(Some(id).filter(|id| !id.is_empty()))?,
         };
         let turns = state.history.turns.len();
+        let waits = state.waits();
         let session = built.agent.session(state, Some(file));
         Ok(Ready {
             built,
             session,
             place,
             turns,
+            waits,
         })
     }
+
+    /// The pictures.
+    fn images(&self) -> Result<Vec<ContentSegment>, Failure> {
+        let images = self.image.iter().map(|path| {
+            let failed = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
+            let file = std::fs::File::open(path).map_err(|error| failed(&error))?;
+            let mut bytes = Vec::new();
+            file.take(MAX_IMAGE + 1)
+                .read_to_end(&mut bytes)
+                .map_err(|error| failed(&error))?;
+            if bytes.len() as u64 > MAX_IMAGE {
+                return Err(failed(&format!("over {MAX_IMAGE} bytes")).into());
+            }
+            let image = ContentSegment::picture(&bytes);
+            let kinds = "want a picture: PNG, JPEG, GIF or WebP";
+            Ok(image.ok_or_else(|| failed(&kinds))?)
+        });
+        images.collect()
+    }
+
+    /// The command line that goes on with a session, from any folder.
+    fn resume_line(&self, session: &str) -> String {
+        let config = self.config.canonicalize();
+        let config = config.unwrap_or_else(|_| self.config.clone());
+        let config = config.to_string_lossy();
+        let config = shell_words::quote(&config);
+        format!("starchild agent run --config {config} --resume={session}")
+    }
 }
+
+const MAX_IMAGE: u64 = 20 << 20;

@@ -1,70 +1,70 @@
 //! `starchild agent run`: a conversation in the terminal.
 
-use super::gate::{AskPerson, Question};
-use super::screen::{Screen, cut_call};
+use super::follow::follow;
+use super::gate::AskPerson;
+use super::lines::{Lines, Read};
+use super::screen::Screen;
 use super::{Common, Failure, Ready};
-use openstarry::session::{EndReason, SessionEvent, TurnEvents, slash};
-use openstarry::tool::Registry;
-use rustyline::completion::Completer;
-use rustyline::error::ReadlineError;
-use rustyline::highlight::Highlighter;
-use rustyline::hint::Hinter;
-use rustyline::history::FileHistory;
-use rustyline::validate::Validator;
-use rustyline::{CompletionType, Config, Context, Editor, Helper};
-use std::io::IsTerminal;
+use openstarry::segment::ContentSegment;
+use openstarry::session::slash::{self, Typed};
+use openstarry::session::{EndReason, TurnEvents};
 use std::process::ExitCode;
 use std::sync::Arc;
-use tokio::sync::mpsc;
-
-/// Commands of the terminal itself.
-const QUIT: [&str; 2] = ["/quit", "/exit"];
 
 /// Talks until the person leaves.
 pub async fn run(args: Common) -> Result<ExitCode, Failure> {
     let (gate, mut questions) = AskPerson::new();
-    let Ready {
-        built,
-        session,
-        place,
-        turns,
-    } = args.ready(Arc::new(gate)).await?;
-    let typed = place.typed();
-    let mut lines = Lines::new(built.agent.registry().clone())?;
-    let _ = lines.editor()?.load_history(&typed);
+    let ready = args.ready(Arc::new(gate)).await?;
+    let typed = ready.place.typed();
+    let mut lines = Lines::new(ready.built.agent.registry().clone(), &typed)?;
     let mut screen = Screen::conversation();
     if lines.at_terminal {
-        let before = match turns {
+        let before = match ready.turns {
             0 => String::new(),
             1 => " (one turn so far)".into(),
             turns => format!(" ({turns} turns so far)"),
         };
         screen.aside(&format!(
             "session {}{before}. /help tells what exists, /quit leaves.",
-            session.id()
+            ready.session.id()
         ))?;
     }
+    let mut images = args.images()?;
     let mut clean = true;
-    while let Some(line) = lines.read("> ").await? {
+    if ready.waits {
+        let turn = ready.session.go_on()?;
+        follow(turn, &mut screen, &mut lines, &mut questions).await?;
+    }
+    loop {
+        let line = match lines.read("> ").await? {
+            Read::Line(line) => line,
+            Read::Interrupted => continue,
+            Read::End => break,
+        };
         let line = line.trim();
         if line.is_empty() {
             continue;
         }
-        if QUIT.contains(&line) {
-            break;
-        }
-        let _ = lines.editor()?.add_history_entry(line);
-        let turn = session.say(line)?;
-        clean = follow(turn, &mut screen, &mut lines, &mut questions).await?;
-        let _ = lines.editor()?.save_history(&typed);
+        lines.remember(line, &typed);
+        let turn = match lines.at_terminal.then(|| own_command(line)).flatten() {
+            Some(Own::Quit) => break,
+            Some(Own::Thoughts) => {
+                screen.thoughts()?;
+                continue;
+            }
+            None => say(&ready, &lines, line, &mut images)?,
+        };
+        let outcome = follow(turn, &mut screen, &mut lines, &mut questions).await?;
+        let end = outcome.map(|outcome| outcome.end);
+        clean = matches!(end, Some(EndReason::Answered | EndReason::Command));
     }
     if lines.at_terminal {
         screen.aside(&format!(
-            "To go on: starchild agent run --resume={}",
-            session.id()
+            "To go on: {}",
+            args.resume_line(ready.session.id())
         ))?;
     }
-    drop(built);
+    drop(ready);
     // A script that pipes its questions in wants to know.
     Ok(match clean || lines.at_terminal {
         true => ExitCode::SUCCESS,
@@ -72,121 +72,34 @@ pub async fn run(args: Common) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Shows a turn until it ends. Ctrl-C cancels it, and it alone.
-async fn follow(
-    mut turn: TurnEvents,
-    screen: &mut Screen,
-    lines: &mut Lines,
-    questions: &mut mpsc::Receiver<Question>,
-) -> Result<bool, Failure> {
-    // One listener for the whole turn, so that no key press is lost in between.
-    let interrupted = tokio::signal::ctrl_c();
-    tokio::pin!(interrupted);
-    loop {
-        tokio::select! {
-            biased;
-            _ = &mut interrupted => {
-                drop(turn);
-                screen.aside("! cancelled")?;
-                return Ok(false);
-            }
-            event = turn.next() => {
-                let Some(event) = event else { return Ok(false) };
-                screen.show(&event)?;
-                if let SessionEvent::End(outcome) = event {
-                    return Ok(matches!(outcome.end, EndReason::Answered | EndReason::Command));
-                }
-            }
-            Some(question) = questions.recv() => {
-                let yes = lines.confirm(&question, screen).await?;
-                let _ = question.answer.send(yes);
-            }
-        }
-    }
+/// Words go to the model. Commands are for the owner of a terminal: what comes
+/// through a pipe is words, whatever it begins with.
+fn say(
+    ready: &Ready,
+    lines: &Lines,
+    line: &str,
+    images: &mut Vec<ContentSegment>,
+) -> Result<TurnEvents, Failure> {
+    let words = match slash::typed(line) {
+        _ if !lines.at_terminal => line,
+        Typed::Command(command) => return Ok(ready.session.command(command)?),
+        Typed::Words(words) => words,
+    };
+    let mut said = std::mem::take(images);
+    said.push(ContentSegment::text(words));
+    Ok(ready.session.send(said)?)
 }
 
-/// Reads lines, with completion at a terminal.
-struct Lines {
-    editor: Option<Editor<Slashes, FileHistory>>,
-    at_terminal: bool,
+/// What the terminal does by itself.
+enum Own {
+    Quit,
+    Thoughts,
 }
 
-impl Lines {
-    fn new(registry: Registry) -> Result<Self, Failure> {
-        let list = Config::builder().completion_type(CompletionType::List);
-        let mut editor = Editor::with_config(list.build())?;
-        editor.set_helper(Some(Slashes(registry)));
-        Ok(Self {
-            editor: Some(editor),
-            at_terminal: std::io::stdin().is_terminal(),
-        })
-    }
-
-    fn editor(&mut self) -> Result<&mut Editor<Slashes, FileHistory>, Failure> {
-        Ok(self.editor.as_mut().ok_or("the terminal is gone")?)
-    }
-
-    /// The next line; `None` at the end. Ctrl-C gives up the line.
-    async fn read(&mut self, prompt: &str) -> Result<Option<String>, Failure> {
-        let prompt = prompt.to_owned();
-        let mut editor = self.editor.take().ok_or("the terminal is gone")?;
-        // The editor waits for keys, so it waits elsewhere.
-        let read = tokio::task::spawn_blocking(move || (editor.readline(&prompt), editor));
-        let (line, editor) = read.await?;
-        self.editor = Some(editor);
-        match line {
-            Ok(line) => Ok(Some(line)),
-            Err(ReadlineError::Interrupted) => Ok(Some(String::new())),
-            Err(ReadlineError::Eof) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Without a person at the terminal the answer is no.
-    async fn confirm(&mut self, question: &Question, screen: &mut Screen) -> Result<bool, Failure> {
-        if !self.at_terminal {
-            return Ok(false);
-        }
-        // Nobody should say yes to what they have not seen.
-        if let Some(whole) = cut_call(&question.call) {
-            screen.aside(&whole)?;
-        }
-        let risk = format!("{:?}", question.risk).to_lowercase();
-        let answer = self.read(&format!("  {risk}: run it? [y/N] ")).await?;
-        Ok(answer.is_some_and(|answer| matches!(answer.trim(), "y" | "Y" | "yes")))
+fn own_command(line: &str) -> Option<Own> {
+    match line {
+        "/quit" | "/exit" => Some(Own::Quit),
+        "/thoughts" => Some(Own::Thoughts),
+        _ => None,
     }
 }
-
-/// Completes slash commands.
-struct Slashes(Registry);
-
-impl Completer for Slashes {
-    type Candidate = String;
-
-    fn complete(
-        &self,
-        line: &str,
-        at: usize,
-        _: &Context<'_>,
-    ) -> rustyline::Result<(usize, Vec<String>)> {
-        let typed = &line[..at];
-        if !typed.starts_with('/') || typed.contains(char::is_whitespace) {
-            return Ok((at, Vec::new()));
-        }
-        let mut all = slash::commands(&self.0.snapshot());
-        all.extend(QUIT.map(String::from));
-        all.retain(|command| command.starts_with(typed));
-        all.sort_unstable();
-        if let [only] = all.as_mut_slice() {
-            only.push(' ');
-        }
-        Ok((0, all))
-    }
-}
-
-impl Helper for Slashes {}
-impl Hinter for Slashes {
-    type Hint = String;
-}
-impl Highlighter for Slashes {}
-impl Validator for Slashes {}

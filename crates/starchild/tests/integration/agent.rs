@@ -6,7 +6,7 @@ use openstarry::provider::ProviderKind;
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Output, Stdio};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
 const KIND: ProviderKind = ProviderKind::Ollama;
@@ -42,12 +42,17 @@ impl User {
 }
 
 async fn starchild(folder: &Path, args: &[&str], input: &str) -> Output {
+    starchild_at(folder, folder, args, input).await
+}
+
+/// Run in `folder`, with its home below `user`.
+async fn starchild_at(folder: &Path, user: &Path, args: &[&str], input: &str) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_starchild"))
         .arg("agent")
         .args(args)
         .current_dir(folder)
         .env_clear()
-        .env("STARCHILD_HOME", folder.join("home"))
+        .env("STARCHILD_HOME", user.join("home"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -135,7 +140,7 @@ async fn a_dangerous_call_needs_a_yes() {
     .await;
     user.types(&["ask", "--yes", "write it"], "").await;
     assert_eq!(std::fs::read_to_string(user.path("b.txt")).unwrap(), "x");
-    let audit = std::fs::read_to_string(user.path("home/agents/agent/audit.jsonl")).unwrap();
+    let audit = std::fs::read_to_string(place_of(&user).join("audit.jsonl")).unwrap();
     assert!(
         audit.contains("\"tool\":\"fs.write\"") && audit.contains("\"principal\":\"agent\""),
         "{audit}"
@@ -162,24 +167,220 @@ async fn a_session_is_resumed() {
     );
 }
 
+/// The one folder in which the user's agent keeps its things.
+fn place_of(user: &User) -> std::path::PathBuf {
+    let mut places = std::fs::read_dir(user.path("home/agents/agent")).unwrap();
+    let place = places.next().unwrap().unwrap().path();
+    assert!(places.next().is_none(), "one folder, one place");
+    place
+}
+
 #[tokio::test]
-async fn a_conversation_takes_questions_and_slash_commands_from_a_pipe() {
-    let user = User::with_model(&[&[Say::Text("Hello!")]]).await;
-    std::fs::write(user.path("a.txt"), "what the file holds\n").unwrap();
-    let out = user
-        .types(&["run"], "hi\n/read a.txt\n/nonsense\n/quit\nnever\n")
-        .await;
-    let said = text(&out.stdout);
+async fn what_comes_through_a_pipe_is_words_whatever_it_begins_with() {
+    let user = User::with_model(&[&[Say::Text("Hello!")], &[Say::Text("No.")]]).await;
+    let out = user.types(&["run"], "hi\n/write a.txt x\n").await;
     assert!(out.status.success(), "{}", text(&out.stderr));
-    for part in [
-        "Hello!",
-        "what the file holds",
-        "There is no /nonsense",
-        "/read",
-    ] {
-        assert!(said.contains(part), "{part}: {said}");
+    assert_eq!(text(&out.stdout), "Hello!\nNo.\n");
+    assert!(
+        user.server.asked()[1]
+            .body
+            .to_string()
+            .contains("/write a.txt x")
+    );
+    let user = User::with_model(&[&[Say::Text("No.")]]).await;
+    user.types(&["ask", "/write a.txt x"], "").await;
+    assert!(
+        user.server.asked()[0]
+            .body
+            .to_string()
+            .contains("/write a.txt x")
+    );
+    assert!(!user.path("a.txt").exists());
+}
+
+/// Types at a terminal: waits for each text to appear, then types what follows
+/// it. Gives all that was shown.
+async fn at_terminal(user: &User, args: &str, talk: &[(&str, &str)]) -> String {
+    let line = format!("{} agent {args}", env!("CARGO_BIN_EXE_starchild"));
+    let mut child = Command::new("script")
+        .args(["-qfec", &line, "/dev/null"])
+        .current_dir(user.folder.path())
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .env("STARCHILD_HOME", user.path("home"))
+        .env("TERM", "xterm")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut keys = child.stdin.take().unwrap();
+    let mut screen = child.stdout.take().unwrap();
+    let mut shown = Vec::new();
+    let mut seen = 0;
+    for (wanted, typed) in talk {
+        within(async {
+            loop {
+                if let Some(at) = text(&shown[seen..]).find(wanted) {
+                    seen += at.min(shown.len() - seen);
+                    break;
+                }
+                let read = screen.read_buf(&mut shown).await.unwrap();
+                assert!(read > 0, "{wanted} never came: {}", text(&shown));
+            }
+        })
+        .await;
+        seen = shown.len();
+        keys.write_all(typed.as_bytes()).await.unwrap();
     }
+    within(screen.read_to_end(&mut shown)).await.unwrap();
+    text(&shown)
+}
+
+#[tokio::test]
+async fn the_owner_of_a_terminal_has_commands_and_a_resume_line_that_works() {
+    let user = User::with_model(&[&[Say::Text("**Hello!**")], &[Say::Text("Again.")]]).await;
+    std::fs::write(user.path("a.txt"), "what the file holds\n").unwrap();
+    let talk = [
+        ("> ", "hi\r"),
+        ("Hello!", ""),
+        ("> ", "/read a.txt\r"),
+        ("what the file holds", ""),
+        ("> ", "/nonsense\r"),
+        ("There is no /nonsense", ""),
+        ("> ", "/quit\r"),
+    ];
+    let shown = at_terminal(&user, "run", &talk).await;
+    assert!(
+        shown.contains("\u{1b}[1mHello!"),
+        "bold is drawn: {shown:?}"
+    );
+    assert!(!shown.contains("**"), "{shown:?}");
     assert_eq!(user.server.asked().len(), 1);
+    let (_, line) = shown.split_once("To go on: starchild agent ").unwrap();
+    let line = line.split(['\r', '\u{1b}']).next().unwrap();
+    let args: Vec<&str> = line.split(' ').collect();
+    // Copied into another folder, with a question piped in.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let out = starchild_at(elsewhere.path(), user.folder.path(), &args, "more\n").await;
+    assert_eq!(text(&out.stdout), "Again.\n", "{}", text(&out.stderr));
+    assert!(user.server.asked()[1].body.to_string().contains("Hello!"));
+}
+
+#[tokio::test]
+async fn a_change_is_shown_as_a_diff_and_answered_with_yes_always_or_a_reason() {
+    let write = |content: &str| {
+        let args = serde_json::json!({ "path": "b.txt", "content": content }).to_string();
+        vec![call("a", "fs.write", Box::leak(args.into_boxed_str()))]
+    };
+    let (one, two, three) = (write("one\n"), write("two\n"), write("three\n"));
+    let ok = [Say::Text("ok")];
+    let user = User::with_model(&[&one, &two, &ok, &three, &ok]).await;
+    let talk = [
+        ("> ", "go\r"),
+        ("+one", ""),
+        ("run it?", "use another file\r"),
+        ("+two", ""),
+        ("run it?", "s\r"),
+        ("ok", ""),
+        ("> ", "again\r"),
+        ("ok", ""),
+        ("> ", "/quit\r"),
+    ];
+    let shown = at_terminal(&user, "run", &talk).await;
+    assert_eq!(shown.matches("@@ -0,0").count(), 2, "{shown}");
+    assert_eq!(
+        std::fs::read_to_string(user.path("b.txt")).unwrap(),
+        "three\n"
+    );
+    let told = user.server.asked()[1].body.to_string();
+    assert!(told.contains("use another file"), "{told}");
+}
+
+#[tokio::test]
+async fn ctrl_c_cancels_the_turn_wherever_it_is_and_no_more() {
+    let write = [call(
+        "a",
+        "fs.write",
+        "{\"path\":\"b.txt\",\"content\":\"x\"}",
+    )];
+    let user = User::with_model(&[&write, &[Say::Text("still here")]]).await;
+    let talk = [
+        ("> ", "go\r"),
+        ("run it?", "\u{3}"),
+        ("cancelled", ""),
+        ("> ", "hello\r"),
+        ("still here", ""),
+        ("> ", "/quit\r"),
+    ];
+    at_terminal(&user, "run", &talk).await;
+    assert!(!user.path("b.txt").exists());
+}
+
+#[tokio::test]
+async fn sessions_belong_to_their_folder() {
+    let user = User::with_model(&[&[Say::Text("Noted.")], &[Say::Text("?")]]).await;
+    user.types(&["ask", "my colour is blue"], "").await;
+    let other = user.path("other");
+    std::fs::create_dir(&other).unwrap();
+    std::fs::copy(user.path("agent.yaml"), other.join("agent.yaml")).unwrap();
+    let there = |args: &'static [&'static str]| starchild_at(&other, user.folder.path(), args, "");
+    let out = there(&["ask", "--resume", "which was it?"]).await;
+    assert!(
+        text(&out.stderr).contains("no session"),
+        "{}",
+        text(&out.stderr)
+    );
+    let out = there(&["sessions"]).await;
+    assert_eq!(text(&out.stdout), "", "{}", text(&out.stderr));
+    let out = there(&["sessions", "--all", "--json"]).await;
+    let list: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(list[0]["first"], "my colour is blue");
+    let real = user.folder.path().canonicalize().unwrap();
+    assert_eq!(list[0]["folder"], real.to_str().unwrap());
+    let id = list[0]["session"].as_str().unwrap();
+    let out = user.types(&["sessions"], "").await;
+    assert!(text(&out.stdout).starts_with(id), "{}", text(&out.stdout));
+}
+
+#[tokio::test]
+async fn a_picture_goes_with_the_question_and_nothing_else_does() {
+    let user = User::with_model(&[&[Say::Text("A cat.")]]).await;
+    std::fs::write(user.path("cat.png"), [0x89, b'P', b'N', b'G', 1, 2, 3]).unwrap();
+    let out = user
+        .types(&["ask", "--image", "cat.png", "what is it?"], "")
+        .await;
+    assert_eq!(text(&out.stdout), "A cat.\n", "{}", text(&out.stderr));
+    let asked = user.server.asked()[0].body.to_string();
+    assert!(asked.contains("iVBORwECAw=="), "{asked}");
+    let out = user.types(&["ask", "--image", "agent.yaml", "x"], "").await;
+    assert!(
+        text(&out.stderr).contains("want a picture"),
+        "{}",
+        text(&out.stderr)
+    );
+}
+
+#[tokio::test]
+async fn a_reader_who_leaves_is_no_failure_to_talk_about() {
+    let long = "words ".repeat(100_000);
+    let user = User::with_model(&[&[Say::Text(Box::leak(long.into_boxed_str()))]]).await;
+    let line = format!(
+        "{} agent ask x | head -c 10",
+        env!("CARGO_BIN_EXE_starchild")
+    );
+    let out = Command::new("sh")
+        .args(["-c", &line])
+        .current_dir(user.folder.path())
+        .env("STARCHILD_HOME", user.path("home"))
+        .output();
+    let out = within(out).await.unwrap();
+    assert_eq!(text(&out.stdout), "words word");
+    assert!(
+        !text(&out.stderr).contains("roken pipe"),
+        "{}",
+        text(&out.stderr)
+    );
 }
 
 #[tokio::test]

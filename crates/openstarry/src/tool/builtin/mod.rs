@@ -1,5 +1,6 @@
 //! The tools every agent can be given.
 
+mod confine;
 mod fs;
 mod http;
 mod search;
@@ -10,9 +11,10 @@ mod todo;
 pub use fs::Workspace;
 pub use http::HttpGet;
 pub use search::SearchTools;
-pub use shell::{ShellConfig, ShellRun};
+pub use shell::{ShellConfig, ShellFiles, ShellRun};
 pub use time::TimeNow;
 pub use todo::{Todo, TodoTool};
 
+pub(crate) use confine::is_available as can_confine;
 pub(crate) use fs::media_or_text;
 pub(crate) use shell::{Group, kept_variables};

@@ -2,6 +2,7 @@
 //! the list cannot be talked around. When its time is up, or nobody waits any
 //! more, the program and all it started are killed.
 
+use super::confine::{self, Confinement};
 use super::fs::cut;
 use crate::segment::ContentSegment;
 use crate::tool::{Risk, Tool, ToolContext, ToolError, ToolOutcome, ToolSpec, parse};
@@ -20,6 +21,9 @@ const MAX_OUTPUT: usize = 64 << 10;
 /// What programs need to find their way; keys of models are not among it.
 const KEPT_VARIABLES: [&str; 7] = ["PATH", "HOME", "LANG", "LC_ALL", "TERM", "TMPDIR", "USER"];
 
+const CONFINED: &str = "\n[programs can write to the workspace alone; the owner allows more with \
+    tools.shell.read and tools.shell.write]";
+
 /// What `shell.run` may do.
 #[derive(Clone, Debug)]
 pub struct ShellConfig {
@@ -29,6 +33,17 @@ pub struct ShellConfig {
     pub timeout: Duration,
     /// Where it runs.
     pub folder: PathBuf,
+    /// Which files it can use; all that its user can when there is no limit.
+    pub confine: Option<ShellFiles>,
+}
+
+/// The files that a program can use beside the workspace and the system.
+#[derive(Clone, Debug, Default)]
+pub struct ShellFiles {
+    /// To read. `~` stands for the home folder.
+    pub read: Vec<PathBuf>,
+    /// To read and write.
+    pub write: Vec<PathBuf>,
 }
 
 /// Runs a program.
@@ -49,7 +64,11 @@ impl ShellRun {
     /// The tool. It is not offered unless the owner granted it.
     pub fn new(config: ShellConfig) -> Self {
         let list = config.allow.join(", ");
-        let about = format!("Run one program in the workspace. Allowed: {list}.");
+        let files = match config.confine.is_some() && confine::is_available() {
+            true => " It can write to the workspace alone.",
+            false => "",
+        };
+        let about = format!("Run one program in the workspace. Allowed: {list}.{files}");
         let spec = ToolSpec::of::<Args>("shell.run", &about, Risk::Destructive);
         Self { spec, config }
     }
@@ -66,7 +85,9 @@ impl ShellRun {
                 "{program} is not allowed; allowed: {list}"
             )));
         }
-        let mut child = Command::new(program)
+        let told = |error: std::io::Error| ToolError(format!("{program}: {error}"));
+        let mut command = Command::new(program);
+        command
             .args(rest)
             .current_dir(&self.config.folder)
             .env_clear()
@@ -75,9 +96,23 @@ impl ShellRun {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0)
-            .kill_on_drop(true)
-            .spawn()
-            .map_err(|error| ToolError(format!("{program}: {error}")))?;
+            .kill_on_drop(true);
+        let scratch;
+        let confined = self.config.confine.as_ref();
+        let confined = confined.filter(|_| confine::is_available());
+        let spawned = match confined {
+            Some(files) => {
+                // Its drafts are its own: others' are none of its business.
+                scratch = tempfile::tempdir().map_err(told)?;
+                command.env("TMPDIR", scratch.path());
+                Confinement::new(&self.config.folder, &files.read, &files.write)
+                    .with_write(scratch.path())
+                    .spawn(command)
+                    .await
+            }
+            None => command.spawn(),
+        };
+        let mut child = spawned.map_err(told)?;
         let group = Group::of(&child);
         let (out, err) = (child.stdout.take(), child.stderr.take());
         let work = async {
@@ -96,7 +131,11 @@ impl ShellRun {
         }
         match status.success() {
             true => Ok(vec![ContentSegment::text(text.trim_start_matches('\n'))]),
-            false => Err(ToolError(format!("{text}\n[{status}]"))),
+            false => {
+                let refused = confined.is_some() && text.contains("ermission denied");
+                let note = if refused { CONFINED } else { "" };
+                Err(ToolError(format!("{text}\n[{status}]{note}")))
+            }
         }
     }
 }
@@ -108,6 +147,30 @@ impl Tool for ShellRun {
 
     fn call<'a>(&'a self, args: Value, _: &'a ToolContext) -> BoxFuture<'a, ToolOutcome> {
         Box::pin(async move { self.run(parse(args)?).await })
+    }
+
+    fn canonical_args(&self, args: &Value) -> Value {
+        let words = args.get("command").and_then(Value::as_str).map(split);
+        match words {
+            Some(Ok(words)) => {
+                let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+                serde_json::json!({ "command": words.join(" ") })
+            }
+            _ => args.clone(),
+        }
+    }
+
+    fn granted_args(&self) -> &[&str] {
+        &["command"]
+    }
+}
+
+/// A word as it is typed: with quotes where it needs them.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%^*~".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
     }
 }
 

@@ -8,6 +8,7 @@ fn shell(allow: &[&str], timeout: Duration) -> (tempfile::TempDir, ShellRun) {
         allow: allow.iter().map(|name| (*name).to_owned()).collect(),
         timeout,
         folder: folder.path().into(),
+        confine: Some(ShellFiles::default()),
     };
     (folder, ShellRun::new(config))
 }
@@ -102,4 +103,75 @@ async fn failing_programs_and_floods_of_output_are_told() {
     );
     let flood = run(&tool, "head -c 1000000 /dev/zero").await.unwrap();
     assert!(flood.len() < 70_000 && flood.contains("[cut:"));
+}
+
+#[tokio::test]
+async fn a_program_reaches_no_file_outside_of_the_workspace() {
+    if !confine::is_available() {
+        println!("this kernel has no Landlock: nothing to see");
+        return;
+    }
+    let outside = tempfile::tempdir().unwrap();
+    let secret = outside.path().join("secret");
+    std::fs::write(&secret, "hidden").unwrap();
+    let (folder, tool) = shell(&["sh", "cat", "touch"], LONG);
+    std::fs::write(folder.path().join("a.txt"), "mine").unwrap();
+    assert_eq!(run(&tool, "cat a.txt").await.unwrap(), "mine");
+    run(
+        &tool,
+        "sh -c 'echo x > b.txt && echo y > \"$TMPDIR/z\" && echo z > /dev/null'",
+    )
+    .await
+    .unwrap();
+    let error = run(&tool, &format!("cat {}", secret.display()))
+        .await
+        .unwrap_err();
+    assert!(
+        error.contains("ermission denied") && error.contains("tools.shell.read"),
+        "{error}"
+    );
+    let new = outside.path().join("new");
+    for command in [
+        format!("touch {}", new.display()),
+        format!("sh -c 'echo x > {}'", new.display()),
+        format!("sh -c 'ln -s {} link; cat link'", secret.display()),
+    ] {
+        assert!(run(&tool, &command).await.is_err(), "{command}");
+    }
+    assert!(!new.exists());
+    let granted = ShellRun::new(ShellConfig {
+        confine: Some(ShellFiles {
+            read: vec![outside.path().into()],
+            write: vec![],
+        }),
+        ..tool.config.clone()
+    });
+    assert_eq!(
+        run(&granted, &format!("cat {}", secret.display()))
+            .await
+            .unwrap(),
+        "hidden"
+    );
+    assert!(
+        run(&granted, &format!("touch {}", new.display()))
+            .await
+            .is_err()
+    );
+    // We ourselves are as free as before.
+    assert_eq!(std::fs::read_to_string(&secret).unwrap(), "hidden");
+}
+
+#[test]
+fn a_rule_sees_one_spelling_of_a_command() {
+    let (_folder, tool) = shell(&["git"], LONG);
+    let seen = |command: &str| tool.canonical_args(&json!({ "command": command }));
+    assert_eq!(
+        seen("git   'status' -s"),
+        json!({ "command": "git status -s" })
+    );
+    assert_eq!(
+        seen("git commit -m \"a  b\""),
+        json!({ "command": "git commit -m 'a  b'" })
+    );
+    assert_ne!(seen("git 'a b'"), seen("git a b"));
 }
