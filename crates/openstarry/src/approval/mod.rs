@@ -14,7 +14,7 @@ pub use grants::Grants;
 pub use policy::{Effect, Pattern, Policy, Rule, Ruling};
 
 use crate::segment::ToolCall;
-use crate::tool::{Registered, Risk};
+use crate::tool::{Registered, Risk, ToolSpec};
 use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -41,6 +41,21 @@ pub struct Consent {
     pub always: Rule,
     /// When it was asked, in UTC.
     pub asked_at: String,
+}
+
+impl Consent {
+    /// A question about a call. "Always" is for all calls of the tool.
+    fn new(session: &str, call: &ToolCall, spec: &ToolSpec) -> Self {
+        Self {
+            id: consent_id(session, call),
+            session: session.into(),
+            call: call.clone(),
+            risk: spec.risk,
+            preview: None,
+            always: Rule::new(Effect::Allow, Pattern::exactly(&spec.name)),
+            asked_at: jiff::Timestamp::now().to_string(),
+        }
+    }
 }
 
 /// What a person says to a call.
@@ -123,19 +138,47 @@ impl Approval {
         let preview = tool.tool().preview(&call.args);
         let preview = AssertUnwindSafe(preview).catch_unwind().await;
         let args = tool.tool().canonical_args(&call.args);
-        let consent = Consent {
-            id: consent_id(session, call),
-            session: session.into(),
-            call: call.clone(),
-            risk: tool.spec().risk,
-            preview: preview.ok().flatten(),
-            always: always(tool, &args),
-            asked_at: jiff::Timestamp::now().to_string(),
-        };
-        if let Err(error) = self.consents.keep(&consent) {
+        let mut consent = Consent::new(session, call, tool.spec());
+        consent.preview = preview.ok().flatten();
+        for name in tool.tool().granted_args() {
+            let text = match args.get(*name) {
+                Some(Value::String(text)) => text.clone(),
+                Some(other) => other.to_string(),
+                None => continue,
+            };
+            let exactly = Pattern::exactly(&text);
+            consent.always.args.insert((*name).into(), exactly);
+        }
+        self.keep(&consent);
+        consent
+    }
+
+    /// Decides about something that is no tool of the agent's, but is ruled and
+    /// asked about like one.
+    pub(crate) async fn decide_alone(
+        &self,
+        session: &str,
+        call: &ToolCall,
+        spec: &ToolSpec,
+        here: &SessionGrants,
+    ) -> Decision {
+        let mut granted = self.grants.rules();
+        granted.extend(lock(here).iter().cloned());
+        match self.policy.ruling(spec, &call.args, &granted) {
+            Ruling::Allow => Decision::Run,
+            Ruling::Deny(why) => denied(&why),
+            Ruling::Ask => {
+                let consent = Consent::new(session, call, spec);
+                self.keep(&consent);
+                self.ask(&consent, here).await
+            }
+        }
+    }
+
+    fn keep(&self, consent: &Consent) {
+        if let Err(error) = self.consents.keep(consent) {
             tracing::error!(%error, "a question will not survive a restart");
         }
-        consent
     }
 
     /// Asks, and keeps what the person says about calls like it.
@@ -193,21 +236,6 @@ fn consent_id(session: &str, call: &ToolCall) -> String {
         &call.args_text(),
     ];
     format!("{:016x}", crate::hash::fnv(parts))
-}
-
-/// Calls like this one: of the same tool, and with the same arguments where the
-/// tool says which of them matter.
-fn always(tool: &Registered, args: &Value) -> Rule {
-    let mut rule = Rule::new(Effect::Allow, Pattern::exactly(&tool.spec().name));
-    for name in tool.tool().granted_args() {
-        let text = match args.get(*name) {
-            Some(Value::String(text)) => text.clone(),
-            Some(other) => other.to_string(),
-            None => continue,
-        };
-        rule.args.insert((*name).into(), Pattern::exactly(&text));
-    }
-    rule
 }
 
 fn lock(rules: &Mutex<Vec<Rule>>) -> std::sync::MutexGuard<'_, Vec<Rule>> {

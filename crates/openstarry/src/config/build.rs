@@ -8,7 +8,7 @@ use crate::tool::builtin::can_confine;
 use crate::tool::builtin::{
     HttpGet, SearchTools, ShellConfig, ShellFiles, ShellRun, TimeNow, TodoTool, Workspace,
 };
-use crate::tool::mcp::McpServer;
+use crate::tool::mcp::{McpHost, McpServer};
 use crate::tool::retrieval::{EmbeddingsEndpoint, Selector};
 use crate::tool::{Registry, Tool};
 use std::path::{Path, PathBuf};
@@ -79,11 +79,14 @@ impl AgentConfig {
         if self.tools.shell.as_ref().is_some_and(|shell| shell.confine) && !can_confine() {
             warnings.push(UNCONFINED.to_owned());
         }
-        let started = self
-            .tools
-            .mcp
-            .iter()
-            .map(|(name, config)| McpServer::connect(name, config, &registry, around.env));
+        let host = McpHost {
+            approval: approval.clone(),
+            provider: Some(Arc::clone(&provider)),
+            roots: vec![self.workspace.clone()],
+        };
+        let started = self.tools.mcp.iter().map(|(name, config)| {
+            McpServer::connect(name, config, &registry, host.clone(), around.env)
+        });
         for server in futures_util::future::join_all(started).await {
             match server {
                 Ok(server) => servers.push(server),

@@ -4,14 +4,18 @@
 use crate::support::scripted::{Answer, Scripted};
 use crate::support::wire::{self, Say, call};
 use crate::support::{Reply, Server, within};
+use futures_util::future::BoxFuture;
+use openstarry::approval::{Answer as Yes, Approval, Consent, Form, Gate};
 use openstarry::provider::ProviderKind;
 use openstarry::segment::ContentSegment;
 use openstarry::session::{Agent, EndReason, SessionState, Settings};
-use openstarry::tool::mcp::{McpConfig, McpServer};
+use openstarry::tool::mcp::{McpConfig, McpHost, McpServer};
 use openstarry::tool::{Registry, Risk};
-use serde_json::json;
-use std::path::PathBuf;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
 use tokio::process::{Child, Command};
 
 fn program() -> String {
@@ -39,11 +43,33 @@ fn over_pipes() -> McpConfig {
 }
 
 async fn connect(config: &McpConfig) -> (Registry, McpServer) {
+    connect_as(config, McpHost::default()).await
+}
+
+async fn connect_as(config: &McpConfig, host: McpHost) -> (Registry, McpServer) {
     let registry = Registry::new();
-    let server = within(McpServer::connect("every", config, &registry, &|_| None))
-        .await
-        .unwrap();
+    let connected = McpServer::connect("every", config, &registry, host, &|_| None);
+    let server = within(connected).await.unwrap();
     (registry, server)
+}
+
+/// What a tool of the server gives, called by a model.
+async fn result_of(registry: Registry, tool: &str, args: Value) -> String {
+    result_within(Duration::from_secs(30), registry, tool, args).await
+}
+
+/// The same, with a limit for the tool.
+async fn result_within(limit: Duration, registry: Registry, tool: &str, args: Value) -> String {
+    let calls = Answer::calls(&[(&format!("mcp__every__{tool}"), args)]);
+    let provider = Scripted::new([calls, Answer::text("done")]);
+    let settings = Settings {
+        tool_timeout: limit,
+        ..Settings::default()
+    };
+    let agent = Agent::new(provider, registry, settings);
+    let session = agent.session(SessionState::new("s"), None);
+    let outcome = within(session.say("go").unwrap().outcome()).await;
+    outcome.trace[0].results()[0].text()
 }
 
 #[tokio::test]
@@ -168,4 +194,165 @@ async fn serve_http() -> (Child, String) {
     })
     .await;
     (child, format!("http://127.0.0.1:{port}/mcp"))
+}
+
+#[tokio::test]
+async fn resources_are_listed_and_read_and_prompts_are_for_people() {
+    let (registry, server) = connect(&over_pipes()).await;
+    let list = result_of(registry.clone(), "list_resources", json!({})).await;
+    assert!(list.contains("demo://resource"), "{list}");
+    let uri = "demo://resource/dynamic/text/1";
+    let read = result_of(registry.clone(), "read_resource", json!({ "uri": uri })).await;
+    assert!(read.starts_with(&format!("[{uri}]")), "{read}");
+    let missing = json!({ "uri": "demo://nowhere" });
+    let missing = result_of(registry, "read_resource", missing).await;
+    assert!(missing.to_lowercase().contains("not found"), "{missing}");
+    let prompts = within(server.prompts()).await.unwrap();
+    let wanted = prompts.iter().find(|prompt| prompt.name == "args-prompt");
+    let arguments = &wanted.unwrap().arguments;
+    assert_eq!(*arguments, [("city".into(), true), ("state".into(), false)]);
+    let city = json!({ "city": "Taipei" }).as_object().unwrap().clone();
+    let said = within(server.prompt("args-prompt", city)).await.unwrap();
+    assert_eq!(said, [ContentSegment::text("What's weather in Taipei?")]);
+}
+
+/// Says yes to what it is asked, and fills in forms.
+struct Willing;
+
+impl Gate for Willing {
+    fn ask<'a>(&'a self, consent: &'a Consent) -> BoxFuture<'a, Yes> {
+        assert_eq!(consent.call.name, "mcp__every__sampling");
+        assert!(consent.call.args.to_string().contains("of the sea"));
+        Box::pin(async { Yes::Once })
+    }
+
+    fn fill_in<'a>(&'a self, form: &'a Form) -> BoxFuture<'a, Option<Value>> {
+        assert_eq!(form.server, "every");
+        Box::pin(async { Some(json!({ "name": "Ada" })) })
+    }
+}
+
+fn host(gate: Option<Arc<dyn Gate>>) -> McpHost {
+    let mut approval = Approval::default();
+    if let Some(gate) = gate {
+        approval.gate = gate;
+    }
+    McpHost {
+        approval,
+        provider: Some(Scripted::new([Answer::text("a poem of the sea")])),
+        roots: Vec::new(),
+    }
+}
+
+#[tokio::test]
+async fn a_server_asks_the_model_only_with_a_yes() {
+    let args = json!({ "prompt": "a poem of the sea" });
+    let (registry, _server) = connect_as(&over_pipes(), host(Some(Arc::new(Willing)))).await;
+    let result = result_of(registry, "trigger-sampling-request", args.clone()).await;
+    assert!(result.contains("a poem of the sea"), "{result}");
+    assert!(result.contains("scripted"), "the model is named: {result}");
+    let (registry, _server) = connect_as(&over_pipes(), host(None)).await;
+    let result = result_of(registry, "trigger-sampling-request", args).await;
+    assert!(result.contains("Denied"), "{result}");
+}
+
+#[tokio::test]
+async fn a_server_asks_the_person_where_there_is_one() {
+    let (registry, _server) = connect_as(&over_pipes(), host(Some(Arc::new(Willing)))).await;
+    let result = result_of(registry, "trigger-elicitation-request", json!({})).await;
+    assert!(result.contains("Name: Ada"), "{result}");
+    let (registry, _server) = connect_as(&over_pipes(), host(None)).await;
+    let result = result_of(registry, "trigger-elicitation-request", json!({})).await;
+    assert!(result.contains("declined"), "{result}");
+}
+
+#[tokio::test]
+async fn a_server_is_told_the_workspace() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = McpHost {
+        roots: vec![folder.path().into()],
+        ..McpHost::default()
+    };
+    let (registry, _server) = connect_as(&over_pipes(), host).await;
+    let result = result_of(registry, "get-roots-list", json!({})).await;
+    let path = folder.path().canonicalize().unwrap();
+    assert!(
+        result.contains(&format!("file://{}", path.display())),
+        "{result}"
+    );
+}
+
+const LIMIT: Duration = Duration::from_secs(3);
+
+#[tokio::test]
+async fn progress_extends_the_limit() {
+    let (registry, _server) = connect(&over_pipes()).await;
+    // Longer than the limit of 3 s, with a sign of life each half second.
+    let args = json!({ "duration": 5, "steps": 10 });
+    let result = result_within(LIMIT, registry, "trigger-long-running-operation", args).await;
+    assert!(result.contains("completed"), "{result}");
+}
+
+/// A server on the official SDK that hangs, dies and tells what it was told.
+fn own_server(folder: &Path) -> McpConfig {
+    let installed = PathBuf::from(std::env::var("STARCHILD_TEST_MCP").unwrap());
+    let modules = installed.join("node_modules").canonicalize().unwrap();
+    std::os::unix::fs::symlink(modules, folder.join("node_modules")).unwrap();
+    let script = folder.join("server.mjs");
+    std::fs::write(&script, include_str!("../mcp-server.mjs")).unwrap();
+    McpConfig {
+        command: Some("node".into()),
+        args: vec![script.to_str().unwrap().into()],
+        risk: Some(Risk::Safe),
+        ..McpConfig::default()
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_nobody_waits_for_is_cancelled_at_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let (registry, _server) = connect(&own_server(folder.path())).await;
+    let result = result_within(LIMIT, registry, "hang", json!({})).await;
+    assert!(result.contains("ended after 3 s"), "{result}");
+    let told = folder.path().join("cancelled");
+    within(async {
+        while !told.exists() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_server_that_died_is_started_again_and_its_last_words_are_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let (registry, _server) = connect(&own_server(folder.path())).await;
+    let first = result_of(registry.clone(), "pid", json!({})).await;
+    let died = result_of(registry.clone(), "die", json!({})).await;
+    assert!(died.contains("the disk is full of eels"), "{died}");
+    let second = within(async {
+        loop {
+            let answer = result_of(registry.clone(), "pid", json!({})).await;
+            match answer.parse::<u32>() {
+                Ok(_) => break answer,
+                Err(_) => assert!(answer.contains("started again"), "{answer}"),
+            }
+        }
+    })
+    .await;
+    assert_ne!(first, second);
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_start_says_why() {
+    let config = McpConfig {
+        command: Some("sh".into()),
+        args: vec!["-c".into(), "echo no licence >&2; exit 1".into()],
+        ..McpConfig::default()
+    };
+    let host = McpHost::default();
+    let registry = Registry::new();
+    let connected = McpServer::connect("x", &config, &registry, host, &|_| None);
+    let error = within(connected).await.err().unwrap().to_string();
+    assert!(error.contains("no licence"), "{error}");
 }

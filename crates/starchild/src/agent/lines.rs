@@ -14,7 +14,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 
 /// Commands of the terminal itself, beside those of a session.
-const OWN: [&str; 3] = ["/thoughts", "/quit", "/exit"];
+const OWN: [&str; 4] = ["/prompt", "/thoughts", "/quit", "/exit"];
 
 /// What came of reading a line.
 pub enum Read {

@@ -1,5 +1,6 @@
 //! `starchild agent`: an openstarry agent in the terminal.
 
+mod acp;
 mod ask;
 mod follow;
 mod gate;
@@ -8,6 +9,7 @@ mod lines;
 mod markdown;
 mod models;
 mod place;
+mod prompts;
 mod questions;
 mod run;
 mod screen;
@@ -34,6 +36,8 @@ pub enum Command {
     Ask(ask::AskArgs),
     /// List the sessions of this folder's agent.
     Sessions(sessions::SessionsArgs),
+    /// Offer the agent to editors, over the Agent Client Protocol.
+    Acp(acp::AcpArgs),
     /// Write a commented agent.yaml.
     Init(init::InitArgs),
     /// Ask the server which models there are.
@@ -60,6 +64,7 @@ pub async fn run(command: Command) -> ExitCode {
         Command::Run(args) => run::run(args).await,
         Command::Ask(args) => ask::ask(args).await,
         Command::Sessions(args) => sessions::list(&args),
+        Command::Acp(args) => acp::serve(args).await,
         Command::Init(args) => init::init(args).await,
         Command::Models(args) => models::models(args).await,
     };

@@ -3,6 +3,7 @@
 use super::follow::follow;
 use super::gate::AskPerson;
 use super::lines::{Lines, Read};
+use super::prompts::{self, Prompt};
 use super::screen::Screen;
 use super::{Common, Failure, Ready};
 use openstarry::segment::ContentSegment;
@@ -52,6 +53,17 @@ pub async fn run(args: Common) -> Result<ExitCode, Failure> {
                 screen.thoughts()?;
                 continue;
             }
+            Some(Own::Prompt(words)) => match prompts::run(&ready.built.servers, words).await {
+                Ok(Prompt::Said(said)) => ready.session.send(said)?,
+                Ok(Prompt::List(text)) => {
+                    screen.aside(&text)?;
+                    continue;
+                }
+                Err(why) => {
+                    screen.aside(&format!("! {why}"))?;
+                    continue;
+                }
+            },
             None => say(&ready, &lines, line, &mut images)?,
         };
         let outcome = follow(turn, &mut screen, &mut lines, &mut questions).await?;
@@ -91,15 +103,18 @@ fn say(
 }
 
 /// What the terminal does by itself.
-enum Own {
+enum Own<'a> {
     Quit,
     Thoughts,
+    Prompt(&'a str),
 }
 
-fn own_command(line: &str) -> Option<Own> {
-    match line {
+fn own_command(line: &str) -> Option<Own<'_>> {
+    let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    match word {
         "/quit" | "/exit" => Some(Own::Quit),
         "/thoughts" => Some(Own::Thoughts),
+        "/prompt" => Some(Own::Prompt(rest.trim())),
         _ => None,
     }
 }

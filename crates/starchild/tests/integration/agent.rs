@@ -222,7 +222,7 @@ async fn at_terminal(user: &User, args: &str, talk: &[(&str, &str)]) -> String {
         within(async {
             loop {
                 if let Some(at) = text(&shown[seen..]).find(wanted) {
-                    seen += at.min(shown.len() - seen);
+                    seen += at + wanted.len();
                     break;
                 }
                 let read = screen.read_buf(&mut shown).await.unwrap();
@@ -230,7 +230,6 @@ async fn at_terminal(user: &User, args: &str, talk: &[(&str, &str)]) -> String {
             }
         })
         .await;
-        seen = shown.len();
         keys.write_all(typed.as_bytes()).await.unwrap();
     }
     within(screen.read_to_end(&mut shown)).await.unwrap();

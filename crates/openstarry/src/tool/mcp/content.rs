@@ -14,7 +14,7 @@ pub(super) fn segments(answer: CallToolResult) -> Vec<ContentSegment> {
     segments
 }
 
-fn segment(block: ContentBlock) -> ContentSegment {
+pub(super) fn segment(block: ContentBlock) -> ContentSegment {
     match block {
         ContentBlock::Text(text) => ContentSegment::text(text.text),
         ContentBlock::Image(image) => {
@@ -26,23 +26,28 @@ fn segment(block: ContentBlock) -> ContentSegment {
         ContentBlock::ResourceLink(link) => {
             ContentSegment::text(format!("[{}: {}]", link.name, link.uri))
         }
-        ContentBlock::Resource(resource) => match resource.resource {
-            ResourceContents::TextResourceContents { uri, text, .. } => {
-                ContentSegment::text(format!("[{uri}]\n{text}"))
-            }
-            ResourceContents::BlobResourceContents {
-                uri,
-                mime_type,
-                blob,
-                ..
-            } => {
-                let mime = mime_type.unwrap_or_else(|| "application/octet-stream".into());
-                let note = format!("[{uri}: {mime}, {} bytes in base64]", blob.len());
-                ContentSegment::media(Media::base64(mime, blob))
-                    .unwrap_or_else(|| ContentSegment::text(note))
-            }
-            other => ContentSegment::text(serde_json::to_string(&other).unwrap_or_default()),
-        },
+        ContentBlock::Resource(embedded) => resource(embedded.resource),
+        other => ContentSegment::text(serde_json::to_string(&other).unwrap_or_default()),
+    }
+}
+
+/// What a resource holds.
+pub(super) fn resource(contents: ResourceContents) -> ContentSegment {
+    match contents {
+        ResourceContents::TextResourceContents { uri, text, .. } => {
+            ContentSegment::text(format!("[{uri}]\n{text}"))
+        }
+        ResourceContents::BlobResourceContents {
+            uri,
+            mime_type,
+            blob,
+            ..
+        } => {
+            let mime = mime_type.unwrap_or_else(|| "application/octet-stream".into());
+            let note = format!("[{uri}: {mime}, {} bytes in base64]", blob.len());
+            ContentSegment::media(Media::base64(mime, blob))
+                .unwrap_or_else(|| ContentSegment::text(note))
+        }
         other => ContentSegment::text(serde_json::to_string(&other).unwrap_or_default()),
     }
 }

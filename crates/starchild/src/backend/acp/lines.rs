@@ -1,12 +1,9 @@
-//! The pipes to an agent's process as the protocol's lines, none of them without end.
+//! Pipes as the protocol's lines, none of them without end.
 
 use agent_client_protocol::Lines;
 use futures_util::{Sink, Stream, sink, stream};
 use std::io;
-use tokio::{
-    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
-    process::{ChildStdin, ChildStdout},
-};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 
 /// The most bytes of one message.
 const MAX_LINE_BYTES: u64 = 8 << 20;
@@ -15,39 +12,44 @@ const MAX_NOISE_LINES: u32 = 1000;
 
 /// Both directions.
 pub fn transport(
-    stdin: ChildStdin,
-    stdout: ChildStdout,
+    to: impl AsyncWrite + Send + Unpin + 'static,
+    from: impl AsyncRead + Send + Unpin + 'static,
 ) -> Lines<
     impl Sink<String, Error = io::Error> + Send + 'static,
     impl Stream<Item = io::Result<String>> + Send + 'static,
 > {
-    Lines::new(Box::pin(outgoing(stdin)), Box::pin(incoming(stdout)))
+    Lines::new(Box::pin(outgoing(to)), Box::pin(incoming(from)))
 }
 
-fn outgoing(stdin: ChildStdin) -> impl Sink<String, Error = io::Error> + Send {
-    sink::unfold(stdin, async |mut stdin: ChildStdin, mut line: String| {
+fn outgoing(
+    to: impl AsyncWrite + Send + Unpin + 'static,
+) -> impl Sink<String, Error = io::Error> + Send {
+    sink::unfold(to, |mut to, mut line: String| async move {
         line.push('\n');
-        stdin.write_all(line.as_bytes()).await?;
-        Ok(stdin)
+        to.write_all(line.as_bytes()).await?;
+        to.flush().await?;
+        Ok(to)
     })
 }
 
-fn incoming(stdout: ChildStdout) -> impl Stream<Item = io::Result<String>> + Send {
-    stream::try_unfold(Incoming::new(stdout), async |mut incoming| {
+fn incoming(
+    from: impl AsyncRead + Send + Unpin + 'static,
+) -> impl Stream<Item = io::Result<String>> + Send {
+    stream::try_unfold(Incoming::new(from), |mut incoming| async move {
         let line = incoming.next().await?;
         Ok(line.map(|line| (line, incoming)))
     })
 }
 
-struct Incoming {
-    stdout: BufReader<ChildStdout>,
+struct Incoming<R> {
+    from: BufReader<R>,
     noise: u32,
 }
 
-impl Incoming {
-    fn new(stdout: ChildStdout) -> Self {
+impl<R: AsyncRead + Unpin> Incoming<R> {
+    fn new(from: R) -> Self {
         Self {
-            stdout: BufReader::new(stdout),
+            from: BufReader::new(from),
             noise: 0,
         }
     }
@@ -59,7 +61,7 @@ impl Incoming {
             // A flood of lines must not keep others from running.
             tokio::task::consume_budget().await;
             let mut line = Vec::new();
-            let mut bounded = (&mut self.stdout).take(MAX_LINE_BYTES);
+            let mut bounded = (&mut self.from).take(MAX_LINE_BYTES);
             let read = bounded.read_until(b'\n', &mut line).await?;
             if read == 0 {
                 return Ok(None);

@@ -2,7 +2,7 @@
 //! for each room, started again when it dies.
 
 mod heard;
-mod lines;
+pub mod lines;
 pub mod policy;
 mod process;
 
