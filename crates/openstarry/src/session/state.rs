@@ -201,7 +201,10 @@ impl SessionState {
         let round = self.open.as_ref().filter(|_| self.deciding)?;
         let calls = round.calls().iter().enumerate();
         Some(Step::Run(
-            calls.map(|(at, call)| plan(at, call, tools)).collect(),
+            // What was cut off never waits.
+            calls
+                .map(|(at, call)| plan(at, call, tools, false))
+                .collect(),
         ))
     }
 

@@ -205,6 +205,8 @@ impl Served {
                     EndReason::Answered | EndReason::Command => Ok(acp::StopReason::EndTurn),
                     EndReason::Rounds(_) => Ok(acp::StopReason::MaxTurnRequests),
                     EndReason::Cancelled => Ok(acp::StopReason::Cancelled),
+                    EndReason::Incomplete(_) => Ok(acp::StopReason::MaxTokens),
+                    EndReason::Refused(_) => Ok(acp::StopReason::Refusal),
                     EndReason::Stopped(why) | EndReason::Budget(why) | EndReason::Failed(why) => {
                         Err(told(why.clone()))
                     }
