@@ -187,7 +187,7 @@ async fn commands_compact_tell_the_cost_and_the_model() {
     let session = session(&provider, settings(50_000));
     ask(&session, "first").await;
     ask(&session, "second").await;
-    let (outcome, _) = ask(&session, "/compact").await;
+    let outcome = within(session.command("/compact").unwrap().outcome()).await;
     assert_eq!(outcome.end, EndReason::Command);
     assert!(outcome.text().contains("summed up"), "{}", outcome.text());
     ask(&session, "third").await;
@@ -196,9 +196,9 @@ async fn commands_compact_tell_the_cost_and_the_model() {
         last.contains("SUMMARY") && !last.contains("first"),
         "{last}"
     );
-    let (outcome, _) = ask(&session, "/cost").await;
+    let outcome = within(session.command("/cost").unwrap().outcome()).await;
     assert!(outcome.text().contains("tokens read"), "{}", outcome.text());
-    let (outcome, _) = ask(&session, "/model other").await;
+    let outcome = within(session.command("/model other").unwrap().outcome()).await;
     assert!(
         outcome.text().contains("one model only"),
         "{}",

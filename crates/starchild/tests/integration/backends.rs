@@ -3,6 +3,7 @@
 
 use crate::harness::{Daemon, Owner, Room, Server};
 use crate::stand_in::StandIn;
+use crate::support::{self, wire};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use std::path::Path;
 
@@ -232,6 +233,26 @@ async fn a_coding_agent_answers_over_acp_and_is_denied_what_no_rule_allows() {
     assert!(second.contains("session-0 prompt 2"), "{second}");
     assert_eq!(scene.ask("touch /etc/passwd").await, "chosen: no");
     assert!(scene.owner.log().contains("a permission was denied"));
+}
+
+#[tokio::test]
+async fn our_own_agent_answers_in_a_room_over_acp() {
+    let kind = openstarry::provider::ProviderKind::Ollama;
+    let said = wire::body(kind, &[wire::Say::Text("Here I am.")]);
+    let model = support::Server::start(vec![support::Reply::stream(kind, said)]).await;
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("agent.yaml");
+    let provider = format!("kind: ollama, model: m, base_url: \"{}\"", model.url);
+    std::fs::write(&config, format!("provider: {{ {provider} }}\n")).unwrap();
+    let home = folder.path().join("home");
+    let command = format!(
+        "env STARCHILD_HOME={} {} agent acp --config {}",
+        home.display(),
+        env!("CARGO_BIN_EXE_starchild"),
+        config.display()
+    );
+    let scene = Scene::new(&["--backend", "acp", "--command", &command], async |_| {}).await;
+    assert_eq!(scene.ask("hello").await, "Here I am.");
 }
 
 #[tokio::test]
