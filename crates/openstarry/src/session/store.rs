@@ -148,7 +148,7 @@ impl SessionStore {
                 waits: outline.deciding,
             });
         }
-        list.sort_by(|a, b| b.changed.cmp(&a.changed));
+        list.sort_by_key(|info| std::cmp::Reverse(info.changed));
         Ok(list)
     }
 

@@ -40,7 +40,7 @@ pub fn list(args: &SessionsArgs) -> Result<ExitCode, Failure> {
         let listed = place.sessions()?.list()?;
         sessions.extend(listed.into_iter().map(|info| (folder.clone(), info)));
     }
-    sessions.sort_by(|(_, a), (_, b)| b.changed.cmp(&a.changed));
+    sessions.sort_by_key(|(_, info)| std::cmp::Reverse(info.changed));
     if args.json {
         let row = |(folder, info): &(String, SessionInfo)| {
             json!({

@@ -138,7 +138,7 @@ impl McpServer {
         let listed = async {
             let service = self.connection.service().await?;
             let has = service.peer_info();
-            if !has.is_some_and(|info| info.capabilities.prompts.is_some()) {
+            if has.is_none_or(|info| info.capabilities.prompts.is_none()) {
                 return Ok(Vec::new());
             }
             let prompts = service.list_all_prompts().await;

@@ -35,7 +35,7 @@ pub(super) async fn load(connection: &Arc<Connection>, registry: &Registry) -> R
     );
     let wanted = |tool: &McpTool| match &connection.config.tools {
         None => true,
-        Some(names) => names.iter().any(|name| *name == tool.remote),
+        Some(names) => names.contains(&tool.remote),
     };
     let mut fresh: Vec<Arc<dyn Tool>> = Vec::new();
     for tool in made.into_iter().filter(wanted) {
