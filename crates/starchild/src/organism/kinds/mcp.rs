@@ -5,8 +5,8 @@ use super::{Types, accept_all};
 use agentserver::payload::{Canonical, Schema, Shape};
 use agentserver::{HandlerMetadata, Listener, Reply, Result};
 use openstarry::segment::joined_text;
-use openstarry::tool::mcp::{McpConfig, McpError, McpServer};
-use openstarry::tool::{Principal, Registry, ToolContext};
+use openstarry::tool::mcp::{McpConfig, McpError, McpHost, McpServer};
+use openstarry::tool::{Principal, Progress, Registry, ToolContext};
 use serde::Deserialize;
 use std::sync::Arc;
 use tokio::runtime::Handle;
@@ -103,6 +103,7 @@ impl Caller {
             principal: Principal::Agent,
             todos: Arc::default(),
             found: Arc::default(),
+            progress: Progress::default(),
         };
         let said = match tool.tool().call(arguments, &context).await {
             Ok(segments) => joined_text(&segments),
@@ -126,7 +127,9 @@ impl Caller {
         let connecting = tokio::task::spawn_blocking(move || {
             let tools = Registry::new();
             let variable = |name: &str| std::env::var(name).ok();
-            let connect = McpServer::connect(SERVER, &config, &tools, &variable);
+            // Nobody is asked here: what a server asks for is denied.
+            let host = McpHost::default();
+            let connect = McpServer::connect(SERVER, &config, &tools, host, &variable);
             let server = runtime.block_on(connect)?;
             Ok::<_, McpError>(Connection {
                 tools,
