@@ -10,7 +10,7 @@ pub enum Question {
     /// Whether a call may run.
     Consent {
         /// What would run.
-        consent: Consent,
+        consent: Box<Consent>,
         /// Where the answer goes. Dropping it means no.
         answer: oneshot::Sender<Answer>,
     },
@@ -38,7 +38,7 @@ impl Gate for AskPerson {
     fn ask<'a>(&'a self, consent: &'a Consent) -> BoxFuture<'a, Answer> {
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
-            let consent = consent.clone();
+            let consent = Box::new(consent.clone());
             let asked = self.0.send(Question::Consent { consent, answer }).await;
             let nobody = Answer::Deny { reason: None };
             match asked {
