@@ -215,7 +215,7 @@ async fn another_model_is_asked_from_the_next_turn_on() {
         let agent = Agent::new(provider, Registry::new(), Settings::default());
         let session = agent.session(SessionState::new("s"), None);
         ask(&session, "who are you?").await;
-        let (outcome, _) = ask(&session, "/model other-1").await;
+        let outcome = within(session.command("/model other-1").unwrap().outcome()).await;
         assert!(outcome.text().contains("other-1"), "{}", outcome.text());
         ask(&session, "and now?").await;
         let asked = server.asked();
