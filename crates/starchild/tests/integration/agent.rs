@@ -601,8 +601,8 @@ async fn an_editor_gets_the_same_agent_over_acp() {
     ])
     .await;
     let mut editor = Editor::open(&user);
-    let hello = json!({ "protocolVersion": 1, "clientCapabilities": {} });
-    let hello = editor.call("initialize", hello, "").await;
+    let greeting = json!({ "protocolVersion": 1, "clientCapabilities": {} });
+    let hello = editor.call("initialize", greeting.clone(), "").await;
     assert_eq!(
         hello["result"]["agentCapabilities"]["loadSession"], true,
         "{hello}"
@@ -646,6 +646,7 @@ async fn an_editor_gets_the_same_agent_over_acp() {
     drop(editor);
 
     let mut editor = Editor::open(&user);
+    editor.call("initialize", greeting, "").await;
     let place = json!({ "cwd": folder, "mcpServers": [], "sessionId": session });
     let loaded = within(async {
         loop {
