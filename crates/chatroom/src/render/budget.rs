@@ -5,15 +5,22 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 /// An unoptimised build takes several times as long for the same text.
-const DEBUG_BUILD_FACTOR: u64 = if cfg!(debug_assertions) { 5 } else { 1 };
-/// What the code of one message may take. The rest of it stays plain, for everybody who reads it.
+pub const DEBUG_BUILD_FACTOR: u64 = if cfg!(debug_assertions) { 5 } else { 1 };
+/// What the code of one message may take, in processor time: other programs on the machine do not
+/// change what is shown. The rest of it stays plain, for everybody who reads it.
 const MESSAGE_TIME: Duration = Duration::from_millis(300 * DEBUG_BUILD_FACTOR);
 /// What the code of all messages of a request may take. The rest stays plain this time.
 const REQUEST_TIME: Duration = Duration::from_millis(600 * DEBUG_BUILD_FACTOR);
+
+/// The processor time that this thread has taken so far.
+fn thread_time() -> Duration {
+    let taken = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(taken).unwrap_or_default()
+}
 
 /// Tells the work for a request that nobody waits for it any more.
 #[derive(Clone, Default)]
@@ -40,16 +47,16 @@ impl Drop for AbandonOnDrop {
     }
 }
 
-/// The time for all messages of a request.
+/// The time for all messages of a request, which one thread renders.
 pub struct RequestBudget {
-    until: Instant,
+    until: Duration,
     abandoned: Abandoned,
 }
 
 impl RequestBudget {
     pub fn new(abandoned: Abandoned) -> Self {
         Self {
-            until: Instant::now() + REQUEST_TIME,
+            until: thread_time() + REQUEST_TIME,
             abandoned,
         }
     }
@@ -57,14 +64,14 @@ impl RequestBudget {
     /// For a request whose turn did not come: all code stays plain.
     pub fn none(abandoned: Abandoned) -> Self {
         Self {
-            until: Instant::now(),
+            until: Duration::ZERO,
             abandoned,
         }
     }
 
     /// The time for the next message.
     pub fn next(&self) -> Budget {
-        let own = Instant::now() + MESSAGE_TIME;
+        let own = thread_time() + MESSAGE_TIME;
         Budget {
             until: own.min(self.until),
             is_own: own <= self.until,
@@ -76,7 +83,7 @@ impl RequestBudget {
 
 /// The time for one message.
 pub struct Budget {
-    until: Instant,
+    until: Duration,
     /// Whether it ends with the message's own time, and not with the request's.
     is_own: bool,
     abandoned: Abandoned,
@@ -86,7 +93,7 @@ pub struct Budget {
 impl Budget {
     /// Whether the rest has to stay plain.
     pub fn is_spent(&mut self) -> bool {
-        self.was_cut |= self.abandoned.is_set() || Instant::now() >= self.until;
+        self.was_cut |= self.abandoned.is_set() || thread_time() >= self.until;
         self.was_cut
     }
 

@@ -9,7 +9,7 @@ mod frames;
 mod highlight;
 mod markdown;
 
-use budget::{Abandoned, RequestBudget};
+use budget::{Abandoned, DEBUG_BUILD_FACTOR, RequestBudget};
 use bytes::Bytes;
 use frames::Frame;
 use protocol::{Message, MessageType};
@@ -23,7 +23,7 @@ use tokio::sync::Semaphore;
 /// What one generation of the cache holds, in bytes of text and HTML.
 const GENERATION_BYTES: usize = 1024 * 1024;
 /// How long a request waits for its turn; then its code stays plain.
-const TURN_TIMEOUT: Duration = Duration::from_millis(300);
+const TURN_TIMEOUT: Duration = Duration::from_millis(300 * DEBUG_BUILD_FACTOR);
 
 /// Renders messages, each text once for all who read it at about the same time.
 pub struct Renderer {
