@@ -14,4 +14,5 @@ mod sdk;
 mod sessions;
 mod stops;
 mod support;
+mod transport;
 mod weather;
