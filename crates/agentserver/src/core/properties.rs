@@ -2,6 +2,7 @@
 //! reaches nobody it may not, answers in the right thread and keeps nothing. And
 //! wherever a crash comes, the inputs that were kept lead to the same state.
 
+use super::budget::AccountId;
 use super::threads::ThreadId;
 use super::time::Time;
 use super::{
@@ -132,7 +133,10 @@ struct World {
     /// Messages that reached listeners, by conversation.
     handled: HashMap<ThreadId, u64>,
     /// The last message that each thread was given.
-    arrived: HashMap<ThreadId, HopId>,
+    /// The last message of each call that began.
+    last_of_call: HashMap<(ThreadId, Option<AccountId>), HopId>,
+    /// The last message of each sender that began.
+    last_of_sender: HashMap<(ThreadId, Arc<str>), HopId>,
     now: Time,
 }
 
@@ -196,7 +200,8 @@ impl World {
             roots,
             parents: HashMap::new(),
             owners,
-            arrived: HashMap::new(),
+            last_of_call: HashMap::new(),
+            last_of_sender: HashMap::new(),
             handled: HashMap::new(),
             now,
         }
@@ -342,7 +347,8 @@ impl World {
         self.core
             .reload(Arc::new(organism(&self.traits)), self.core.limits, self.now);
         self.core.resume(self.now);
-        self.arrived.clear();
+        self.last_of_call.clear();
+        self.last_of_sender.clear();
         // Those for which nobody waits any more are not begun again.
         let (effects, mut again) = (self.core.effects(), Vec::new());
         for effect in effects {
@@ -415,17 +421,23 @@ impl World {
         self.running.push(job);
     }
 
-    /// One message at a time in a thread, in the order in which they came, and
-    /// no more of them than there is budget for.
+    /// One message at a time in a thread, and no more of them than there is budget
+    /// for. Those of a call, and those of a sender, in the order in which they came;
+    /// a call's own messages go before the next call.
     fn check_turn(&mut self, job: &Job) {
         let mut others = self.running.iter();
         assert!(
             !others.any(|other| other.thread == job.thread),
             "one message at a time"
         );
-        let before = self.arrived.insert(job.thread, job.id);
+        let call = self.core.accounts.call_of(job.thread, job.cause.account);
+        let of_call = self.last_of_call.insert((job.thread, call), job.id);
+        let sender = (job.thread, job.from.clone());
+        let of_sender = self.last_of_sender.insert(sender, job.id);
         if !self.todos_may_interrupt(job) {
-            assert!(before.is_none_or(|before| before < job.id), "in order");
+            let is_later = |before: Option<HopId>| before.is_none_or(|before| before < job.id);
+            assert!(is_later(of_call), "a call's messages in order");
+            assert!(is_later(of_sender), "a sender's messages in order");
         }
         let handled = self.handled.entry(job.root).or_default();
         *handled += 1;

@@ -260,6 +260,17 @@ impl TestServer {
         number.parse().unwrap()
     }
 
+    /// The processor time that it has taken so far.
+    pub fn processor_time(&self) -> Duration {
+        let child = self.running.as_ref().unwrap();
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+        // The name, in parentheses, may hold spaces; user and system time are 12th and 13th after.
+        let (_, fields) = stat.rsplit_once(')').unwrap();
+        let fields = fields.split_whitespace().skip(11).take(2);
+        let ticks: u64 = fields.map(|field| field.parse::<u64>().unwrap()).sum();
+        Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second())
+    }
+
     /// What it has written to its log so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.log_file()).unwrap()

@@ -2,7 +2,7 @@
 
 use crate::harness::{Engine, Setup};
 use futures_util::future::join_all;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Code that grammars take long for: every line is one they look at again and again.
 pub fn crafted(n: usize) -> String {
@@ -21,7 +21,7 @@ async fn fifty_crafted_blocks_delay_nobody() {
     }
     bob.says(&elsewhere, "```rust\nfn main() {}\n```").await;
     let path = |room: &str| format!("/rooms/{room}/messages?render=html");
-    let began = Instant::now();
+    let spent_before = server.processor_time();
     let attack = {
         let reads: Vec<_> = (0..4)
             .map(|_| mallory.get(path(&room)).into_future())
@@ -41,10 +41,7 @@ async fn fifty_crafted_blocks_delay_nobody() {
                 .all(|message| message["content_html"].is_string())
         );
     }
-    // It was half a minute for one page; the machine may be busy.
-    assert!(
-        began.elapsed() < Duration::from_secs(10),
-        "{:?}",
-        began.elapsed()
-    );
+    // A page alone took half a minute. What else the machine does, does not count.
+    let spent = server.processor_time() - spent_before;
+    assert!(spent < Duration::from_secs(20), "{spent:?}");
 }
