@@ -2,9 +2,11 @@
 
 use super::{Backend, BackendError, Inbound, Reply, config::BackendConfig, prompt::Prompt};
 use crate::{
-    bridge::{Bridge, BridgeError, CHANNEL, Question},
+    bridge::{
+        Bridge, BridgeError, CHANNEL, Question,
+        login::{Login, LoginError},
+    },
     home::Home,
-    login::{Login, LoginError},
 };
 use futures_util::future::BoxFuture;
 use std::time::Duration;

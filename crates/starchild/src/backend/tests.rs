@@ -8,7 +8,7 @@ use super::{
     starchild::Starchild,
     testing::inbound,
 };
-use crate::{home::Home, login::Login};
+use crate::{bridge::login::Login, home::Home};
 use std::{os::unix::fs::PermissionsExt, path::Path};
 
 #[path = "../../tests/integration/stand_in.rs"]

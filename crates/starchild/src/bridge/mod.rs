@@ -2,7 +2,10 @@
 //!
 //! Nothing that comes back is trusted: the answer is bounded in size, each piece in time.
 
-use crate::{home::Secret, login::Login};
+pub mod login;
+
+use crate::home::Secret;
+use login::Login;
 use protocol::agent_stream::{self, AgentStream, Part, StreamError};
 use reqwest::{Response, StatusCode, header};
 use serde::Serialize;

@@ -1,18 +1,20 @@
 //! `starchild run`, `stop`, `restart`, `status` and `logs`.
 
 use super::{
+    byoa,
     failure::Failure,
+    room::Of,
     show::{self, Spinner, Table},
 };
 use crate::{
-    agents,
     backend::config::BackendConfig,
     daemon::{
-        Daemon, keeper, log,
+        Daemon,
+        credentials::refresh,
+        log,
         process::{self, Report},
     },
     home::{AgentHome, Home, RoomFile},
-    rooms::Of,
     terminal::printable,
 };
 use clap::Args;
@@ -70,7 +72,7 @@ pub struct LogsArgs {
 
 /// Starts the daemon.
 pub async fn run(home: &Home, args: RunArgs) -> Result<(), Failure> {
-    let agent = agents::chosen(home, args.of.agent.as_ref())?;
+    let agent = byoa::chosen(home, args.of.agent.as_ref())?;
     if args.apart {
         return run_apart(agent).await;
     }
@@ -137,13 +139,13 @@ async fn start(agent: &AgentHome) -> Result<(), Failure> {
 
 /// Ends the daemon.
 pub async fn stop(home: &Home, args: StopArgs) -> Result<(), Failure> {
-    let agent = agents::chosen(home, args.of.agent.as_ref())?;
+    let agent = byoa::chosen(home, args.of.agent.as_ref())?;
     stop_agent(&agent, args.now).await
 }
 
 /// Ends the daemon and starts it anew.
 pub async fn restart(home: &Home, args: StopArgs) -> Result<(), Failure> {
-    let agent = agents::chosen(home, args.of.agent.as_ref())?;
+    let agent = byoa::chosen(home, args.of.agent.as_ref())?;
     stop_agent(&agent, args.now).await?;
     start(&agent).await
 }
@@ -189,7 +191,7 @@ struct Status {
 /// Says which daemons run.
 pub fn status(home: &Home, of: &Of, as_json: bool) -> Result<(), Failure> {
     let agents = match &of.agent {
-        Some(id) => vec![agents::existing(home, id)?],
+        Some(id) => vec![byoa::existing(home, id)?],
         None => home.agents()?,
     };
     let all: Vec<_> = agents.iter().map(status_of).collect();
@@ -218,7 +220,7 @@ fn status_of(agent: &AgentHome) -> Status {
         agent: agent.id().to_string(),
         running: pid.is_some(),
         pid: pid.map(|pid| pid.as_raw_nonzero().get()),
-        rooms: keeper::count_rooms(agent),
+        rooms: refresh::count_rooms(agent),
         left,
         log: agent.log_file().display().to_string(),
     }
@@ -226,7 +228,7 @@ fn status_of(agent: &AgentHome) -> Status {
 
 /// Shows the daemon's log.
 pub async fn logs(home: &Home, args: LogsArgs) -> Result<(), Failure> {
-    let agent = agents::chosen(home, args.of.agent.as_ref())?;
+    let agent = byoa::chosen(home, args.of.agent.as_ref())?;
     let path = agent.log_file();
     if !path.exists() && !args.follow {
         let id = agent.id();

@@ -1,11 +1,10 @@
 //! Why a command did not do what was asked: the words, what to do next, and the exit code.
 
+use super::byoa::yaml::EditError;
 use crate::{
-    agents::yaml::EditError,
     backend::{BackendError, config::ConfigError},
-    daemon::{DaemonError, process::ClaimError},
+    daemon::{DaemonError, credentials::key::KeyError, process::ClaimError},
     home::{AgentIdError, FileError, NoHome},
-    rooms::key::KeyError,
 };
 use client::ClientError;
 use std::{fmt, io, process::ExitCode};

@@ -1,14 +1,26 @@
-//! The command line: what can be typed, and what comes of it.
+//! The command line: what can be typed, and what comes of it. One file or folder for each command;
+//! nothing outside imports this module.
 
-pub mod confirm;
+mod agent;
+mod byoa;
+mod completions;
+mod confirm;
 mod daemon;
-pub mod failure;
+mod doctor;
+mod failure;
+mod gen_handler;
+mod login;
+mod organism;
 mod personal;
-pub mod show;
+mod question;
+mod room;
+mod sessions;
+mod show;
 
-use crate::{agent, agents, home::Home, organism, question::QuestionArgs, rooms, sessions};
+use crate::home::Home;
 use clap::{CommandFactory, Parser, Subcommand};
 use failure::Failure;
+use question::QuestionArgs;
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
@@ -42,7 +54,7 @@ struct Cli {
 enum Command {
     /// Make, list, change and remove agents of this machine.
     #[command(subcommand)]
-    Byoa(agents::Command),
+    Byoa(byoa::Command),
     /// Print the id that an agent with this prefix has on this machine.
     Id {
         /// 8 to 20 characters of a-z 0-9 . _
@@ -51,7 +63,7 @@ enum Command {
     },
     /// Bring an agent into rooms and out again.
     #[command(subcommand)]
-    Room(rooms::Command),
+    Room(room::Command),
     /// List what acts for an agent on a server, and end it.
     #[command(subcommand)]
     Sessions(sessions::Command),
@@ -67,7 +79,7 @@ enum Command {
     )]
     Status {
         #[command(flatten)]
-        of: rooms::Of,
+        of: room::Of,
         /// Print JSON.
         #[arg(long)]
         json: bool,
@@ -112,7 +124,7 @@ pub fn main() -> ExitCode {
         }
     };
     let done = match cli.command {
-        None => return runtime.block_on(crate::question::run(cli.question)),
+        None => return runtime.block_on(question::run(cli.question)),
         Some(Command::Agent(command)) => return runtime.block_on(agent::run(command)),
         Some(Command::Organism(command)) => return runtime.block_on(organism::run(command)),
         Some(Command::Personal(command)) => {
@@ -132,9 +144,9 @@ pub fn main() -> ExitCode {
 async fn do_command(command: Command) -> Result<(), Failure> {
     let home = Home::find()?;
     match command {
-        Command::Byoa(command) => agents::run(&home, command).await,
-        Command::Id { prefix } => agents::id(&home, &prefix),
-        Command::Room(command) => rooms::run(&home, command).await,
+        Command::Byoa(command) => byoa::run(&home, command).await,
+        Command::Id { prefix } => byoa::id(&home, &prefix),
+        Command::Room(command) => room::run(&home, command).await,
         Command::Sessions(command) => sessions::run(&home, command).await,
         Command::Run(args) => daemon::run(&home, args).await,
         Command::Stop(args) => daemon::stop(&home, args).await,

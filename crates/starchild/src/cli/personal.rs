@@ -1,6 +1,6 @@
 //! Commands about this machine and its owner's own agent, rather than about rooms.
 
-use crate::{completions, doctor, gen_handler, login};
+use super::{completions, doctor, gen_handler, login};
 use clap::Subcommand;
 use std::process::ExitCode;
 

@@ -1,26 +1,18 @@
 //! The daemon: follows an agent's rooms and has its backend answer.
 //!
-//! [`supervisor`] takes up rooms, [`room`] deals with one room's messages, [`feed`] reads them and
-//! [`line`] is their stream, [`link`] makes calls until they work, [`mint`] has new keys given
-//! out one by one, [`journal`] writes down how far it came. The rules ([`gate`], [`verdict`]) do no I/O.
+//! [`supervisor`] takes up rooms; [`room`] is the way that a message takes through the daemon, from
+//! the stream to the posted answer; [`credentials`] holds the keys for it. [`retry`] says what an
+//! error means, without I/O, [`backoff`] how long to wait, [`shutdown`] when to end.
 
-mod access;
-mod around;
-mod feed;
-mod gate;
-mod journal;
-pub mod keeper;
-mod line;
-mod link;
+mod backoff;
+pub mod credentials;
 pub mod log;
-mod mint;
-mod pause;
 pub mod process;
+mod retry;
 mod room;
 mod session;
-mod stop;
+mod shutdown;
 mod supervisor;
-mod verdict;
 
 use crate::{
     backend::{
@@ -92,19 +84,19 @@ impl Daemon {
 
     /// How many rooms it will follow, once it has all keys.
     pub fn rooms(&self) -> usize {
-        keeper::count_rooms(&self.home)
+        credentials::refresh::count_rooms(&self.home)
     }
 
     /// Runs until it is asked to end.
     pub async fn run(self) -> Result<(), DaemonError> {
         let session = &self.shared.session.id;
         tracing::info!(agent = %self.home.id(), session, "started");
-        let (stopper, stop) = stop::channel();
+        let (stopper, stop) = shutdown::channel();
         let supervisor = supervisor::Supervisor::new(self.home.clone(), self.shared.clone());
         let all = tokio::task::LocalSet::new();
         tokio::select! {
             () = all.run_until(supervisor.run(stop)) => {}
-            failed = stop::on_signals(&stopper) => failed?,
+            failed = shutdown::on_signals(&stopper) => failed?,
         }
         tracing::info!("ended");
         Ok(())

@@ -1,12 +1,9 @@
 //! All rooms of one agent: side by side, new ones as they come, until the daemon ends.
 
 use super::{
-    access::Access,
-    keeper,
-    link::End,
-    mint::Mint,
-    room::{Room, Shared},
-    stop::{self, Stop, Stopper},
+    credentials::{access::Access, queue::Mint, refresh},
+    room::{End, Room, Shared},
+    shutdown::{self, Stop, Stopper},
 };
 use crate::home::{AgentHome, RoomAddress, RoomFile};
 use client::{Client, ClientError};
@@ -79,7 +76,7 @@ impl Supervisor {
     /// Follows every room until it is asked to stop. Runs inside a `LocalSet`.
     pub async fn run(mut self, stop: Stop) {
         let clients = self.clients.clone();
-        let keeper = keeper::keep(
+        let keeper = refresh::keep(
             self.home.clone(),
             self.missed.clone(),
             self.mint.clone(),
@@ -134,7 +131,7 @@ impl Supervisor {
             Ok(files) => files,
             Err(error) => return tracing::error!(%error, "the rooms cannot be read"),
         };
-        let lost = keeper::lost_rooms(&self.home);
+        let lost = refresh::lost_rooms(&self.home);
         if !lost.is_empty() {
             self.missed.notify_one();
         }
@@ -165,7 +162,7 @@ impl Supervisor {
             Ok(access) => access,
             Err(error) => return tracing::error!(%room, %error, "the room cannot be followed"),
         };
-        let (stopper, stop) = stop::channel();
+        let (stopper, stop) = shutdown::channel();
         self.rooms.insert(room.clone(), stopper);
         let (home, shared) = (self.home.clone(), self.shared.clone());
         let follow = async move {

@@ -2,10 +2,12 @@
 //! output, the rest to standard error.
 
 use crate::{
-    bridge::{Answer, Bridge, BridgeError, CHANNEL, Question},
+    bridge::{
+        Answer, Bridge, BridgeError, CHANNEL, Question,
+        login::{Login, LoginError},
+    },
     cli::show::{self, Spinner},
     home::Home,
-    login::{Login, LoginError},
     terminal::printable,
 };
 use clap::Args;

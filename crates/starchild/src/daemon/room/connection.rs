@@ -1,13 +1,15 @@
 //! The connection to one room: what is said in it, and calls that are made until they work.
 
-use super::{
-    access::{Access, NoKey},
-    feed::Feed,
-    pause::Pause,
-    stop::Stop,
-    verdict::{Verdict, verdict},
+use super::feed::Feed;
+use crate::{
+    daemon::{
+        backoff::Pause,
+        credentials::access::{Access, NoKey},
+        retry::{Verdict, verdict},
+        shutdown::Stop,
+    },
+    home::RoomFile,
 };
-use crate::home::RoomFile;
 use client::{Client, ClientError};
 use protocol::Message;
 use std::time::Duration;

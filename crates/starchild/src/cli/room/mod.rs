@@ -3,16 +3,15 @@
 mod answering;
 mod invite;
 mod join;
-pub mod key;
 
 use crate::{
-    agents,
     backend::{answer_in::AnswerIn, config::BackendConfig},
     cli::{
+        byoa,
         failure::Failure,
         show::{self, Spinner, Table},
     },
-    daemon::keeper,
+    daemon::credentials::refresh,
     home::{AgentHome, Home, RoomAddress, RoomFile},
 };
 use clap::{Args, Subcommand};
@@ -64,10 +63,10 @@ pub async fn run(home: &Home, command: Command) -> Result<(), Failure> {
     match command {
         Command::Join(args) => join::join(home, args).await,
         Command::Leave { room, of, server } => {
-            let agent = agents::chosen(home, of.agent.as_ref())?;
+            let agent = byoa::chosen(home, of.agent.as_ref())?;
             leave(&agent, &room, server.as_deref()).await
         }
-        Command::List { of, json } => list(&agents::chosen(home, of.agent.as_ref())?, json),
+        Command::List { of, json } => list(&byoa::chosen(home, of.agent.as_ref())?, json),
     }
 }
 
@@ -87,7 +86,7 @@ async fn leave(agent: &AgentHome, room: &RoomId, server: Option<&str>) -> Result
     }
     let Some(file) = files.pop() else {
         let id = agent.id();
-        if keeper::lost_rooms(agent).iter().any(is_meant) {
+        if refresh::lost_rooms(agent).iter().any(is_meant) {
             return Err(Failure::later(format!("{id} has no key for {room} yet")).next(
                 "Its daemon fetches one within minutes while it runs; leave the room after that.",
             ));
@@ -136,14 +135,16 @@ struct Listed {
 }
 
 fn list(agent: &AgentHome, as_json: bool) -> Result<(), Failure> {
-    let without_key = keeper::lost_rooms(agent).into_iter().map(|address| Listed {
-        room_id: address.room.to_string(),
-        server: address.server,
-        user_name: None,
-        state: "joined, the daemon fetches its key".into(),
-        answers: None,
-        expires_at: None,
-    });
+    let without_key = refresh::lost_rooms(agent)
+        .into_iter()
+        .map(|address| Listed {
+            room_id: address.room.to_string(),
+            server: address.server,
+            user_name: None,
+            state: "joined, the daemon fetches its key".into(),
+            answers: None,
+            expires_at: None,
+        });
     let config = BackendConfig::load(&agent.config_file()).ok();
     let answer_in = config.map_or(AnswerIn::Joined, |config| config.answer_in());
     let listed: Vec<_> = agent

@@ -3,16 +3,16 @@
 mod settings;
 pub mod yaml;
 
+use super::{
+    confirm::confirm,
+    failure::Failure,
+    room,
+    show::{self, Table},
+};
 use crate::{
     backend::config::BackendConfig,
-    cli::{
-        confirm::confirm,
-        failure::Failure,
-        show::{self, Table},
-    },
-    daemon::{keeper, process},
+    daemon::{credentials::refresh, process},
     home::{AgentHome, Home, agent_id, files},
-    rooms,
 };
 use clap::{Args, Subcommand};
 use protocol::AgentId;
@@ -159,7 +159,7 @@ fn list(home: &Home, as_json: bool) -> Result<(), Failure> {
                 .as_ref()
                 .map_or("?".into(), |config| config.backend.to_string()),
             server: config.map_or("?".into(), |config| config.server),
-            rooms: keeper::count_rooms(agent),
+            rooms: refresh::count_rooms(agent),
             running: process::running(agent).is_some(),
         }
     });
@@ -248,9 +248,9 @@ async fn remove(agent: &AgentHome, yes: bool) -> Result<(), Failure> {
     if !yes && confirm(&question, false)? != Some(true) {
         return Err(Failure::mend("nothing was removed").next("--yes removes it without asking."));
     }
-    for room in agent.rooms()? {
-        if let Err(error) = rooms::leave_room(agent, &room).await {
-            show::note(&format!("note: {} was not told: {error}", room.room_id));
+    for file in agent.rooms()? {
+        if let Err(error) = room::leave_room(agent, &file).await {
+            show::note(&format!("note: {} was not told: {error}", file.room_id));
         }
     }
     std::fs::remove_dir_all(agent.folder())?;

@@ -1,15 +1,13 @@
 //! `starchild sessions`: what acts for an agent on a server, and an end to it.
 
-use crate::{
-    agents,
-    cli::{
-        confirm::confirm,
-        failure::Failure,
-        show::{self, Spinner, Table},
-    },
-    home::{AgentHome, Home, RoomAddress},
-    rooms::Of,
+use super::{
+    byoa,
+    confirm::confirm,
+    failure::Failure,
+    room::Of,
+    show::{self, Spinner, Table},
 };
+use crate::home::{AgentHome, Home, RoomAddress};
 use clap::{Args, Subcommand};
 use client::Client;
 use jiff::Timestamp;
@@ -83,7 +81,7 @@ pub async fn run(home: &Home, command: Command) -> Result<(), Failure> {
 
 impl Whose {
     fn find(&self, home: &Home) -> Result<Seat, Failure> {
-        let agent = agents::chosen(home, self.of.agent.as_ref())?;
+        let agent = byoa::chosen(home, self.of.agent.as_ref())?;
         let known = agent.identities()?;
         let mut known: Vec<_> = known.iter().flat_map(|file| file.all()).collect();
         if let Some(server) = &self.server {

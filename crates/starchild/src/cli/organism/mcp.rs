@@ -1,10 +1,10 @@
 //! `organism mcp`: what a gateway may send, as tools for an MCP client on
 //! standard input and output. A call is a conversation of its own.
 
-use super::config::load;
-use super::kinds::Memories;
 use super::run::log_to_stderr;
 use super::{FileArgument, McpArguments};
+use crate::organism::config::load;
+use crate::organism::kinds::Memories;
 use agentserver::{Delivered, Offer, Pump, SendError};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,

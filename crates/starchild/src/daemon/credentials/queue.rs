@@ -1,7 +1,7 @@
 //! One queue for new keys. Many rooms may need one at once; the server is asked for one after the
 //! other, and a limit that one of them meets is waited out once, not by each.
 
-use super::pause::Pause;
+use crate::daemon::backoff::Pause;
 use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::{Mutex, OwnedMutexGuard},

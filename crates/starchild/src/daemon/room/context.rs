@@ -1,7 +1,7 @@
 //! What a gated backend is told besides the message: who it is in the room, the room's rules by
 //! version, and which messages are its own.
 
-use super::gate::{Meant, meant};
+use super::addressed::{Meant, meant};
 use crate::{backend::Me, home::RoomFile};
 use client::{Client, ClientError, MessageQuery};
 use protocol::{Message, RoomId, RoomText, Via};

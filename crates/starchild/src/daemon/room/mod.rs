@@ -1,18 +1,23 @@
 //! One room, from the daemon's start to its end: messages in order, each dealt with once.
 
-use super::{
-    access::Access,
-    around::Around,
-    journal::Journal,
-    link::{End, Link},
-    pause::Pause,
-    stop::Stop,
-};
+mod addressed;
+mod connection;
+mod context;
+mod feed;
+mod journal;
+mod stream;
+
+pub use connection::End;
+
+use super::{backoff::Pause, credentials::access::Access, shutdown::Stop};
 use crate::{
     backend::{Backend, BackendError, Inbound, Reply, Session, answer_in::AnswerIn},
     home::{AgentHome, RoomAddress},
 };
 use client::{Client, MessageQuery, PostMessage};
+use connection::Link;
+use context::Around;
+use journal::Journal;
 use protocol::{Message, RoomId};
 use std::sync::Arc;
 use tokio::time::sleep;

@@ -3,16 +3,18 @@
 use super::{
     Of, answering,
     invite::{self, Kind},
-    key::{self, KeyError},
 };
 use crate::{
-    agents,
     backend::config::BackendConfig,
     cli::{
+        byoa,
         failure::Failure,
         show::{self, Spinner},
     },
-    daemon::process,
+    daemon::{
+        credentials::key::{self, KeyError},
+        process,
+    },
     home::{AgentHome, CursorFile, Home, JoinAttempt, RoomAddress, RoomFile},
 };
 use clap::Args;
@@ -42,7 +44,7 @@ pub struct JoinArgs {
 
 /// Joins, keeps what it takes to come back, and joins the reserved rooms too.
 pub async fn join(home: &Home, args: JoinArgs) -> Result<(), Failure> {
-    let agent = agents::chosen(home, args.of.agent.as_ref())?;
+    let agent = byoa::chosen(home, args.of.agent.as_ref())?;
     let code = invite::parse(&args.code).map_err(Failure::mend)?;
     let config = BackendConfig::load(&agent.config_file())?;
     let server = args.server.or(code.server);

@@ -3,10 +3,10 @@
 //! They come over the stream. While the stream does not come through, for example because a proxy
 //! holds it back, they are read page by page.
 
-use super::{
-    line::Line,
-    pause::Pause,
-    verdict::{Verdict, verdict},
+use super::stream::Line;
+use crate::daemon::{
+    backoff::Pause,
+    retry::{Verdict, verdict},
 };
 use client::{
     Client, ClientError, Cursor, Event, MessageQuery,

@@ -4,7 +4,7 @@
 //! again. Such a stream is tried now and then, and does not count until it has come through for a
 //! while.
 
-use super::pause::Pause;
+use crate::daemon::backoff::Pause;
 use client::{Client, ClientError, Cursor, Event, EventStream, protocol::RoomId};
 use std::{fmt, future::Future, pin::Pin, time::Duration};
 use tokio::time::{Instant, sleep_until, timeout_at};

@@ -1,9 +1,8 @@
 //! Whether an agent answers in the room that its owner brings it into: said, and asked.
 
 use crate::{
-    agents::yaml,
     backend::{answer_in::AnswerIn, config::BackendConfig},
-    cli::{confirm::confirm, failure::Failure, show},
+    cli::{byoa::yaml, confirm::confirm, failure::Failure, show},
     home::{AgentHome, RoomAddress, files},
 };
 
@@ -52,7 +51,7 @@ pub fn keep(
         let text = std::fs::read_to_string(&path)?;
         let text = yaml::edit(&text, &[yaml::answer_in(&answer_in)]).map_err(Failure::mend)?;
         files::write(&path, text.as_bytes())?;
-        crate::agents::say_restart(agent);
+        crate::cli::byoa::say_restart(agent);
     }
     tell(agent, &answer_in, room, answer);
     Ok(())

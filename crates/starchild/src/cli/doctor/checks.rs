@@ -3,9 +3,9 @@
 use super::Finding;
 use crate::{
     backend::{build::build, config::BackendConfig},
+    bridge::login::{Login, LoginError, now},
     daemon::process,
     home::{AgentHome, Home, agent_id},
-    login::{Login, LoginError, now},
 };
 use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt, path::Path};
 

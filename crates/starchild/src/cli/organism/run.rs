@@ -2,11 +2,11 @@
 //! come by the other gateways, until the input ends or a signal comes. SIGHUP
 //! reads the file again.
 
-use super::config::{File, load};
-use super::gateway::{Connected, GatewayKind};
-use super::kinds::Memories;
 use super::stdio::Session;
 use super::{FileArgument, RunArguments, trace};
+use crate::organism::config::{File, load};
+use crate::organism::gateway::{Connected, GatewayKind};
+use crate::organism::kinds::Memories;
 use agentserver::Pump;
 use agentserver::config::Durable;
 use std::io::IsTerminal;

@@ -1,6 +1,6 @@
 //! What a refusal means for the daemon. A rule without I/O.
 
-use crate::rooms::key::KeyError;
+use super::credentials::key::KeyError;
 use client::{ClientError, protocol::ErrorCode};
 use std::time::Duration;
 

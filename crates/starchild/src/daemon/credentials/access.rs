@@ -1,12 +1,12 @@
 //! The daemon's way into one room: its key, and a new one when that ends.
 
 use super::{
-    mint::{Mint, Turn},
-    verdict::{Verdict, verdict},
+    key::{self, KeyError},
+    queue::{Mint, Turn},
 };
 use crate::{
+    daemon::retry::{Verdict, verdict},
     home::{AgentHome, RoomFile},
-    rooms::key::{self, KeyError},
 };
 use client::{Client, ClientError};
 use std::time::Duration;

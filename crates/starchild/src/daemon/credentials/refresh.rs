@@ -2,10 +2,10 @@
 //! for a room that has none here: its file is lost, or it is a reserved room, which is joined
 //! without one.
 
-use super::{mint::Mint, verdict::Verdict};
+use super::{key, queue::Mint};
 use crate::{
+    daemon::retry::Verdict,
     home::{AgentHome, RoomAddress},
-    rooms::key,
 };
 use client::{Client, ClientError};
 use std::{collections::HashSet, rc::Rc, time::Duration};
