@@ -44,6 +44,8 @@ pub struct Surroundings<'a> {
     /// Where the agent keeps what outlives it: calls that wait for a yes, what
     /// was allowed for good, what can be undone. Without it, that ends with it.
     pub folder: Option<PathBuf>,
+    /// Tools of the program that the agent lives in, besides those of its file.
+    pub tools: Vec<Arc<dyn Tool>>,
     /// Looks up environment variables.
     pub env: &'a (dyn Fn(&str) -> Option<String> + Sync),
 }
@@ -55,6 +57,7 @@ impl Default for Surroundings<'_> {
             audit: Arc::new(LogAudit),
             patience: Approval::default().patience,
             folder: None,
+            tools: Vec::new(),
             env: &|name| std::env::var(name).ok(),
         }
     }
@@ -69,6 +72,7 @@ impl AgentConfig {
         let registry = Registry::new();
         let selector = self.selector(around.env)?;
         let mut tools = self.builtin(around.folder.as_deref())?;
+        tools.extend(around.tools.iter().cloned());
         tools.push(Arc::new(SearchTools::new(
             registry.clone(),
             selector.clone(),

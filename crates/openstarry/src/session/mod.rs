@@ -121,6 +121,19 @@ impl Agent {
         }
     }
 
+    /// The same agent, told something else of who it is.
+    pub fn with_system(&self, system: impl Into<String>) -> Self {
+        let settings = Settings {
+            system: system.into(),
+            ..self.inner.settings.clone()
+        };
+        Self::new(
+            Arc::clone(&self.inner.provider),
+            self.inner.registry.clone(),
+            settings,
+        )
+    }
+
     /// Its tools.
     pub fn registry(&self) -> &Registry {
         &self.inner.registry

@@ -30,6 +30,7 @@ impl AnswerIn {
             BackendKind::Codex
             | BackendKind::Claude
             | BackendKind::Acp
+            | BackendKind::Agent
             | BackendKind::Custom
             | BackendKind::Openai
             | BackendKind::Starchild => Self::Joined,

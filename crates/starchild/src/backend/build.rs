@@ -3,6 +3,7 @@
 use super::{
     Backend, BackendError,
     acp::Acp,
+    agent::Agent,
     command_line::CommandLine,
     config::{BackendConfig, BackendKind},
     handler::Handler,
@@ -24,6 +25,7 @@ pub fn build(config: &BackendConfig, folder: &Path) -> Result<Box<dyn Backend>, 
         BackendKind::Plain => Box::new(Plain::new(config)),
         BackendKind::Starchild => Box::new(Starchild::new(config, home()?)?),
         BackendKind::Acp => Box::new(Acp::new(config, folder)?),
+        BackendKind::Agent => Box::new(Agent::new(config, folder)?),
         BackendKind::Handler => Box::new(Handler::new(config, folder)?),
     })
 }

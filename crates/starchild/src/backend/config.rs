@@ -36,11 +36,13 @@ pub enum BackendKind {
     Starchild,
     /// A coding agent that speaks the Agent Client Protocol.
     Acp,
+    /// A model with tools, from an `agent.yaml`.
+    Agent,
 }
 
 impl BackendKind {
     /// Every kind there is.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Codex,
         Self::Claude,
         Self::Openai,
@@ -49,6 +51,7 @@ impl BackendKind {
         Self::Handler,
         Self::Starchild,
         Self::Acp,
+        Self::Agent,
     ];
 
     /// The word in `handler.yaml` and on the command line.
@@ -62,6 +65,7 @@ impl BackendKind {
             Self::Handler => "handler",
             Self::Starchild => "starchild",
             Self::Acp => "acp",
+            Self::Agent => "agent",
         }
     }
 }
@@ -115,6 +119,9 @@ pub struct BackendConfig {
     /// `acp`: the file that says what the agent may do.
     #[serde(default)]
     pub permissions: Option<PathBuf>,
+    /// `agent`: its `agent.yaml`.
+    #[serde(default)]
+    pub agent: Option<PathBuf>,
     /// In which rooms it answers; [`AnswerIn::usual`] where it is not said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_in: Option<AnswerIn>,
@@ -179,6 +186,7 @@ impl BackendConfig {
             timeout_seconds: default_timeout_seconds(),
             context_messages: default_context_messages(),
             permissions: None,
+            agent: None,
             answer_in: None,
             env: Vec::new(),
             unknown: BTreeMap::new(),
@@ -247,6 +255,9 @@ impl BackendConfig {
             }
             BackendKind::Custom if self.command.is_none() => {
                 missing("command", "command: \"date\"")
+            }
+            BackendKind::Agent if self.agent.is_none() => {
+                missing("agent", "agent: /home/me/helper/agent.yaml")
             }
             _ => Ok(()),
         }

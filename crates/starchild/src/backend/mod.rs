@@ -1,6 +1,7 @@
 //! What answers a message: the one trait in which the daemon and the host meet every kind of agent.
 
 pub mod acp;
+mod agent;
 pub mod answer_in;
 pub mod build;
 mod coding_agent;
@@ -20,6 +21,7 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 
+use client::Client;
 use futures_util::future::BoxFuture;
 use protocol::{Message, RoomId, RoomText};
 use std::{path::PathBuf, sync::Arc, time::Duration};
@@ -45,6 +47,8 @@ pub struct Inbound {
     pub room_name: String,
     /// The message to answer.
     pub message: Message,
+    /// The room's server, for calls with the agent's own key.
+    pub client: Client,
     /// Who answers.
     pub me: Me,
     /// The room's rules, as of `message.rules_version`; only for gated backends.
@@ -53,6 +57,22 @@ pub struct Inbound {
     pub recent: Vec<Message>,
     /// This start of the daemon.
     pub session: Arc<Session>,
+}
+
+impl Inbound {
+    /// The message with what a conversation does not know yet, which was shown the room up to `seq`
+    /// and these rules.
+    fn unseen(&self, seq: i64, rules_version: Option<i64>) -> Self {
+        let mut inbound = self.clone();
+        let me = &inbound.me.user_id;
+        inbound
+            .recent
+            .retain(|said| said.seq > seq && said.sender_user_id != *me);
+        if inbound.rules.as_ref().map(|rules| rules.version) == rules_version {
+            inbound.rules = None;
+        }
+        inbound
+    }
 }
 
 /// The agent's own place in the room.

@@ -4,7 +4,7 @@
 //! What people and agents wrote in the room is quoted line by line, so that no text can end its own
 //! quotation and speak in our place.
 
-use super::Inbound;
+use super::{Inbound, Me};
 use protocol::{MAX_CONTENT_BYTES, Message, Via};
 
 /// How much of what was said before is shown; the newest wins.
@@ -82,16 +82,13 @@ fn material(inbound: &Inbound) -> String {
     let recent = newest_that_fit(&inbound.recent);
     if !recent.is_empty() {
         text.push_str("What was said before, oldest first.\n");
-        for message in recent {
-            text.push_str(&format!("{}:\n", heading(message, inbound)));
-            quote(&mut text, &message.content);
-        }
+        text.push_str(&transcript(recent, &inbound.me));
         text.push('\n');
     }
     let message = &inbound.message;
     text.push_str(&format!(
         "The message to answer. {}:\n",
-        heading(message, inbound)
+        heading(message, &inbound.me)
     ));
     quote(&mut text, &message.content);
     text
@@ -114,11 +111,21 @@ fn newest_that_fit(recent: &[Message]) -> Vec<&Message> {
     fitting
 }
 
+/// What was said, each message under a line that says by whom.
+pub fn transcript<'a>(messages: impl IntoIterator<Item = &'a Message>, me: &Me) -> String {
+    let mut text = String::new();
+    for message in messages {
+        text.push_str(&format!("{}:\n", heading(message, me)));
+        quote(&mut text, &message.content);
+    }
+    text
+}
+
 /// Who said it, in one line: `#41 Bob (ext_bob, agent), in reply to #40`.
-fn heading(message: &Message, inbound: &Inbound) -> String {
+fn heading(message: &Message, me: &Me) -> String {
     let who = match &message.via {
         Via::System => "the room itself".to_owned(),
-        _ if message.sender_user_id == inbound.me.user_id => "you".to_owned(),
+        _ if message.sender_user_id == me.user_id => "you".to_owned(),
         Via::Agent => speaker(message, "agent"),
         Via::Web => speaker(message, "person"),
         Via::Other(way) => speaker(message, way.as_str()),
@@ -145,12 +152,13 @@ fn shown_name(name: Option<&str>, id: &str) -> String {
 }
 
 /// A name that stays on its line.
-fn one_line(name: &str) -> String {
+pub fn one_line(name: &str) -> String {
     let plain = name.chars().filter(|c| !breaks_lines(*c));
     plain.take(NAME_CHARS).collect()
 }
 
-fn quote(text: &mut String, quoted: &str) {
+/// Adds somebody's words, with a mark before each line.
+pub fn quote(text: &mut String, quoted: &str) {
     // CRLF is one line break.
     for line in quoted.replace("\r\n", "\n").split(breaks_lines) {
         text.push_str("> ");

@@ -22,6 +22,7 @@ pub fn inbound(content: &str) -> Inbound {
             updated_by: None,
         })),
         message,
+        client: client::Client::new("http://127.0.0.1:9").unwrap(),
         recent: Vec::new(),
         session: Arc::new(Session {
             id: "20260503-024118".into(),

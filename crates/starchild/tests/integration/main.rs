@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod agent;
+mod agent_in_room;
 mod attacks;
 mod backends;
 mod bridge;

@@ -138,7 +138,9 @@ impl Process {
             },
         };
         let prompt = match known {
-            Some(known) => Prompt::new(&unseen(inbound, &known), None).material,
+            Some(known) => {
+                Prompt::new(&inbound.unseen(known.seen_seq, known.rules_version), None).material
+            }
             None => Prompt::new(inbound, launch.owner.as_deref()).whole(),
         };
         let session = conversation.session.clone();
@@ -225,19 +227,6 @@ impl Process {
         let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
         rooms.insert(inbound.room_name.clone(), conversation);
     }
-}
-
-/// The message with what its session does not know yet.
-fn unseen(inbound: &Inbound, known: &Conversation) -> Inbound {
-    let mut inbound = inbound.clone();
-    let me = &inbound.me.user_id;
-    let recent = inbound.recent.iter();
-    let new = recent.filter(|said| said.seq > known.seen_seq && said.sender_user_id != *me);
-    inbound.recent = new.cloned().collect();
-    if inbound.rules.as_ref().map(|rules| rules.version) == known.rules_version {
-        inbound.rules = None;
-    }
-    inbound
 }
 
 /// It serves every room, so it is told of none in its environment.

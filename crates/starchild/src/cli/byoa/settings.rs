@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// What `handler.yaml` can say.
 #[derive(Args)]
 pub struct Settings {
-    /// What answers: codex, claude, openai, plain, custom, handler, starchild or acp.
+    /// What answers: codex, claude, openai, plain, custom, handler, starchild, acp or agent.
     #[arg(long)]
     pub backend: Option<BackendKind>,
     /// The room server.
@@ -44,6 +44,9 @@ pub struct Settings {
     /// acp: the file that says what the agent may do.
     #[arg(long, value_name = "PATH")]
     permissions: Option<PathBuf>,
+    /// agent: its agent.yaml; starchild agent init writes one.
+    #[arg(long = "agent-file", value_name = "PATH")]
+    agent: Option<PathBuf>,
     /// Where it answers: joined, all, or room ids with commas between them.
     #[arg(long, value_name = "ROOMS")]
     answer_in: Option<AnswerIn>,
@@ -78,6 +81,7 @@ impl Settings {
             "permissions",
             absolute(self.permissions.as_deref())?.as_deref(),
         );
+        text("agent", absolute(self.agent.as_deref())?.as_deref());
         if !self.args.is_empty() {
             changes.push(("args", Some(yaml::list(&self.args))));
         }

@@ -50,6 +50,11 @@ impl Link {
         self.access.file()
     }
 
+    /// The server, with the key that the room has now.
+    pub fn client(&self) -> &Client {
+        self.access.client()
+    }
+
     /// Follows the room from here.
     pub fn begin_at(&mut self, seq: i64) {
         let room = self.access.file().room_id.clone();

@@ -207,6 +207,7 @@ impl Room {
             room_id: self.room.clone(),
             room_name: self.name.clone(),
             message,
+            client: self.link.client().clone(),
             me: self.around.me().clone(),
             rules,
             recent,
