@@ -31,6 +31,7 @@ impl AnswerIn {
             | BackendKind::Claude
             | BackendKind::Acp
             | BackendKind::Agent
+            | BackendKind::Organism
             | BackendKind::Custom
             | BackendKind::Openai
             | BackendKind::Starchild => Self::Joined,

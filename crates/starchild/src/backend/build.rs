@@ -8,6 +8,7 @@ use super::{
     config::{BackendConfig, BackendKind},
     handler::Handler,
     openai::Openai,
+    organism::Organism,
     plain::Plain,
     starchild::Starchild,
 };
@@ -26,6 +27,7 @@ pub fn build(config: &BackendConfig, folder: &Path) -> Result<Box<dyn Backend>, 
         BackendKind::Starchild => Box::new(Starchild::new(config, home()?)?),
         BackendKind::Acp => Box::new(Acp::new(config, folder)?),
         BackendKind::Agent => Box::new(Agent::new(config, folder)?),
+        BackendKind::Organism => Box::new(Organism::new(config, folder)?),
         BackendKind::Handler => Box::new(Handler::new(config, folder)?),
     })
 }

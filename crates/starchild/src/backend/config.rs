@@ -38,11 +38,13 @@ pub enum BackendKind {
     Acp,
     /// A model with tools, from an `agent.yaml`.
     Agent,
+    /// Many listeners around one pump, from an `organism.yaml`.
+    Organism,
 }
 
 impl BackendKind {
     /// Every kind there is.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Codex,
         Self::Claude,
         Self::Openai,
@@ -52,6 +54,7 @@ impl BackendKind {
         Self::Starchild,
         Self::Acp,
         Self::Agent,
+        Self::Organism,
     ];
 
     /// The word in `handler.yaml` and on the command line.
@@ -66,6 +69,7 @@ impl BackendKind {
             Self::Starchild => "starchild",
             Self::Acp => "acp",
             Self::Agent => "agent",
+            Self::Organism => "organism",
         }
     }
 }
@@ -122,6 +126,9 @@ pub struct BackendConfig {
     /// `agent`: its `agent.yaml`.
     #[serde(default)]
     pub agent: Option<PathBuf>,
+    /// `organism`: its `organism.yaml`.
+    #[serde(default)]
+    pub organism: Option<PathBuf>,
     /// In which rooms it answers; [`AnswerIn::usual`] where it is not said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_in: Option<AnswerIn>,
@@ -187,6 +194,7 @@ impl BackendConfig {
             context_messages: default_context_messages(),
             permissions: None,
             agent: None,
+            organism: None,
             answer_in: None,
             env: Vec::new(),
             unknown: BTreeMap::new(),
@@ -258,6 +266,9 @@ impl BackendConfig {
             }
             BackendKind::Agent if self.agent.is_none() => {
                 missing("agent", "agent: /home/me/helper/agent.yaml")
+            }
+            BackendKind::Organism if self.organism.is_none() => {
+                missing("organism", "organism: /home/me/desk/organism.yaml")
             }
             _ => Ok(()),
         }

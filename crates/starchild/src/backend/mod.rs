@@ -11,6 +11,7 @@ pub mod config;
 mod environment;
 mod handler;
 mod openai;
+mod organism;
 pub mod path;
 mod plain;
 mod prompt;

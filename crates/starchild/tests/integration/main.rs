@@ -13,6 +13,7 @@ mod one_liner;
 mod organism;
 mod organism_durable;
 mod organism_gateways;
+mod organism_in_room;
 mod organism_models;
 mod personal;
 mod proxy;

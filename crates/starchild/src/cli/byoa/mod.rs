@@ -114,7 +114,7 @@ fn add(home: &Home, args: &AddArgs) -> Result<(), Failure> {
     let agent = home.agent(&agent_id(home, &args.prefix)?);
     if args.settings.backend.is_none() {
         return Err(Failure::mend("which backend answers for the agent?")
-            .next("Say --backend and one of: codex, claude, openai, plain, custom, handler, starchild, acp, agent."));
+            .next("Say --backend and one of: codex, claude, openai, plain, custom, handler, starchild, acp, agent, organism."));
     }
     let text = args.settings.new_file()?;
     let wanted = BackendConfig::parse(&text).map_err(Failure::mend)?;

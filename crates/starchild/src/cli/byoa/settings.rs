@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// What `handler.yaml` can say.
 #[derive(Args)]
 pub struct Settings {
-    /// What answers: codex, claude, openai, plain, custom, handler, starchild, acp or agent.
+    /// What answers: codex, claude, openai, plain, custom, handler, starchild, acp, agent or organism.
     #[arg(long)]
     pub backend: Option<BackendKind>,
     /// The room server.
@@ -47,6 +47,9 @@ pub struct Settings {
     /// agent: its agent.yaml; starchild agent init writes one.
     #[arg(long = "agent-file", value_name = "PATH")]
     agent: Option<PathBuf>,
+    /// organism: its organism.yaml.
+    #[arg(long = "organism-file", value_name = "PATH")]
+    organism: Option<PathBuf>,
     /// Where it answers: joined, all, or room ids with commas between them.
     #[arg(long, value_name = "ROOMS")]
     answer_in: Option<AnswerIn>,
@@ -82,6 +85,7 @@ impl Settings {
             absolute(self.permissions.as_deref())?.as_deref(),
         );
         text("agent", absolute(self.agent.as_deref())?.as_deref());
+        text("organism", absolute(self.organism.as_deref())?.as_deref());
         if !self.args.is_empty() {
             changes.push(("args", Some(yaml::list(&self.args))));
         }

@@ -3,6 +3,7 @@
 
 mod http;
 mod log;
+pub mod room;
 mod schedule;
 mod server;
 mod webhook;
@@ -27,6 +28,8 @@ pub enum GatewayKind {
     Schedule(schedule::ScheduleFile),
     /// Services that call when something has happened.
     Webhook(webhook::WebhookFile),
+    /// A room of people and agents; the daemon connects it.
+    Room(room::RoomFile),
 }
 
 /// What a gateway needs to begin.
@@ -43,7 +46,7 @@ const REQUEST: Duration = Duration::from_secs(30);
 pub struct Connected(JoinSet<()>);
 
 impl Connected {
-    /// Connects every gateway but standard input. Says where it listens.
+    /// Connects every gateway but standard input and rooms. Says where it listens.
     pub async fn start(file: &File, pump: &Pump, limits: Limits) -> Result<Self, String> {
         let mut tasks = JoinSet::new();
         for gateway in &file.gateways {
@@ -54,7 +57,7 @@ impl Connected {
                 limits,
             };
             let started = match &gateway.kind {
-                GatewayKind::Stdin => continue,
+                GatewayKind::Stdin | GatewayKind::Room(_) => continue,
                 GatewayKind::Http(http) => http.start(outside, &mut tasks).await,
                 GatewayKind::Schedule(schedule) => schedule.start(outside, &mut tasks),
                 GatewayKind::Webhook(webhook) => webhook.start(outside, &mut tasks).await,
