@@ -2,7 +2,7 @@
 
 use super::{AgentConfig, ConfigError, FsAccess, Strategy, seconds, wrong};
 use crate::approval::{Approval, Consents, DenyAll, Gate, Grants};
-use crate::provider::ProviderConfig;
+use crate::provider::{ProviderConfig, USUAL_CONTEXT};
 use crate::session::{Agent, Audit, Limits, LogAudit, Settings, Window};
 use crate::tool::builtin::can_confine;
 use crate::tool::builtin::{
@@ -134,7 +134,7 @@ impl AgentConfig {
     fn window(&self) -> Window {
         // Of a chain the smallest: any of them may be asked.
         let contexts = self.providers.iter().map(ProviderConfig::context);
-        let window = Window::of_context(contexts.min().unwrap_or_default());
+        let window = Window::of_context(contexts.min().unwrap_or(USUAL_CONTEXT));
         Window {
             tokens: self.memory.tokens.unwrap_or(window.tokens),
             turns: self.memory.turns,

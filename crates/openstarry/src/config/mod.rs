@@ -333,6 +333,7 @@ impl AgentConfig {
         let mut config = Self::parse(&text).map_err(|error| failed(error.to_string()))?;
         let folder = path.parent().unwrap_or(Path::new("."));
         config.workspace = folder.join(&config.workspace);
+        config.providers.resolve_path(folder);
         if let Some(shell) = &mut config.tools.shell {
             for path in shell.read.iter_mut().chain(&mut shell.write) {
                 if !path.starts_with("~") {
@@ -436,7 +437,7 @@ mod tests {
     #[test]
     fn one_provider_or_a_list_of_them() {
         let one = AgentConfig::parse(SMALL).unwrap();
-        assert!(one.providers.others.is_empty());
+        assert_eq!(one.providers.iter().count(), 1);
         let chain = "providers: [{ kind: openai, model: a }, { kind: ollama, model: b }]";
         let chain = AgentConfig::parse(chain).unwrap();
         let models: Vec<_> = chain.providers.iter().map(|p| p.model.as_str()).collect();

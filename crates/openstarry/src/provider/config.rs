@@ -2,15 +2,16 @@
 
 use super::{
     Anthropic, CallLimits, Endpoint, Fallback, Gemini, Model, Ollama, OpenAi, Provider, Responses,
-    models,
+    Script, models,
 };
 use crate::pain::AgentPain;
 use crate::segment::MediaKind;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{Error as _, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -89,6 +90,8 @@ impl ProviderKind {
     }
 }
 
+/// The tokens of most models' context.
+pub(crate) const USUAL_CONTEXT: u64 = 128_000;
 /// The header where a key goes after the word `Bearer`.
 const BEARER: &str = "authorization";
 
@@ -162,30 +165,54 @@ fn yes() -> bool {
     true
 }
 
-/// One provider, or a list of which the next is asked where one gives no answer.
+/// Who answers: one provider, a list of which the next is asked where one gives no answer, or no
+/// API at all.
 #[derive(Clone, Debug)]
-pub struct Providers {
-    /// The one that is asked first.
-    pub first: ProviderConfig,
-    /// Those that stand in for it, in their order.
-    pub others: Vec<ProviderConfig>,
+pub enum Providers {
+    /// Models behind APIs.
+    Apis {
+        /// The one that is asked first.
+        first: ProviderConfig,
+        /// Those that stand in for it, in their order.
+        others: Vec<ProviderConfig>,
+    },
+    /// The script in this file.
+    Script(PathBuf),
 }
 
+/// `provider: script`, with the file behind it where it has another name.
+const SCRIPT: &str = "script";
+const SCRIPT_FILE: &str = "script.yaml";
+
 impl Providers {
-    /// All of them.
+    /// All that are APIs.
     pub fn iter(&self) -> impl Iterator<Item = &ProviderConfig> {
-        std::iter::once(&self.first).chain(&self.others)
+        let (first, others) = match self {
+            Self::Apis { first, others } => (Some(first), others.as_slice()),
+            Self::Script(_) => (None, &[][..]),
+        };
+        first.into_iter().chain(others)
     }
 
     /// Makes the provider, or the chain.
     pub fn build(&self, env: Env<'_>) -> Result<Arc<dyn Provider>, AgentPain> {
-        let first = self.first.build(env)?;
-        let others = self.others.iter().map(|config| config.build(env));
+        let (first, others) = match self {
+            Self::Script(path) => return Ok(Arc::new(Script::load(path)?)),
+            Self::Apis { first, others } => (first.build(env)?, others),
+        };
+        let others = others.iter().map(|config| config.build(env));
         let others: Vec<_> = others.collect::<Result<_, _>>()?;
         Ok(match others.is_empty() {
             true => first,
             false => Arc::new(Fallback::new(first, others)),
         })
+    }
+
+    /// A script counts from this folder.
+    pub(crate) fn resolve_path(&mut self, folder: &Path) {
+        if let Self::Script(path) = self {
+            *path = folder.join(&*path);
+        }
     }
 }
 
@@ -196,12 +223,20 @@ impl<'de> Deserialize<'de> for Providers {
             type Value = Providers;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a provider, or a list of them")
+                f.write_str("a provider, a list of them, or `script FILE`")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Providers, E> {
+                let (word, file) = text.split_once(' ').unwrap_or((text, SCRIPT_FILE));
+                match word {
+                    SCRIPT => Ok(Providers::Script(file.trim().into())),
+                    _ => Err(E::invalid_value(Unexpected::Str(text), &self)),
+                }
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Providers, A::Error> {
                 let first = ProviderConfig::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(Providers {
+                Ok(Providers::Apis {
                     first,
                     others: Vec::new(),
                 })
@@ -214,7 +249,7 @@ impl<'de> Deserialize<'de> for Providers {
                 while let Some(next) = list.next_element()? {
                     others.push(next);
                 }
-                Ok(Providers { first, others })
+                Ok(Providers::Apis { first, others })
             }
         }
         deserializer.deserialize_any(OneOrMany)
@@ -342,7 +377,7 @@ impl ProviderConfig {
     pub(crate) fn context(&self) -> u64 {
         self.context_tokens.unwrap_or(match self.kind {
             ProviderKind::Ollama => 8_000,
-            _ => 128_000,
+            _ => USUAL_CONTEXT,
         })
     }
 

@@ -21,6 +21,7 @@ mod ollama;
 mod openai;
 mod record;
 mod responses;
+mod script;
 mod wire;
 
 pub use anthropic::Anthropic;
@@ -34,7 +35,9 @@ pub use ollama::Ollama;
 pub use openai::OpenAi;
 pub use record::{Recorder, Replay};
 pub use responses::Responses;
+pub use script::Script;
 
+pub(crate) use config::USUAL_CONTEXT;
 pub(crate) use http::{Endpoint, read_bounded};
 
 use crate::pain::AgentPain;

@@ -173,3 +173,24 @@ async fn what_waits_for_a_yes_is_denied_and_the_room_is_told() {
     let results = told(&world.model, 1).join("\n");
     assert!(results.contains("nobody is here to be asked"), "{results}");
 }
+
+#[tokio::test]
+async fn a_scripted_model_needs_no_network() {
+    let project = tempfile::tempdir().unwrap();
+    let script = "rules:\n\
+        - {when: who is here, call: {room.members: {}}}\n\
+        - {after: room.members, say: \"These: $result\"}\n\
+        - {when: 'say (\\w+)', say: \"You want $1.\"}\n";
+    std::fs::write(project.path().join("script.yaml"), script).unwrap();
+    let agent = "provider: script\ntools: {fs: off}\n";
+    let file = project.path().join("agent.yaml");
+    std::fs::write(&file, agent).unwrap();
+    let add = ["--backend", "agent", "--agent-file", file.to_str().unwrap()];
+    let scene = Scene::new(&add, async |_| {}).await;
+    assert_eq!(scene.ask("say tea").await, "You want tea.");
+    let answer = scene.ask("who is here?").await;
+    assert!(
+        answer.starts_with("These: ") && answer.contains("u_alice"),
+        "{answer}"
+    );
+}

@@ -206,7 +206,7 @@ mod tests {
             };
             let text = fill(&found, None);
             let config = AgentConfig::parse(&text).unwrap();
-            assert_eq!(config.providers.first.kind, kind);
+            assert_eq!(config.providers.iter().next().unwrap().kind, kind);
             assert!(config.tools.shell.is_none());
             let all: Vec<String> = text.lines().map(take_up).collect();
             let config = AgentConfig::parse(&all.join("\n")).unwrap_or_else(|error| {
