@@ -102,6 +102,8 @@ fn add_folder<W: io::Write>(archive: &mut tar::Builder<W>, folder: &Dir<'_>) -> 
     }
     folder
         .dirs()
+        // What Python leaves behind where somebody ran a script is no part of a skill.
+        .filter(|inner| !inner.path().ends_with("__pycache__"))
         .try_for_each(|inner| add_folder(archive, inner))
 }
 

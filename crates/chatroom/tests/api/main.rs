@@ -38,6 +38,7 @@ mod room_keys;
 mod rooms;
 mod rules;
 mod short_codes;
+mod skill_scripts;
 mod skills;
 mod stream;
 mod system;

@@ -1,10 +1,8 @@
 //! The skills: their archives, and their tools run with sh against the real server.
 
-use crate::harness::{Caller, Engine, Home, Setup, TestServer, eventually, one_engine, stand_in};
-use axum::{Json, Router, extract::Path, routing};
+use crate::harness::{AgentHost, Caller, Engine, Home, Setup, TestServer, eventually, one_engine};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex};
 
 one_engine![
     an_owner_runs_a_room_with_the_workroom_skill,
@@ -15,7 +13,7 @@ one_engine![
 ];
 
 /// A home with a skill unpacked in it, as an agent would.
-async fn unpacked(server: &TestServer, skill: &str) -> Home {
+pub async fn unpacked(server: &TestServer, skill: &str) -> Home {
     let home = Home::new();
     let url = server.base_url();
     let line = format!("curl -sSL {url}/skills/{skill}.tar.gz | tar -xz");
@@ -423,40 +421,7 @@ async fn the_tools_say_what_to_change() {
     assert!(said.contains("cannot reach"), "{said}");
 }
 
-/// An agent's host, as far as its keys go.
-struct Host {
-    url: String,
-    keys: Arc<Mutex<Vec<Value>>>,
-}
-
-impl Host {
-    async fn start() -> Self {
-        let keys: Arc<Mutex<Vec<Value>>> = Arc::default();
-        let (made, ended) = (keys.clone(), keys.clone());
-        let create = async move |Json(request): Json<Value>| {
-            let mut keys = made.lock().unwrap();
-            let prefix = format!("sk_{:08}", keys.len());
-            keys.push(json!({"prefix": prefix, "request": request}));
-            let key = json!({"secret": format!("{prefix}_secret"), "key": {"prefix": prefix}});
-            (axum::http::StatusCode::CREATED, Json(key))
-        };
-        let delete = async move |Path(prefix): Path<String>| {
-            ended.lock().unwrap().retain(|key| key["prefix"] != prefix);
-            Json(json!({"ok": true}))
-        };
-        let router = Router::new()
-            .route("/api/keys", routing::post(create))
-            .route("/api/keys/{prefix}", routing::delete(delete));
-        let url = stand_in(router).await;
-        Self { url, keys }
-    }
-
-    fn keys(&self) -> Vec<Value> {
-        self.keys.lock().unwrap().clone()
-    }
-}
-
-async fn bridge(server: &TestServer, host: &Host, user: &Caller) -> Home {
+async fn bridge(server: &TestServer, host: &AgentHost, user: &Caller) -> Home {
     let home = unpacked(server, "cli-bridge").await;
     home.env("STARCHILD_AGENT_HOST", &host.url)
         .env("STARCHILD_USER_TOKEN", user.token().unwrap())
@@ -466,7 +431,7 @@ async fn bridge(server: &TestServer, host: &Host, user: &Caller) -> Home {
 #[tokio::test]
 async fn a_login_that_the_server_refuses_leaves_no_key_behind() {
     let server = Setup::new(Engine::Sqlite).start().await;
-    let host = Host::start().await;
+    let host = AgentHost::start().await;
     let home = bridge(&server, &host, &server.anonymous().with_token("rubbish")).await;
     let said = home.run(&run("cli-bridge", &["login"]), "").await.failed(1);
     assert!(said.contains("answered 4"), "{said}");
@@ -476,7 +441,7 @@ async fn a_login_that_the_server_refuses_leaves_no_key_behind() {
 #[tokio::test]
 async fn a_terminal_is_logged_in_and_out_with_the_cli_bridge_skill() {
     let server = Setup::new(Engine::Sqlite).start().await;
-    let host = Host::start().await;
+    let host = AgentHost::start().await;
     let home = bridge(&server, &host, &server.user("u_alice")).await;
     let login = ["login", "--label", "Alice's \"laptop\"", "--days", "2"];
     let printed = home.run(&run("cli-bridge", &login), "").await.ok();
@@ -491,7 +456,7 @@ async fn a_terminal_is_logged_in_and_out_with_the_cli_bridge_skill() {
     let code = bundle["k"].as_str().unwrap();
     assert!(code.starts_with("sc_"), "{bundle}");
     assert!(bundle["exp"].as_i64().unwrap() > crate::harness::now() + 86_400);
-    let key = &host.keys()[0]["request"];
+    let key = &host.keys()[0];
     assert_eq!(
         (&key["scope"], &key["ttl_seconds"]),
         (&json!("chat:bridge:cli"), &json!(172_800))

@@ -4,6 +4,7 @@
 //! [`one_engine!`] where no engine can make a difference.
 //! Nothing here sleeps: what takes time is waited for, with a deadline.
 
+mod agent_host;
 mod caller;
 mod database;
 mod events;
@@ -14,12 +15,13 @@ mod shell;
 mod stand_in;
 mod token;
 
+pub use agent_host::AgentHost;
 pub use caller::{Agent, Caller, Reply};
 pub use events::Events;
 pub use proxy::Proxy;
 pub use push::{PushAgent, metric};
 pub use server::{Engine, Setup, TestServer};
-pub use shell::Home;
+pub use shell::{Home, Ran};
 pub use stand_in::stand_in;
 pub use token::{claims, forged, now, public_jwks, public_pem, with_claims};
 
