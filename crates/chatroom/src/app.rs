@@ -18,7 +18,7 @@ use crate::{
     },
     store::{Db, DbError},
 };
-use protocol::EventKind;
+use protocol::{EventKind, RoomId};
 use serde::Serialize;
 use std::{collections::HashSet, ops::Deref, sync::Arc};
 use tokio::sync::Notify;
@@ -74,7 +74,7 @@ impl App {
     }
 
     /// Makes the room's readers prove anew that they may read, here and on other nodes.
-    pub fn recheck_readers(&self, room: &str) {
+    pub fn recheck_readers(&self, room: &RoomId) {
         if let Some(bus) = &self.bus {
             bus.recheck(room);
         }
@@ -100,12 +100,12 @@ impl App {
     }
 
     /// Whether anybody wants to see how agents' answers in the room grow.
-    pub fn anyone_watches_typing(&self, room: &str) -> bool {
+    pub fn anyone_watches_typing(&self, room: &RoomId) -> bool {
         self.hub.has_listeners(room) || self.bus.as_ref().is_some_and(|bus| bus.is_read(room))
     }
 
     /// Tells those who asked for it what is not worth keeping, here and on other nodes.
-    pub fn publish_ephemeral(&self, room: &str, kind: EventKind, data: &impl Serialize) {
+    pub fn publish_ephemeral(&self, room: &RoomId, kind: EventKind, data: &impl Serialize) {
         let frame = events::ephemeral_frame(kind, data);
         if let Some(bus) = self.bus.as_ref().filter(|bus| bus.is_read(room)) {
             bus.publish_ephemeral(room, &frame);
@@ -114,7 +114,7 @@ impl App {
     }
 
     /// The users with an open stream in the room, on any node.
-    pub fn online(&self, room: &str) -> HashSet<String> {
+    pub fn online(&self, room: &RoomId) -> HashSet<String> {
         let elsewhere = self.bus.iter().flat_map(|bus| bus.present(room));
         self.hub
             .present(room)

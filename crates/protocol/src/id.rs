@@ -1,7 +1,7 @@
 //! Ids, checked once at the door. After that, types carry what was checked.
 
 use serde::{Deserialize, Serialize};
-use std::{fmt, str::FromStr};
+use std::{borrow::Borrow, fmt, str::FromStr};
 
 /// Why a word is no id of its kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -48,6 +48,18 @@ macro_rules! id {
         impl AsRef<str> for $name {
             fn as_ref(&self) -> &str {
                 &self.0
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> Self {
+                id.0
             }
         }
     };
@@ -100,6 +112,11 @@ impl RoomId {
     /// The room where newcomers begin.
     pub fn welcome() -> Self {
         Self(crate::WELCOME_ROOM.to_owned())
+    }
+
+    /// The rooms that belong to the system.
+    pub fn reserved() -> [Self; 3] {
+        crate::RESERVED_ROOMS.map(|room| Self(room.to_owned()))
     }
 
     /// Whether the room belongs to the system.

@@ -242,7 +242,7 @@ async fn read_audit(
         .as_owner()?;
     audit::read(
         &mut conn,
-        id.as_str(),
+        &id,
         query.since.map_or(0, |line| line.0),
         limit.min(200),
     )

@@ -65,7 +65,7 @@ async fn stream(
         Caller::Anonymous | Caller::Identity(_) => (None, None, None),
     };
     let reader = Reader {
-        room_id: id.to_string(),
+        room_id: id.clone(),
         user_id: entry.member.user_id,
         jti,
         expires_at,

@@ -11,6 +11,7 @@ use crate::{
 use aws_lc_rs::digest;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
+use protocol::RoomId;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
     collections::HashMap,
@@ -71,7 +72,7 @@ pub enum Refused {
 pub struct RoomKeyClaims {
     kind: String,
     pub jti: String,
-    pub room_id: String,
+    pub room_id: RoomId,
     pub user_id: String,
     pub scope: String,
     iat: i64,
@@ -103,7 +104,7 @@ pub struct Person {
 pub struct InviteClaims {
     kind: String,
     pub jti: String,
-    pub room_id: String,
+    pub room_id: RoomId,
     pub created_by: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,

@@ -7,7 +7,7 @@ use super::hub::Hub;
 use async_nats::{Event, connection::State};
 use bytes::Bytes;
 use futures_util::StreamExt;
-use protocol::Cursor;
+use protocol::{Cursor, RoomId};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::HashMap,
@@ -39,10 +39,10 @@ struct Note {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 enum What {
-    Commit { room: String, seq: i64, sub: i64 },
-    Recheck { room: String },
-    Ephemeral { room: String, frame: String },
-    Presence { rooms: Vec<(String, Vec<String>)> },
+    Commit { room: RoomId, seq: i64, sub: i64 },
+    Recheck { room: RoomId },
+    Ephemeral { room: RoomId, frame: String },
+    Presence { rooms: Vec<(RoomId, Vec<String>)> },
 }
 
 /// This node's end of the bus.
@@ -53,7 +53,7 @@ pub struct Bus {
 }
 
 /// Who reads what on other nodes.
-type Elsewhere = Mutex<HashMap<String, (Instant, HashMap<String, Vec<String>>)>>;
+type Elsewhere = Mutex<HashMap<String, (Instant, HashMap<RoomId, Vec<String>>)>>;
 
 impl Bus {
     /// Keeps this node and the others in step. Where the bus is away, it is tried again until it
@@ -94,37 +94,35 @@ impl Bus {
     }
 
     /// Tells other nodes of a commit.
-    pub fn committed(&self, room: &str, head: Cursor) {
+    pub fn committed(&self, room: &RoomId, head: Cursor) {
         // A full queue means the bus is away; the others look for what they missed.
         let _ = self.outbox.try_send(What::Commit {
-            room: room.to_owned(),
+            room: room.clone(),
             seq: head.seq,
             sub: head.sub,
         });
     }
 
     /// Tells other nodes that the room's readers must prove anew that they may read.
-    pub fn recheck(&self, room: &str) {
-        let _ = self.outbox.try_send(What::Recheck {
-            room: room.to_owned(),
-        });
+    pub fn recheck(&self, room: &RoomId) {
+        let _ = self.outbox.try_send(What::Recheck { room: room.clone() });
     }
 
     /// Tells other nodes what is not worth keeping.
-    pub fn publish_ephemeral(&self, room: &str, frame: &Bytes) {
+    pub fn publish_ephemeral(&self, room: &RoomId, frame: &Bytes) {
         let _ = self.outbox.try_send(What::Ephemeral {
-            room: room.to_owned(),
+            room: room.clone(),
             frame: String::from_utf8_lossy(frame).into_owned(),
         });
     }
 
     /// Whether anybody reads the room on another node.
-    pub fn is_read(&self, room: &str) -> bool {
+    pub fn is_read(&self, room: &RoomId) -> bool {
         !self.present(room).is_empty()
     }
 
     /// Who reads the room on other nodes.
-    pub fn present(&self, room: &str) -> Vec<String> {
+    pub fn present(&self, room: &RoomId) -> Vec<String> {
         let mut elsewhere = self
             .elsewhere
             .lock()

@@ -1,5 +1,6 @@
 //! Which rooms have moved on, for those who follow many rooms at once.
 
+use protocol::RoomId;
 use std::{
     collections::{HashMap, HashSet},
     mem,
@@ -11,15 +12,15 @@ use tokio::sync::Notify;
 /// Notes the rooms that have moved on. To note a room that nobody follows costs a look.
 #[derive(Default)]
 pub struct DirtyRooms {
-    followed: RwLock<HashSet<String>>,
-    moved: Mutex<HashMap<String, Instant>>,
+    followed: RwLock<HashSet<RoomId>>,
+    moved: Mutex<HashMap<RoomId, Instant>>,
     wakeup: Notify,
 }
 
 impl DirtyRooms {
     /// From now on the room's moves are noted.
-    pub fn follow(&self, room: &str) {
-        let known = |rooms: &HashSet<String>| rooms.contains(room);
+    pub fn follow(&self, room: &RoomId) {
+        let known = |rooms: &HashSet<RoomId>| rooms.contains(room);
         if !known(
             &self
                 .followed
@@ -30,12 +31,12 @@ impl DirtyRooms {
                 .followed
                 .write()
                 .unwrap_or_else(|poisoned| poisoned.into_inner());
-            followed.insert(room.to_owned());
+            followed.insert(room.clone());
         }
     }
 
     /// A room has moved on.
-    pub fn note(&self, room: &str) {
+    pub fn note(&self, room: &RoomId) {
         let followed = self
             .followed
             .read()
@@ -47,19 +48,19 @@ impl DirtyRooms {
     }
 
     /// A room has moved on, on another node, where others may follow it.
-    pub fn note_from_elsewhere(&self, room: &str) {
+    pub fn note_from_elsewhere(&self, room: &RoomId) {
         let mut moved = self
             .moved
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner());
         if !moved.contains_key(room) {
-            moved.insert(room.to_owned(), Instant::now());
+            moved.insert(room.clone(), Instant::now());
             self.wakeup.notify_one();
         }
     }
 
     /// The rooms that have moved on since the last time, and when; waits until there is one.
-    pub async fn next(&self) -> HashMap<String, Instant> {
+    pub async fn next(&self) -> HashMap<RoomId, Instant> {
         loop {
             let moved = mem::take(
                 &mut *self
@@ -82,10 +83,11 @@ mod tests {
     #[tokio::test]
     async fn only_rooms_that_are_followed_are_noted() {
         let rooms = DirtyRooms::default();
-        rooms.follow("rm_a");
-        rooms.note("rm_b");
-        rooms.note("rm_a");
-        rooms.note("rm_a");
-        assert_eq!(rooms.next().await.into_keys().collect::<Vec<_>>(), ["rm_a"]);
+        let [a, b] = ["rm_a", "rm_b"].map(|id| id.parse().unwrap());
+        rooms.follow(&a);
+        rooms.note(&b);
+        rooms.note(&a);
+        rooms.note(&a);
+        assert_eq!(rooms.next().await.into_keys().collect::<Vec<_>>(), [a]);
     }
 }

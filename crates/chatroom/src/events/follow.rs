@@ -7,7 +7,7 @@
 
 use super::hub::Hub;
 use crate::store::{Db, DbError};
-use protocol::Cursor;
+use protocol::{Cursor, RoomId};
 use std::{collections::HashSet, sync::Arc, time::Duration};
 use tokio::time::MissedTickBehavior;
 
@@ -41,7 +41,7 @@ pub async fn follow(hub: Arc<Hub>, db: Db) {
 
 /// Where the rooms that are read here had come to at the last look.
 #[derive(Default)]
-struct Heads(Vec<(String, Cursor)>);
+struct Heads(Vec<(RoomId, Cursor)>);
 
 impl Heads {
     async fn look(&mut self, hub: &Hub, db: &Db) -> Result<(), DbError> {
@@ -89,14 +89,14 @@ impl Revocations {
         if !unbroken {
             hub.rooms().iter().for_each(|room| hub.recheck(room));
         }
-        let new = rows.iter().filter(|(id, _)| !self.seen.contains(id));
-        let rooms: HashSet<&str> = new.map(|(_, room)| room.as_str()).collect();
+        let new = rows.iter().filter(|row| !self.seen.contains(&row.id));
+        let rooms: HashSet<&RoomId> = new.map(|row| &row.room_id).collect();
         if !rooms.is_empty() {
             // An operator's command may have written it, in a process of its own.
             db.note_write_by_others().await;
         }
         rooms.into_iter().for_each(|room| hub.recheck(room));
-        self.seen = rows.into_iter().map(|(id, _)| id).collect();
+        self.seen = rows.into_iter().map(|row| row.id).collect();
         self.looked_at = Some(now);
         Ok(())
     }

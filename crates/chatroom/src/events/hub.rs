@@ -9,7 +9,7 @@ use super::{
     ring::{Look, Ring},
 };
 use bytes::Bytes;
-use protocol::Cursor;
+use protocol::{Cursor, RoomId};
 use std::{
     collections::HashMap,
     sync::{
@@ -25,7 +25,7 @@ const EPHEMERALS: usize = 64;
 /// What one transaction added to a room's log.
 #[derive(Debug, Clone)]
 pub struct Commit {
-    pub room_id: String,
+    pub room_id: RoomId,
     /// The room's place before.
     pub from: Cursor,
     /// The room's place after.
@@ -51,14 +51,14 @@ impl ConnectionCut {
 
 /// The channels of all rooms that are read on this node.
 pub struct Hub {
-    channels: Mutex<HashMap<String, Arc<Channel>>>,
+    channels: Mutex<HashMap<RoomId, Arc<Channel>>>,
     capacity: usize,
     closing: AtomicBool,
     dirty_rooms: DirtyRooms,
 }
 
 struct Channel {
-    room_id: String,
+    room_id: RoomId,
     ring: Mutex<Ring>,
     wake: watch::Sender<u64>,
     recheck: AtomicU64,
@@ -94,7 +94,7 @@ impl Hub {
     }
 
     /// Tells the room's readers that the log has grown elsewhere.
-    pub fn wake(&self, room: &str, head: Cursor) {
+    pub fn wake(&self, room: &RoomId, head: Cursor) {
         self.dirty_rooms.note_from_elsewhere(room);
         if let Some(channel) = self.channel(room) {
             channel.skip_to(head);
@@ -102,18 +102,18 @@ impl Hub {
     }
 
     /// Whether the room's readers were told of everything up to this place.
-    pub fn has_told(&self, room: &str, head: Cursor) -> bool {
+    pub fn has_told(&self, room: &RoomId, head: Cursor) -> bool {
         self.channel(room)
             .is_none_or(|channel| lock(&channel.ring).head() >= head)
     }
 
     /// The rooms that are read on this node.
-    pub fn rooms(&self) -> Vec<String> {
+    pub fn rooms(&self) -> Vec<RoomId> {
         lock(&self.channels).keys().cloned().collect()
     }
 
     /// Makes the room's readers prove anew that they may read.
-    pub fn recheck(&self, room: &str) {
+    pub fn recheck(&self, room: &RoomId) {
         if let Some(channel) = self.channel(room) {
             channel.recheck.fetch_add(1, Ordering::AcqRel);
             channel.wake.send_modify(|tick| *tick += 1);
@@ -122,8 +122,7 @@ impl Hub {
 
     /// Makes all readers prove anew that they may read.
     pub fn recheck_all(&self) {
-        let rooms: Vec<String> = lock(&self.channels).keys().cloned().collect();
-        for room in rooms {
+        for room in self.rooms() {
             self.recheck(&room);
         }
     }
@@ -134,27 +133,27 @@ impl Hub {
     }
 
     /// Whether anybody listens for what is not worth keeping.
-    pub fn has_listeners(&self, room: &str) -> bool {
+    pub fn has_listeners(&self, room: &RoomId) -> bool {
         self.channel(room)
             .is_some_and(|channel| channel.ephemerals().is_some())
     }
 
     /// Tells those who listen. Whoever does not take it in time misses it.
-    pub fn publish_ephemeral(&self, room: &str, frame: Bytes) {
+    pub fn publish_ephemeral(&self, room: &RoomId, frame: Bytes) {
         if let Some(listeners) = self.channel(room).and_then(|channel| channel.ephemerals()) {
             let _ = listeners.send(frame);
         }
     }
 
     /// The users with an open stream in the room.
-    pub fn present(&self, room: &str) -> Vec<String> {
+    pub fn present(&self, room: &RoomId) -> Vec<String> {
         self.channel(room)
             .map(|channel| lock(&channel.present).keys().cloned().collect())
             .unwrap_or_default()
     }
 
     /// All rooms with the users who read them on this node.
-    pub fn presence(&self) -> Vec<(String, Vec<String>)> {
+    pub fn presence(&self) -> Vec<(RoomId, Vec<String>)> {
         let channels: Vec<_> = lock(&self.channels).values().cloned().collect();
         channels
             .iter()
@@ -185,11 +184,16 @@ impl Hub {
     }
 
     /// Begins to read a room. The place to read from is set once it is known.
-    pub fn subscribe(self: &Arc<Self>, room: &str, user: &str, cut: ConnectionCut) -> Subscription {
+    pub fn subscribe(
+        self: &Arc<Self>,
+        room: &RoomId,
+        user: &str,
+        cut: ConnectionCut,
+    ) -> Subscription {
         // Held until this reader is counted: a channel that looks unread is taken down.
         let mut channels = lock(&self.channels);
         let channel = channels
-            .entry(room.to_owned())
+            .entry(room.clone())
             .or_insert_with(|| Arc::new(Channel::new(room)))
             .clone();
         *lock(&channel.present).entry(user.to_owned()).or_default() += 1;
@@ -210,15 +214,15 @@ impl Hub {
         }
     }
 
-    fn channel(&self, room: &str) -> Option<Arc<Channel>> {
+    fn channel(&self, room: &RoomId) -> Option<Arc<Channel>> {
         lock(&self.channels).get(room).cloned()
     }
 }
 
 impl Channel {
-    fn new(room: &str) -> Self {
+    fn new(room: &RoomId) -> Self {
         Self {
-            room_id: room.to_owned(),
+            room_id: room.clone(),
             ring: Mutex::default(),
             wake: watch::Sender::new(0),
             recheck: AtomicU64::new(0),
@@ -340,11 +344,12 @@ mod tests {
     #[test]
     fn the_channel_of_a_room_nobody_reads_is_gone() {
         let hub = Arc::new(Hub::new(8));
-        let reader = hub.subscribe("rm_a", "u_a", ConnectionCut::default());
-        let second = hub.subscribe("rm_a", "u_a", ConnectionCut::default());
-        assert_eq!(hub.present("rm_a"), ["u_a"]);
+        let room: RoomId = "rm_a".parse().unwrap();
+        let reader = hub.subscribe(&room, "u_a", ConnectionCut::default());
+        let second = hub.subscribe(&room, "u_a", ConnectionCut::default());
+        assert_eq!(hub.present(&room), ["u_a"]);
         drop(reader);
-        assert_eq!(hub.present("rm_a"), ["u_a"]);
+        assert_eq!(hub.present(&room), ["u_a"]);
         drop(second);
         assert_eq!(lock(&hub.channels).len(), 0);
     }

@@ -31,12 +31,12 @@ pub fn start(room: &RoomRow, cursor: Cursor, replay_limit: i64) -> Start {
     } else {
         None
     };
-    let (Some(reason), Ok(room_id)) = (reason, room.room_id.parse::<RoomId>()) else {
+    let Some(reason) = reason else {
         return Start::Resume(cursor);
     };
     let mut buffer = BytesMut::new();
     let resync = Resync {
-        room_id,
+        room_id: room.room_id.clone(),
         reason: reason.to_owned(),
         latest_seq: head.seq,
     };
@@ -46,7 +46,11 @@ pub fn start(room: &RoomRow, cursor: Cursor, replay_limit: i64) -> Start {
 
 /// The next page of the log after the cursor, and where it ends; nothing where the log ends there,
 /// or where events after the cursor were dropped meanwhile: a reader is never served a hole.
-pub async fn page(conn: &mut Conn, room: &str, after: Cursor) -> Result<Option<(Bytes, Cursor)>> {
+pub async fn page(
+    conn: &mut Conn,
+    room: &RoomId,
+    after: Cursor,
+) -> Result<Option<(Bytes, Cursor)>> {
     let Some(row) = conn.room(room).await? else {
         return Ok(None);
     };
@@ -100,7 +104,7 @@ pub async fn page(conn: &mut Conn, room: &str, after: Cursor) -> Result<Option<(
 
 async fn side_event(
     conn: &mut Conn,
-    room: &str,
+    room: &RoomId,
     row: &RoomRow,
     buffer: &mut BytesMut,
     event: crate::store::log::EventRow,

@@ -123,7 +123,7 @@ mod tests {
 
     fn commit(from: i64, head: i64) -> Commit {
         Commit {
-            room_id: "rm_a".into(),
+            room_id: "rm_a".parse().unwrap(),
             from: Cursor::at(from),
             head: Cursor::at(head),
             frames: Bytes::from(format!("[{from}-{head}]")),

@@ -14,7 +14,7 @@ use crate::{
 };
 use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, stream};
-use protocol::Cursor;
+use protocol::{Cursor, RoomId};
 use std::{convert::Infallible, net::IpAddr, pin::Pin, sync::Arc, time::Duration};
 use tokio::{
     sync::broadcast::{
@@ -27,7 +27,7 @@ use tokio::{
 /// Who reads, and by what right.
 #[derive(Debug, Clone)]
 pub struct Reader {
-    pub room_id: String,
+    pub room_id: RoomId,
     pub user_id: String,
     /// The room key, where it is one.
     pub jti: Option<String>,

@@ -39,7 +39,7 @@ async fn sweep(app: &App) -> Result<(), DbError> {
     let seconds = tx.database_seconds().await?;
     tx.forget_revocations(seconds - DAY_SECONDS).await?;
     tx.commit().await?;
-    for (room,) in rooms {
+    for room in rooms {
         let mut tx = app.db.begin().await?;
         tx.lock_room(&room).await?;
         tx.prune_events(&room, keep).await?;

@@ -97,8 +97,8 @@ fn visitor(found: Option<RoomRow>) -> Result<Reading> {
 
 async fn find(conn: &mut Conn, room: &RoomId, hold: Hold) -> Result<Option<RoomRow>> {
     Ok(match hold {
-        Hold::No => conn.room(room.as_str()).await?,
-        Hold::Yes => conn.lock_room(room.as_str()).await?,
+        Hold::No => conn.room(room).await?,
+        Hold::Yes => conn.lock_room(room).await?,
     })
 }
 

@@ -7,7 +7,7 @@ use crate::{
     error::Result,
     store::{Conn, Tx, audit::AuditRow},
 };
-use protocol::{AuditEntry, AuditLog};
+use protocol::{AuditEntry, AuditLog, RoomId};
 use serde_json::Value;
 
 /// Who stands in the log for visitors.
@@ -16,7 +16,7 @@ pub const VISITOR: &str = "_visitor";
 /// Adds a line. The room must be locked in the transaction.
 pub async fn record(
     tx: &mut Tx,
-    room: &str,
+    room: &RoomId,
     actor: &str,
     action: &str,
     target: Option<&str>,
@@ -39,7 +39,7 @@ pub async fn record(
 }
 
 /// The lines after line `since`.
-pub async fn read(conn: &mut Conn, room: &str, since: i64, limit: i64) -> Result<AuditLog> {
+pub async fn read(conn: &mut Conn, room: &RoomId, since: i64, limit: i64) -> Result<AuditLog> {
     let lines = conn.audit_after(room, since, limit).await?;
     let entries = lines
         .into_iter()
@@ -56,7 +56,7 @@ pub async fn read(conn: &mut Conn, room: &str, since: i64, limit: i64) -> Result
     Ok(AuditLog { entries })
 }
 
-fn seal(before: &str, room: &str, line: &AuditRow) -> String {
+fn seal(before: &str, room: &RoomId, line: &AuditRow) -> String {
     let sealed = serde_json::json!([
         before,
         room,

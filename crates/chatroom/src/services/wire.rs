@@ -19,7 +19,7 @@ pub fn stored<T: FromStr<Err: std::fmt::Display>>(word: &str) -> Result<T> {
 
 pub fn room(row: &RoomRow, limits: &Limits, now: Now) -> Result<Room> {
     Ok(Room {
-        room_id: stored(&row.room_id)?,
+        room_id: row.room_id.clone(),
         name: row.name.clone(),
         owner_user_id: stored(&row.owner_user_id)?,
         created_at: row.created_at,

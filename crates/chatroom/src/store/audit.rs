@@ -4,6 +4,7 @@ use super::{
     Conn, DbResult,
     db::{exec, row, rows},
 };
+use protocol::RoomId;
 
 row_struct! {
     /// A line of the log.
@@ -21,7 +22,7 @@ row_struct! {
 
 impl Conn {
     /// The newest line's number and hash.
-    pub async fn audit_head(&mut self, room: &str) -> DbResult<Option<(i64, String)>> {
+    pub async fn audit_head(&mut self, room: &RoomId) -> DbResult<Option<(i64, String)>> {
         row!(
             self,
             (i64, String),
@@ -30,7 +31,7 @@ impl Conn {
         )
     }
 
-    pub async fn insert_audit(&mut self, room: &str, line: &AuditRow) -> DbResult<()> {
+    pub async fn insert_audit(&mut self, room: &RoomId, line: &AuditRow) -> DbResult<()> {
         exec!(
             self,
             "INSERT INTO room_audit_log (room_id, n, at, actor, action, target, detail, hash) \
@@ -47,7 +48,12 @@ impl Conn {
         Ok(())
     }
 
-    pub async fn audit_after(&mut self, room: &str, n: i64, limit: i64) -> DbResult<Vec<AuditRow>> {
+    pub async fn audit_after(
+        &mut self,
+        room: &RoomId,
+        n: i64,
+        limit: i64,
+    ) -> DbResult<Vec<AuditRow>> {
         rows!(
             self,
             AuditRow,

@@ -4,6 +4,7 @@ use super::{
     Conn, DbResult,
     db::{exec, row, rows},
 };
+use protocol::RoomId;
 
 row_struct! {
     /// A ban from a room.
@@ -28,7 +29,7 @@ row_struct! {
 }
 
 impl Conn {
-    pub async fn insert_room_ban(&mut self, room: &str, ban: &RoomBanRow) -> DbResult<()> {
+    pub async fn insert_room_ban(&mut self, room: &RoomId, ban: &RoomBanRow) -> DbResult<()> {
         exec!(
             self,
             "INSERT INTO room_bans (room_id, user_id, user_name, reason, banned_by, banned_at) \
@@ -43,7 +44,7 @@ impl Conn {
         Ok(())
     }
 
-    pub async fn is_banned_from(&mut self, room: &str, user: &str) -> DbResult<bool> {
+    pub async fn is_banned_from(&mut self, room: &RoomId, user: &str) -> DbResult<bool> {
         let found = row!(
             self,
             (String,),
@@ -54,7 +55,7 @@ impl Conn {
         Ok(found.is_some())
     }
 
-    pub async fn room_bans(&mut self, room: &str) -> DbResult<Vec<RoomBanRow>> {
+    pub async fn room_bans(&mut self, room: &RoomId) -> DbResult<Vec<RoomBanRow>> {
         rows!(
             self,
             RoomBanRow,
@@ -65,7 +66,7 @@ impl Conn {
     }
 
     /// Whether there was such a ban.
-    pub async fn delete_room_ban(&mut self, room: &str, user: &str) -> DbResult<bool> {
+    pub async fn delete_room_ban(&mut self, room: &RoomId, user: &str) -> DbResult<bool> {
         let deleted = exec!(
             self,
             "DELETE FROM room_bans WHERE room_id = $1 AND user_id = $2",

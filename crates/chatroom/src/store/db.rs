@@ -506,10 +506,10 @@ macro_rules! rows {
         let answer_time = $conn.answer_time();
         let result = match $conn.engine() {
             $crate::store::db::Engine::Sqlite(conn) => {
-                sqlx::query_as::<sqlx::Sqlite, $row>(sql.sqlite)$(.bind($arg))*.fetch_all(conn).await
+                sqlx::query_as::<sqlx::Sqlite, $row>(sql.sqlite)$(.bind($crate::store::argument::Argument::bound($arg)))*.fetch_all(conn).await
             }
             $crate::store::db::Engine::Postgres(conn) => {
-                let asking = sqlx::query_as::<sqlx::Postgres, $row>(sql.postgres)$(.bind($arg))*.fetch_all(conn);
+                let asking = sqlx::query_as::<sqlx::Postgres, $row>(sql.postgres)$(.bind($crate::store::argument::Argument::bound($arg)))*.fetch_all(conn);
                 $crate::store::postgres_tx::in_time(answer_time, asking).await
             }
         };
@@ -524,10 +524,10 @@ macro_rules! row {
         let answer_time = $conn.answer_time();
         let result = match $conn.engine() {
             $crate::store::db::Engine::Sqlite(conn) => {
-                sqlx::query_as::<sqlx::Sqlite, $row>(sql.sqlite)$(.bind($arg))*.fetch_optional(conn).await
+                sqlx::query_as::<sqlx::Sqlite, $row>(sql.sqlite)$(.bind($crate::store::argument::Argument::bound($arg)))*.fetch_optional(conn).await
             }
             $crate::store::db::Engine::Postgres(conn) => {
-                let asking = sqlx::query_as::<sqlx::Postgres, $row>(sql.postgres)$(.bind($arg))*.fetch_optional(conn);
+                let asking = sqlx::query_as::<sqlx::Postgres, $row>(sql.postgres)$(.bind($crate::store::argument::Argument::bound($arg)))*.fetch_optional(conn);
                 $crate::store::postgres_tx::in_time(answer_time, asking).await
             }
         };
@@ -542,10 +542,10 @@ macro_rules! exec {
         let answer_time = $conn.answer_time();
         let result = match $conn.engine() {
             $crate::store::db::Engine::Sqlite(conn) => {
-                sqlx::query::<sqlx::Sqlite>(sql.sqlite)$(.bind($arg))*.execute(conn).await.map(|done| done.rows_affected())
+                sqlx::query::<sqlx::Sqlite>(sql.sqlite)$(.bind($crate::store::argument::Argument::bound($arg)))*.execute(conn).await.map(|done| done.rows_affected())
             }
             $crate::store::db::Engine::Postgres(conn) => {
-                let asking = sqlx::query::<sqlx::Postgres>(sql.postgres)$(.bind($arg))*.execute(conn);
+                let asking = sqlx::query::<sqlx::Postgres>(sql.postgres)$(.bind($crate::store::argument::Argument::bound($arg)))*.execute(conn);
                 $crate::store::postgres_tx::in_time(answer_time, asking).await.map(|done| done.rows_affected())
             }
         };

@@ -6,12 +6,22 @@ use super::{
     posting::json,
 };
 use crate::clock;
+use protocol::RoomId;
+
+row_struct! {
+    /// An agent in a room, as the server calls it.
+    #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+    pub struct Lane {
+        pub room_id: RoomId,
+        pub user_id: String,
+    }
+}
 
 row_struct! {
     /// A lane that has messages before it, the node that claimed it, and whether that one lives.
     #[derive(Debug)]
     pub struct BehindRow {
-        pub room_id: String,
+        pub room_id: RoomId,
         pub user_id: String,
         pub claimed_by: Option<String>,
         pub held: bool,
@@ -41,7 +51,7 @@ row_struct! {
 /// Which delivery is meant, and by which right it is changed.
 #[derive(Debug, Clone, Copy)]
 pub struct Held<'a> {
-    pub room: &'a str,
+    pub room: &'a RoomId,
     pub user: &'a str,
     pub generation: i64,
     pub node: &'a str,
@@ -68,7 +78,7 @@ impl Conn {
     /// but not before `oldest`.
     pub async fn arm_delivery(
         &mut self,
-        room: &str,
+        room: &RoomId,
         user: &str,
         start: i64,
         oldest: i64,
@@ -88,7 +98,7 @@ impl Conn {
     }
 
     /// Calls a member no more.
-    pub async fn disarm_delivery(&mut self, room: &str, user: &str) -> DbResult<()> {
+    pub async fn disarm_delivery(&mut self, room: &RoomId, user: &str) -> DbResult<()> {
         exec!(
             self,
             "DELETE FROM deliveries WHERE room_id = $1 AND user_id = $2",
@@ -99,21 +109,19 @@ impl Conn {
     }
 
     /// The first message that a member has not dealt with, if it is called at all.
-    pub async fn delivery_place(&mut self, room: &str, user: &str) -> DbResult<Option<i64>> {
+    pub async fn delivery_place(&mut self, room: &RoomId, user: &str) -> DbResult<Option<i64>> {
         const PLACE: &str = "SELECT next_seq FROM deliveries WHERE room_id = $1 AND user_id = $2";
         Ok(row!(self, (i64,), PLACE, room, user)?.map(|(seq,)| seq))
     }
 
-    /// The next lanes in the order of their ids.
-    pub async fn lanes_after(
-        &mut self,
-        room: &str,
-        user: &str,
-        limit: i64,
-    ) -> DbResult<Vec<(String, String)>> {
+    /// The next lanes in the order of their ids, from the first where none is given.
+    pub async fn lanes_after(&mut self, after: Option<&Lane>, limit: i64) -> DbResult<Vec<Lane>> {
+        let (room, user) = after.map_or(("", ""), |lane| {
+            (lane.room_id.as_str(), lane.user_id.as_str())
+        });
         rows!(
             self,
-            (String, String),
+            Lane,
             "SELECT room_id, user_id FROM deliveries WHERE (room_id, user_id) > ($1, $2) \
              ORDER BY room_id, user_id LIMIT $3",
             room,
@@ -127,7 +135,7 @@ impl Conn {
     /// set back.
     pub async fn lanes_behind(
         &mut self,
-        rooms: &[&str],
+        rooms: &[&RoomId],
         now_ms: i64,
         lease_ms: i64,
     ) -> DbResult<Vec<BehindRow>> {
@@ -165,9 +173,9 @@ impl Conn {
     /// waiting for another node's claim.
     pub async fn claim_lanes(
         &mut self,
-        lanes: &[(&str, &str, Option<&str>)],
+        lanes: &[(&RoomId, &str, Option<&str>)],
         node: &str,
-    ) -> DbResult<Vec<(String, String)>> {
+    ) -> DbResult<Vec<Lane>> {
         const CLAIM: Sql = Sql {
             sqlite: "UPDATE deliveries SET claimed_by = $2 FROM json_each($1) AS j \
                  WHERE deliveries.room_id = j.value ->> 0 AND deliveries.user_id = j.value ->> 1 \
@@ -178,7 +186,7 @@ impl Conn {
                  AND deliveries.claimed_by IS NOT DISTINCT FROM j.v ->> 2 \
                  RETURNING deliveries.room_id, deliveries.user_id",
         };
-        rows!(self, (String, String), CLAIM, json(lanes), node)
+        rows!(self, Lane, CLAIM, json(lanes), node)
     }
 
     /// Says that a node lives, until its lease ends.
@@ -210,7 +218,12 @@ impl Conn {
     }
 
     /// A lane that may be called by this node.
-    pub async fn lane(&mut self, room: &str, user: &str, node: &str) -> DbResult<Option<LaneRow>> {
+    pub async fn lane(
+        &mut self,
+        room: &RoomId,
+        user: &str,
+        node: &str,
+    ) -> DbResult<Option<LaneRow>> {
         row!(
             self,
             LaneRow,
@@ -226,8 +239,12 @@ impl Conn {
         )
     }
 
-    /// DirtyRooms these lanes (room, user and place) on, but for those that another node holds.
-    pub async fn save_places(&mut self, places: &[(&str, &str, i64)], node: &str) -> DbResult<()> {
+    /// Moves these lanes (room, user and place) on, but for those that another node holds.
+    pub async fn save_places(
+        &mut self,
+        places: &[(&RoomId, &str, i64)],
+        node: &str,
+    ) -> DbResult<()> {
         const SAVE: Sql = Sql {
             sqlite: "UPDATE deliveries SET next_seq = j.value ->> 2, attempt = 0, due_ms = 0, last_error = NULL \
                  FROM json_each($1) AS j \
@@ -242,7 +259,7 @@ impl Conn {
         Ok(())
     }
 
-    /// DirtyRooms a lane past a message; whether it was still before it and still ours.
+    /// Moves a lane past a message; whether it was still before it and still ours.
     pub async fn pass_message(&mut self, held: Held<'_>, seq: i64) -> DbResult<bool> {
         let moved = exec!(
             self,
@@ -258,7 +275,7 @@ impl Conn {
         Ok(moved == 1)
     }
 
-    /// DirtyRooms a lane past a message that is answered now, and counts the answer; whether it was still
+    /// Moves a lane past a message that is answered now, and counts the answer; whether it was still
     /// before it and still ours.
     pub async fn answer_message(
         &mut self,
@@ -314,7 +331,7 @@ impl Conn {
     }
 
     /// From now on the member is not called, until it has a new key.
-    pub async fn set_stale(&mut self, room: &str, user: &str) -> DbResult<()> {
+    pub async fn set_stale(&mut self, room: &RoomId, user: &str) -> DbResult<()> {
         exec!(
             self,
             "UPDATE room_members SET key_stale = TRUE WHERE room_id = $1 AND user_id = $2",
@@ -325,7 +342,7 @@ impl Conn {
     }
 
     /// Which members' last call failed, and why.
-    pub async fn delivery_errors(&mut self, room: &str) -> DbResult<Vec<(String, String)>> {
+    pub async fn delivery_errors(&mut self, room: &RoomId) -> DbResult<Vec<(String, String)>> {
         rows!(
             self,
             (String, String),
@@ -337,7 +354,7 @@ impl Conn {
     /// The newest message before this one that mentions the user.
     pub async fn mention_before(
         &mut self,
-        room: &str,
+        room: &RoomId,
         user: &str,
         seq: i64,
     ) -> DbResult<Option<i64>> {

@@ -12,7 +12,7 @@ use super::{
     posting::{Addressed, json},
     rooms::RoomRow,
 };
-use protocol::{Message, MessageType, Via, mentions::fold};
+use protocol::{Message, MessageType, RoomId, Via, mentions::fold};
 use rusqlite::{Connection, params};
 use std::{
     collections::BTreeMap,
@@ -23,7 +23,7 @@ use std::{
 /// A message about to be stored.
 #[derive(Debug, Clone)]
 pub struct NewMessage {
-    pub room_id: String,
+    pub room_id: RoomId,
     pub seq: i64,
     pub sender_user_id: String,
     pub sender_user_name: Option<String>,
@@ -65,7 +65,7 @@ impl NewMessage {
 /// A name that a member's token brought, and what it looks like.
 #[derive(Debug)]
 pub struct NewName {
-    pub room_id: String,
+    pub room_id: RoomId,
     pub user_id: String,
     pub name: String,
     pub looks: Vec<String>,
@@ -78,7 +78,7 @@ pub struct Group<'a> {
     /// The rooms of the messages, as they are after them.
     pub rooms: Vec<&'a RoomRow>,
     /// Room, user and seq of each mention.
-    pub mentions: &'a [(String, String, i64)],
+    pub mentions: &'a [(RoomId, String, i64)],
     pub addressed: Vec<Addressed<'a>>,
     pub names: &'a [NewName],
     pub windows: Vec<&'a WindowRow>,
@@ -158,7 +158,7 @@ impl GroupWriter {
         let mut insert = self.connection.prepare_cached(MESSAGE)?;
         for m in group.messages {
             insert.execute(params![
-                m.room_id,
+                m.room_id.as_str(),
                 m.seq,
                 m.sender_user_id,
                 m.sender_user_name,
@@ -179,21 +179,20 @@ impl GroupWriter {
                 r.exchanges,
                 r.last_agent,
                 r.exchanged_ms,
-                r.room_id
+                r.room_id.as_str()
             ])?;
         }
-        for mention in group.mentions {
-            self.connection
-                .prepare_cached(MENTION)?
-                .execute(mention.clone())?;
+        for (room, user, seq) in group.mentions {
+            let mut insert = self.connection.prepare_cached(MENTION)?;
+            insert.execute((room.as_str(), user, seq))?;
         }
         for a in &group.addressed {
             let (seq, depth, at) = a.columns();
             let mut save = self.connection.prepare_cached(ADDRESSED)?;
-            save.execute((seq, depth, at, a.room, a.user))?;
+            save.execute((seq, depth, at, a.room.as_str(), a.user))?;
         }
         for new in group.names {
-            let (room, user) = (&new.room_id, &new.user_id);
+            let (room, user) = (new.room_id.as_str(), &new.user_id);
             let values = (&new.name, fold(&new.name), room, user);
             self.connection.prepare_cached(NAME)?.execute(values)?;
             self.connection
@@ -231,8 +230,8 @@ impl Conn {
             m.seq,
             &m.sender_user_id,
             &m.sender_user_name,
-            m.via.as_str(),
-            m.r#type.as_str(),
+            &m.via,
+            &m.r#type,
             &m.content,
             m.reply_to_seq,
             m.reply_chain_depth,
@@ -253,7 +252,7 @@ impl Conn {
     }
 
     /// Room, user and seq of each mention.
-    pub async fn insert_mentions(&mut self, mentions: &[(&str, &str, i64)]) -> DbResult<()> {
+    pub async fn insert_mentions(&mut self, mentions: &[(&RoomId, &str, i64)]) -> DbResult<()> {
         for (room, user, seq) in mentions {
             exec!(self, MENTION, *room, *user, *seq)?;
         }

@@ -5,13 +5,14 @@ use super::{
     Conn, DbResult,
     db::{exec, row, rows},
 };
+use protocol::RoomId;
 
 row_struct! {
     /// What is known of an invite.
     #[derive(Debug, Clone)]
     pub struct InviteRow {
         pub jti: String,
-        pub room_id: String,
+        pub room_id: RoomId,
         pub created_by: String,
         pub display_name: Option<String>,
         pub max_uses: i64,
@@ -67,7 +68,7 @@ impl Conn {
     }
 
     /// The invites that somebody could still join with, newest first.
-    pub async fn active_invites(&mut self, room: &str, now: i64) -> DbResult<Vec<InviteRow>> {
+    pub async fn active_invites(&mut self, room: &RoomId, now: i64) -> DbResult<Vec<InviteRow>> {
         rows!(
             self,
             InviteRow,
@@ -81,7 +82,7 @@ impl Conn {
     }
 
     /// Takes one use, if one is left; whether it was.
-    pub async fn use_invite(&mut self, jti: &str, room: &str, now: i64) -> DbResult<bool> {
+    pub async fn use_invite(&mut self, jti: &str, room: &RoomId, now: i64) -> DbResult<bool> {
         let used = exec!(
             self,
             "UPDATE invites SET uses = uses + 1 WHERE jti = $1 AND room_id = $2 AND revoked = FALSE \
@@ -94,7 +95,7 @@ impl Conn {
     }
 
     /// Whether there was an invite to revoke.
-    pub async fn revoke_invite(&mut self, room: &str, jti: &str) -> DbResult<bool> {
+    pub async fn revoke_invite(&mut self, room: &RoomId, jti: &str) -> DbResult<bool> {
         let revoked = exec!(
             self,
             "UPDATE invites SET revoked = TRUE WHERE jti = $2 AND room_id = $1 AND revoked = FALSE",
@@ -105,7 +106,7 @@ impl Conn {
     }
 
     /// Revokes all invites to a room that this user made.
-    pub async fn revoke_invites_by(&mut self, room: &str, user: &str) -> DbResult<()> {
+    pub async fn revoke_invites_by(&mut self, room: &RoomId, user: &str) -> DbResult<()> {
         exec!(
             self,
             "UPDATE invites SET revoked = TRUE WHERE room_id = $1 AND created_by = $2 AND revoked = FALSE",

@@ -5,14 +5,14 @@ use super::{
     Conn, DbResult,
     db::{Sql, exec, row, rows},
 };
-use protocol::{Scope, Via};
+use protocol::{RoomId, Scope, Via};
 
 row_struct! {
     /// What is known of a room key.
     #[derive(Debug, Clone)]
     pub struct KeyRow {
         pub jti: String,
-        pub room_id: String,
+        pub room_id: RoomId,
         pub user_id: String,
         pub scope: Scope,
         pub posts_as: Via,
@@ -30,7 +30,7 @@ row_struct! {
     /// A short code of a room key.
     #[derive(Debug)]
     pub struct ShareCodeRow {
-        pub room_id: String,
+        pub room_id: RoomId,
         pub jti: String,
         pub created_by: String,
         pub expires_at: i64,
@@ -67,8 +67,8 @@ impl Conn {
             &key.jti,
             &key.room_id,
             &key.user_id,
-            key.scope.as_str(),
-            key.posts_as.as_str(),
+            &key.scope,
+            &key.posts_as,
             key.shared,
             &key.lineage,
             &key.derived_from,
@@ -84,7 +84,12 @@ impl Conn {
     }
 
     /// The user's shared keys for the room that still open it, newest first.
-    pub async fn shared_keys(&mut self, room: &str, user: &str, now: i64) -> DbResult<Vec<KeyRow>> {
+    pub async fn shared_keys(
+        &mut self,
+        room: &RoomId,
+        user: &str,
+        now: i64,
+    ) -> DbResult<Vec<KeyRow>> {
         rows!(
             self,
             KeyRow,
@@ -99,7 +104,7 @@ impl Conn {
     }
 
     /// Every key that a user holds for a room and that was not revoked, of whatever kind.
-    pub async fn keys_of_member(&mut self, room: &str, user: &str) -> DbResult<Vec<(String,)>> {
+    pub async fn keys_of_member(&mut self, room: &RoomId, user: &str) -> DbResult<Vec<(String,)>> {
         rows!(
             self,
             (String,),

@@ -6,6 +6,7 @@ use super::{
     posting::json,
     reputation::EVERYWHERE,
 };
+use protocol::RoomId;
 
 row_struct! {
     /// A user's sums over the days of a window, and who that is in the room that was asked about.
@@ -84,12 +85,12 @@ impl Conn {
     }
 
     /// The members of a room with the highest scores in it.
-    pub async fn ranked_in(&mut self, room: &str, ranking: Ranking) -> DbResult<Vec<RankedRow>> {
+    pub async fn ranked_in(&mut self, room: &RoomId, ranking: Ranking) -> DbResult<Vec<RankedRow>> {
         const RANKED: &str = ranked!(
             "m.user_name, m.member_kind",
             "JOIN room_members m ON m.room_id = t.scope AND m.user_id = t.user_id "
         );
-        self.ranked(RANKED, room, ranking).await
+        self.ranked(RANKED, room.as_str(), ranking).await
     }
 
     async fn ranked(
@@ -131,7 +132,7 @@ impl Conn {
     /// What each kind of event has added to a member's score, from a moment on.
     pub async fn score_by_kind(
         &mut self,
-        room: &str,
+        room: &RoomId,
         user: &str,
         begin: i64,
     ) -> DbResult<Vec<KindRow>> {
@@ -150,7 +151,7 @@ impl Conn {
     /// A member's newest events in a room, newest first.
     pub async fn recent_score_events(
         &mut self,
-        room: &str,
+        room: &RoomId,
         user: &str,
         limit: i64,
     ) -> DbResult<Vec<EventRow>> {

@@ -4,9 +4,11 @@ use super::{
     Conn, DbResult,
     db::{Sql, exec, row, rows},
     posting::json,
+    rooms::{RoomIdRow, ids},
 };
-use protocol::Cursor;
+use protocol::{Cursor, RoomId};
 use serde::Serialize;
+use std::borrow::Borrow;
 
 row_struct! {
     /// An event without a seq of its own.
@@ -33,7 +35,7 @@ row_struct! {
     /// Where a room has come to.
     #[derive(Debug)]
     pub struct HeadRow {
-        pub room_id: String,
+        pub room_id: RoomId,
         pub last_seq: i64,
         pub last_sub: i64,
     }
@@ -51,7 +53,7 @@ impl HeadRow {
 impl Conn {
     pub async fn insert_event(
         &mut self,
-        room: &str,
+        room: &RoomId,
         at: Cursor,
         kind: &str,
         about: Option<i64>,
@@ -71,7 +73,10 @@ impl Conn {
     }
 
     /// Where these rooms have come to.
-    pub async fn heads(&mut self, rooms: &[impl Serialize]) -> DbResult<Vec<HeadRow>> {
+    pub async fn heads(
+        &mut self,
+        rooms: &[impl Borrow<RoomId> + Serialize],
+    ) -> DbResult<Vec<HeadRow>> {
         const HEADS: Sql = Sql {
             sqlite: "SELECT room_id, last_seq, last_sub FROM rooms \
                  WHERE room_id IN (SELECT value FROM json_each($1))",
@@ -84,7 +89,7 @@ impl Conn {
     /// The events without a seq after `after` and up to `upto`.
     pub async fn events_between(
         &mut self,
-        room: &str,
+        room: &RoomId,
         after: Cursor,
         upto: Cursor,
         limit: i64,
@@ -104,7 +109,7 @@ impl Conn {
     }
 
     /// Drops all but the newest `keep` events without a seq, and remembers up to where.
-    pub async fn prune_events(&mut self, room: &str, keep: i64) -> DbResult<()> {
+    pub async fn prune_events(&mut self, room: &RoomId, keep: i64) -> DbResult<()> {
         let oldest_to_drop = row!(
             self,
             (i64, i64),
@@ -133,12 +138,13 @@ impl Conn {
     }
 
     /// Rooms that hold more than `keep` events without a seq.
-    pub async fn rooms_to_prune(&mut self, keep: i64) -> DbResult<Vec<(String,)>> {
-        rows!(
+    pub async fn rooms_to_prune(&mut self, keep: i64) -> DbResult<Vec<RoomId>> {
+        let found = rows!(
             self,
-            (String,),
+            RoomIdRow,
             "SELECT room_id FROM events GROUP BY room_id HAVING COUNT(*) > $1",
             keep
-        )
+        )?;
+        Ok(ids(found))
     }
 }

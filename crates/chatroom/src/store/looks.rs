@@ -3,8 +3,10 @@
 use super::{
     Conn, DbResult,
     db::{Sql, exec, row, rows},
+    members::MemberNameRow,
     posting::json,
 };
+use protocol::RoomId;
 
 /// Forgets what a member looked like.
 pub const FORGET_LOOKS: &str = "DELETE FROM member_looks WHERE room_id = $1 AND user_id = $2";
@@ -14,7 +16,7 @@ pub const ADD_LOOK: &str =
 
 impl Conn {
     /// Puts these looks in place of the member's looks from before.
-    pub async fn set_looks(&mut self, room: &str, user: &str, looks: &[String]) -> DbResult<()> {
+    pub async fn set_looks(&mut self, room: &RoomId, user: &str, looks: &[String]) -> DbResult<()> {
         exec!(self, FORGET_LOOKS, room, user)?;
         for look in looks {
             exec!(self, ADD_LOOK, room, user, look)?;
@@ -25,7 +27,7 @@ impl Conn {
     /// Whether anybody but this user has one of these looks in one of these rooms.
     pub async fn look_is_taken(
         &mut self,
-        rooms: &[&str],
+        rooms: &[&RoomId],
         looks: &[String],
         user: &str,
     ) -> DbResult<bool> {
@@ -41,14 +43,11 @@ impl Conn {
         Ok(taken.is_some_and(|(taken,)| taken))
     }
 
-    /// Room, user and name of so many members who have no looks.
-    pub async fn members_without_looks(
-        &mut self,
-        limit: i64,
-    ) -> DbResult<Vec<(String, String, Option<String>)>> {
+    /// So many members who have no looks.
+    pub async fn members_without_looks(&mut self, limit: i64) -> DbResult<Vec<MemberNameRow>> {
         rows!(
             self,
-            (String, String, Option<String>),
+            MemberNameRow,
             "SELECT m.room_id, m.user_id, m.user_name FROM room_members m WHERE NOT EXISTS \
              (SELECT 1 FROM member_looks l WHERE l.room_id = m.room_id AND l.user_id = m.user_id) LIMIT $1",
             limit

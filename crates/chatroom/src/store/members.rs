@@ -5,7 +5,7 @@ use super::{
     db::{Sql, exec, row, rows},
     looks::FORGET_LOOKS,
 };
-use protocol::{MemberKind, mentions::fold};
+use protocol::{MemberKind, RoomId, mentions::fold};
 
 row_struct! {
     /// A member as it is stored, without the push bearer.
@@ -39,6 +39,16 @@ impl MemberRow {
 }
 
 row_struct! {
+    /// A member's name in a room.
+    #[derive(Debug)]
+    pub struct MemberNameRow {
+        pub room_id: RoomId,
+        pub user_id: String,
+        pub user_name: Option<String>,
+    }
+}
+
+row_struct! {
     /// How many members are of one kind and have an endpoint, or have none.
     #[derive(Debug)]
     pub struct KindRow {
@@ -50,7 +60,7 @@ row_struct! {
 
 /// A member about to be stored.
 pub struct NewMember<'a> {
-    pub room_id: &'a str,
+    pub room_id: &'a RoomId,
     pub user_id: &'a str,
     pub user_name: Option<&'a str>,
     pub member_kind: &'a str,
@@ -100,7 +110,7 @@ macro_rules! select_member {
 }
 
 impl Conn {
-    pub async fn member(&mut self, room: &str, user: &str) -> DbResult<Option<MemberRow>> {
+    pub async fn member(&mut self, room: &RoomId, user: &str) -> DbResult<Option<MemberRow>> {
         row!(
             self,
             MemberRow,
@@ -113,7 +123,7 @@ impl Conn {
     /// So many members in the order they joined, after so many.
     pub async fn members(
         &mut self,
-        room: &str,
+        room: &RoomId,
         limit: i64,
         offset: i64,
     ) -> DbResult<Vec<MemberRow>> {
@@ -130,7 +140,7 @@ impl Conn {
     }
 
     /// How many members there are of each kind, those with an endpoint apart.
-    pub async fn kinds_of_members(&mut self, room: &str) -> DbResult<Vec<KindRow>> {
+    pub async fn kinds_of_members(&mut self, room: &RoomId) -> DbResult<Vec<KindRow>> {
         rows!(
             self,
             KindRow,
@@ -141,7 +151,7 @@ impl Conn {
     }
 
     /// The kinds of those of these users who are members.
-    pub async fn kinds_among(&mut self, room: &str, users: &[&str]) -> DbResult<Vec<(String,)>> {
+    pub async fn kinds_among(&mut self, room: &RoomId, users: &[&str]) -> DbResult<Vec<(String,)>> {
         const KINDS: Sql = Sql {
             sqlite: "SELECT member_kind FROM room_members \
                  WHERE room_id = $1 AND user_id IN (SELECT value FROM json_each($2))",
@@ -154,7 +164,7 @@ impl Conn {
         rows!(self, (String,), KINDS, room, super::posting::json(users))
     }
 
-    pub async fn member_count(&mut self, room: &str) -> DbResult<i64> {
+    pub async fn member_count(&mut self, room: &RoomId) -> DbResult<i64> {
         let found = row!(
             self,
             (i64,),
@@ -192,7 +202,7 @@ impl Conn {
     }
 
     /// Whether there was such a member. It is no longer called either.
-    pub async fn delete_member(&mut self, room: &str, user: &str) -> DbResult<bool> {
+    pub async fn delete_member(&mut self, room: &RoomId, user: &str) -> DbResult<bool> {
         self.disarm_delivery(room, user).await?;
         exec!(self, FORGET_LOOKS, room, user)?;
         let deleted = exec!(
@@ -205,7 +215,11 @@ impl Conn {
     }
 
     /// The invite that a member came with.
-    pub async fn invite_of_member(&mut self, room: &str, user: &str) -> DbResult<Option<String>> {
+    pub async fn invite_of_member(
+        &mut self,
+        room: &RoomId,
+        user: &str,
+    ) -> DbResult<Option<String>> {
         let found = row!(
             self,
             (Option<String>,),
@@ -216,7 +230,7 @@ impl Conn {
         Ok(found.and_then(|(invite,)| invite))
     }
 
-    pub async fn set_member_name(&mut self, room: &str, user: &str, name: &str) -> DbResult<()> {
+    pub async fn set_member_name(&mut self, room: &RoomId, user: &str, name: &str) -> DbResult<()> {
         exec!(
             self,
             "UPDATE room_members SET user_name = $3, name_folded = $4 WHERE room_id = $1 AND user_id = $2",
@@ -232,20 +246,26 @@ impl Conn {
     pub async fn fold_names(&mut self, most: i64) -> DbResult<usize> {
         let found = rows!(
             self,
-            (String, String, String),
+            MemberNameRow,
             "SELECT room_id, user_id, user_name FROM room_members \
              WHERE name_folded IS NULL AND user_name IS NOT NULL LIMIT $1",
             most
         )?;
-        for (room, user, name) in &found {
-            self.set_member_name(room, user, name).await?;
+        for MemberNameRow {
+            room_id,
+            user_id,
+            user_name,
+        } in &found
+        {
+            let name = user_name.as_deref().unwrap_or_default();
+            self.set_member_name(room_id, user_id, name).await?;
         }
         Ok(found.len())
     }
 
     pub async fn set_agent_card(
         &mut self,
-        room: &str,
+        room: &RoomId,
         user: &str,
         url: Option<&str>,
     ) -> DbResult<()> {
@@ -262,7 +282,7 @@ impl Conn {
     /// Sets where and with what a member's agent is called. A new key is not stale, nor is none.
     pub async fn set_endpoint(
         &mut self,
-        room: &str,
+        room: &RoomId,
         user: &str,
         endpoint: Endpoint<'_>,
     ) -> DbResult<()> {
@@ -293,7 +313,7 @@ impl Conn {
     }
 
     /// Whether a member of any of these rooms has this name.
-    pub async fn name_is_taken(&mut self, rooms: &[&str], name: &str) -> DbResult<bool> {
+    pub async fn name_is_taken(&mut self, rooms: &[&RoomId], name: &str) -> DbResult<bool> {
         const TAKEN: Sql = Sql {
             sqlite: "SELECT EXISTS (SELECT 1 FROM room_members \
                  WHERE room_id IN (SELECT value FROM json_each($1)) AND user_name = $2)",
@@ -305,7 +325,7 @@ impl Conn {
     }
 
     /// Gives a member's place to a lineage.
-    pub async fn set_lineage(&mut self, room: &str, user: &str, lineage: &str) -> DbResult<()> {
+    pub async fn set_lineage(&mut self, room: &RoomId, user: &str, lineage: &str) -> DbResult<()> {
         exec!(
             self,
             "UPDATE room_members SET lineage = $3 WHERE room_id = $1 AND user_id = $2",

@@ -4,7 +4,7 @@ use super::{
     Conn, DbResult,
     db::{Sql, exec, row, rows},
 };
-use protocol::{Message, MessageType, Via};
+use protocol::{Message, MessageType, RoomId, Via};
 use std::collections::BTreeMap;
 
 row_struct! {
@@ -168,7 +168,7 @@ const BY_SENDER: Paging = Paging {
 };
 
 impl Conn {
-    pub async fn messages(&mut self, room: &str, page: &Page<'_>) -> DbResult<Vec<MessageRow>> {
+    pub async fn messages(&mut self, room: &RoomId, page: &Page<'_>) -> DbResult<Vec<MessageRow>> {
         let paging = match (page.mentions, page.sender) {
             (None, None) => ALL,
             (None, Some(_)) => BY_SENDER,
@@ -194,7 +194,7 @@ impl Conn {
         Ok(found)
     }
 
-    pub async fn message(&mut self, room: &str, seq: i64) -> DbResult<Option<MessageRow>> {
+    pub async fn message(&mut self, room: &RoomId, seq: i64) -> DbResult<Option<MessageRow>> {
         row!(
             self,
             MessageRow,
@@ -209,7 +209,12 @@ impl Conn {
     }
 
     /// The chain of replies from its root to this message, at most `limit` long.
-    pub async fn thread(&mut self, room: &str, seq: i64, limit: i64) -> DbResult<Vec<MessageRow>> {
+    pub async fn thread(
+        &mut self,
+        room: &RoomId,
+        seq: i64,
+        limit: i64,
+    ) -> DbResult<Vec<MessageRow>> {
         rows!(
             self,
             MessageRow,
@@ -232,7 +237,7 @@ impl Conn {
     /// The reactions of these messages, each emoji counted.
     pub async fn reactions(
         &mut self,
-        room: &str,
+        room: &RoomId,
         seqs: &[i64],
         me: &str,
     ) -> DbResult<Vec<ReactionRow>> {
@@ -251,7 +256,7 @@ impl Conn {
     /// Which messages from `first` to `last` mention the user.
     pub async fn mentions_between(
         &mut self,
-        room: &str,
+        room: &RoomId,
         user: &str,
         first: i64,
         last: i64,
@@ -268,7 +273,7 @@ impl Conn {
     }
 
     /// The user's last message in the room.
-    pub async fn last_message_of(&mut self, room: &str, user: &str) -> DbResult<Option<i64>> {
+    pub async fn last_message_of(&mut self, room: &RoomId, user: &str) -> DbResult<Option<i64>> {
         let newest = Page {
             before: Some(i64::MAX),
             sender: Some(user),
@@ -283,7 +288,7 @@ impl Conn {
     }
 
     /// How many messages after `seq` mention the user.
-    pub async fn mentions_after(&mut self, room: &str, user: &str, seq: i64) -> DbResult<i64> {
+    pub async fn mentions_after(&mut self, room: &RoomId, user: &str, seq: i64) -> DbResult<i64> {
         let found = row!(
             self,
             (i64,),
@@ -299,7 +304,7 @@ impl Conn {
     /// there.
     pub async fn edit_message(
         &mut self,
-        room: &str,
+        room: &RoomId,
         seq: i64,
         content: &str,
         now: i64,
@@ -317,9 +322,13 @@ impl Conn {
         self.forget_mentions(room, seq).await
     }
 
-    /// Takes the text away and leaves the place.
     /// What a message of the server's own tells of, as JSON.
-    pub async fn set_message_event(&mut self, room: &str, seq: i64, event: &str) -> DbResult<()> {
+    pub async fn set_message_event(
+        &mut self,
+        room: &RoomId,
+        seq: i64,
+        event: &str,
+    ) -> DbResult<()> {
         exec!(
             self,
             "UPDATE messages SET event = $3 WHERE room_id = $1 AND seq = $2",
@@ -330,7 +339,8 @@ impl Conn {
         Ok(())
     }
 
-    pub async fn redact_message(&mut self, room: &str, seq: i64) -> DbResult<()> {
+    /// Takes the text away and leaves the place.
+    pub async fn redact_message(&mut self, room: &RoomId, seq: i64) -> DbResult<()> {
         self.keep_first_mentions(room, seq).await?;
         exec!(
             self,
@@ -342,7 +352,7 @@ impl Conn {
         self.forget_mentions(room, seq).await
     }
 
-    async fn forget_mentions(&mut self, room: &str, seq: i64) -> DbResult<()> {
+    async fn forget_mentions(&mut self, room: &RoomId, seq: i64) -> DbResult<()> {
         exec!(
             self,
             "DELETE FROM mentions WHERE room_id = $1 AND seq = $2",
@@ -355,7 +365,7 @@ impl Conn {
     /// Whether the reaction is new.
     pub async fn add_reaction(
         &mut self,
-        room: &str,
+        room: &RoomId,
         seq: i64,
         emoji: &str,
         user: &str,
@@ -377,7 +387,7 @@ impl Conn {
     /// Whether the reaction was there.
     pub async fn remove_reaction(
         &mut self,
-        room: &str,
+        room: &RoomId,
         seq: i64,
         emoji: &str,
         user: &str,
@@ -394,7 +404,7 @@ impl Conn {
     }
 
     /// How many different emoji the message has from this user.
-    pub async fn reaction_count(&mut self, room: &str, seq: i64, user: &str) -> DbResult<i64> {
+    pub async fn reaction_count(&mut self, room: &RoomId, seq: i64, user: &str) -> DbResult<i64> {
         let found = row!(
             self,
             (i64,),

@@ -7,6 +7,7 @@
 #[macro_use]
 mod row_struct;
 
+mod argument;
 pub mod audit;
 pub mod bans;
 pub mod cli_keys;

@@ -18,7 +18,7 @@ use super::{
     posting::Addressed,
     rooms::Text,
 };
-use protocol::{Cursor, MessageType, Scope, Via};
+use protocol::{Cursor, MessageType, RoomId, Scope, Via, Visibility};
 use sqlx::Row;
 use std::{collections::BTreeSet, sync::Mutex, time::Duration};
 
@@ -104,19 +104,21 @@ async fn every_query_has_an_index_behind_it() {
 
 /// Calls every function of the store once.
 async fn ask_everything(db: &Db) -> DbResult<()> {
+    let id = &room_id();
     let mut tx = db.begin().await?;
     tx.meta("x").await?;
     tx.set_meta_once("x", "y").await?;
     tx.set_meta("x", "z").await?;
     tx.forget_meta("x").await?;
-    tx.insert_room("rm_a", "a", "u_a", "public", 1).await?;
-    let room = tx.lock_room("rm_a").await?.unwrap();
+    tx.insert_room(id, "a", "u_a", Visibility::Public, 1)
+        .await?;
+    let room = tx.lock_room(id).await?.unwrap();
     tx.update_room(&room).await?;
     tx.save_exchanges(&room).await?;
-    tx.room("rm_a").await?;
-    tx.heads(&["rm_a"]).await?;
-    tx.lock_free_rooms(&["rm_a"]).await?;
-    tx.insert_revocation("rm_a").await?;
+    tx.room(id).await?;
+    tx.heads(&[id]).await?;
+    tx.lock_free_rooms(&[id]).await?;
+    tx.insert_revocation(id).await?;
     let seconds = tx.database_seconds().await?;
     tx.revocations_since(seconds - 60).await?;
     tx.forget_revocations(seconds).await?;
@@ -126,11 +128,11 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.public_rooms(10, 0).await?;
     tx.all_rooms(10, 0).await?;
     for text in [Text::Rules, Text::Data] {
-        tx.text("rm_a", text).await?;
-        tx.set_text("rm_a", text, "x", "u_a", 1).await?;
+        tx.text(id, text).await?;
+        tx.set_text(id, text, "x", "u_a", 1).await?;
     }
     tx.insert_member(NewMember {
-        room_id: "rm_a",
+        room_id: id,
         user_id: "u_a",
         user_name: Some("A"),
         member_kind: "starchild_user",
@@ -146,7 +148,7 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
         invite_jti: None,
     })
     .await?;
-    tx.invite_of_member("rm_a", "u_a").await?;
+    tx.invite_of_member(id, "u_a").await?;
     let ban = RoomBanRow {
         user_id: "u_b".into(),
         user_name: None,
@@ -154,10 +156,10 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
         banned_by: "u_a".into(),
         banned_at: 1,
     };
-    tx.insert_room_ban("rm_a", &ban).await?;
-    tx.is_banned_from("rm_a", "u_b").await?;
-    tx.room_bans("rm_a").await?;
-    tx.delete_room_ban("rm_a", "u_b").await?;
+    tx.insert_room_ban(id, &ban).await?;
+    tx.is_banned_from(id, "u_b").await?;
+    tx.room_bans(id).await?;
+    tx.delete_room_ban(id, "u_b").await?;
     tx.insert_ban("u_b", None, 1).await?;
     tx.bans().await?;
     tx.delete_ban("u_b").await?;
@@ -168,41 +170,40 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.revoke_cli_keys_of("u_b").await?;
     tx.users_after("", 5).await?;
     tx.rooms_and_name_of("u_a").await?;
-    tx.member("rm_a", "u_a").await?;
-    tx.members("rm_a", 5, 0).await?;
-    tx.kinds_of_members("rm_a").await?;
-    tx.kinds_among("rm_a", &["u_a"]).await?;
-    tx.member_count("rm_a").await?;
-    tx.set_member_name("rm_a", "u_a", "B").await?;
-    tx.set_agent_card("rm_a", "u_a", None).await?;
+    tx.member(id, "u_a").await?;
+    tx.members(id, 5, 0).await?;
+    tx.kinds_of_members(id).await?;
+    tx.kinds_among(id, &["u_a"]).await?;
+    tx.member_count(id).await?;
+    tx.set_member_name(id, "u_a", "B").await?;
+    tx.set_agent_card(id, "u_a", None).await?;
     let endpoint = Endpoint {
         agent_endpoint: None,
         container_id: None,
         akm: PushKey::Keep,
         trusted: None,
     };
-    tx.set_endpoint("rm_a", "u_a", endpoint).await?;
-    tx.set_lineage("rm_a", "u_a", "l").await?;
+    tx.set_endpoint(id, "u_a", endpoint).await?;
+    tx.set_lineage(id, "u_a", "l").await?;
     tx.user_is_known("u_a").await?;
-    tx.name_is_taken(&["rm_a"], "A").await?;
-    tx.set_looks("rm_a", "u_a", &["a".to_owned()]).await?;
-    tx.look_is_taken(&["rm_a"], &["a".to_owned()], "u_b")
-        .await?;
+    tx.name_is_taken(&[id], "A").await?;
+    tx.set_looks(id, "u_a", &["a".to_owned()]).await?;
+    tx.look_is_taken(&[id], &["a".to_owned()], "u_b").await?;
     tx.members_without_looks(5).await?;
-    tx.set_message_event("rm_a", 1, "{}").await?;
+    tx.set_message_event(id, 1, "{}").await?;
 
-    tx.disarm_delivery("rm_a", "u_a").await?;
-    tx.delivery_place("rm_a", "u_a").await?;
-    tx.arm_delivery("rm_a", "u_a", 1, 1).await?;
-    tx.lanes_after("rm_a", "", 5).await?;
+    tx.disarm_delivery(id, "u_a").await?;
+    tx.delivery_place(id, "u_a").await?;
+    tx.arm_delivery(id, "u_a", 1, 1).await?;
+    tx.lanes_after(None, 5).await?;
     tx.schedule_ms().await?;
-    tx.lanes_behind(&["rm_a"], 1, 9).await?;
-    tx.claim_lanes(&[("rm_a", "u_a", None)], "n").await?;
+    tx.lanes_behind(&[id], 1, 9).await?;
+    tx.claim_lanes(&[(id, "u_a", None)], "n").await?;
     tx.renew_node("n", 1).await?;
-    tx.lane("rm_a", "u_a", "n").await?;
-    tx.save_places(&[("rm_a", "u_a", 2)], "n").await?;
+    tx.lane(id, "u_a", "n").await?;
+    tx.save_places(&[(id, "u_a", 2)], "n").await?;
     let held = Held {
-        room: "rm_a",
+        room: id,
         user: "u_a",
         generation: 0,
         node: "n",
@@ -210,9 +211,9 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.fail_message(held, 2, 1, 1, "x").await?;
     tx.pass_message(held, 2).await?;
     tx.answer_message(held, 3, 1).await?;
-    tx.set_stale("rm_a", "u_a").await?;
-    tx.delivery_errors("rm_a").await?;
-    tx.mention_before("rm_a", "u_a", 9).await?;
+    tx.set_stale(id, "u_a").await?;
+    tx.delivery_errors(id).await?;
+    tx.mention_before(id, "u_a", 9).await?;
     tx.forget_node("n").await?;
     tx.forget_dead_nodes(9).await?;
     let cli_key = CliKeyRow {
@@ -237,28 +238,28 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.revoke_cli_key("h").await?;
     tx.endpoint_of_container("u_a", "1").await?;
 
-    tx.lock_rooms(&["rm_a"]).await?;
-    tx.posters(&[("rm_a", "u_a")]).await?;
-    tx.members_called("rm_a", &["a".to_owned()], 1).await?;
+    tx.lock_rooms(&[id]).await?;
+    tx.posters(&[(id, "u_a")]).await?;
+    tx.members_called(id, &["a".to_owned()], 1).await?;
     tx.fold_names(1).await?;
     tx.posting_keys(&["k"]).await?;
-    tx.parents(&[("rm_a", 1)]).await?;
-    tx.prior_posts(&[("rm_a", "u_a", "k")]).await?;
+    tx.parents(&[(id, 1)]).await?;
+    tx.prior_posts(&[(id, "u_a", "k")]).await?;
     tx.insert_message(&message(1)).await?;
-    tx.insert_mentions(&[("rm_a", "u_a", 1)]).await?;
+    tx.insert_mentions(&[(id, "u_a", 1)]).await?;
     let addressed = Addressed {
-        room: "rm_a",
+        room: id,
         user: "u_a",
         by: None,
     };
     tx.note_addressed(&[addressed]).await?;
-    tx.last_message_of("rm_a", "u_a").await?;
-    tx.set_head("rm_a", Cursor { seq: 1, sub: 1 }).await?;
+    tx.last_message_of(id, "u_a").await?;
+    tx.set_head(id, Cursor { seq: 1, sub: 1 }).await?;
     for before in [None, Some(9)] {
         for sender in [None, Some("u_a")] {
             for mentions in [None, Some("u_a")] {
                 tx.messages(
-                    "rm_a",
+                    id,
                     &Page {
                         since: 0,
                         before,
@@ -271,41 +272,29 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
             }
         }
     }
-    tx.message("rm_a", 1).await?;
-    tx.thread("rm_a", 1, 10).await?;
-    tx.reactions("rm_a", &[1], "u_a").await?;
-    tx.mentions_between("rm_a", "u_a", 1, 2).await?;
-    tx.mentions_after("rm_a", "u_a", 0).await?;
+    tx.message(id, 1).await?;
+    tx.thread(id, 1, 10).await?;
+    tx.reactions(id, &[1], "u_a").await?;
+    tx.mentions_between(id, "u_a", 1, 2).await?;
+    tx.mentions_after(id, "u_a", 0).await?;
     ask_reputation(&mut tx).await?;
-    tx.edit_message("rm_a", 1, "y", 2).await?;
-    tx.add_reaction("rm_a", 1, "x", "u_a", 1).await?;
-    tx.reaction_count("rm_a", 1, "u_a").await?;
-    tx.remove_reaction("rm_a", 1, "x", "u_a").await?;
-    tx.redact_message("rm_a", 1).await?;
-    tx.insert_event(
-        "rm_a",
-        Cursor { seq: 1, sub: 1 },
-        "message_deleted",
-        None,
-        "{}",
-    )
-    .await?;
-    tx.insert_event(
-        "rm_a",
-        Cursor { seq: 1, sub: 2 },
-        "message_deleted",
-        None,
-        "{}",
-    )
-    .await?;
-    tx.events_between("rm_a", Cursor::at(0), Cursor::at(9), 5)
+    tx.edit_message(id, 1, "y", 2).await?;
+    tx.add_reaction(id, 1, "x", "u_a", 1).await?;
+    tx.reaction_count(id, 1, "u_a").await?;
+    tx.remove_reaction(id, 1, "x", "u_a").await?;
+    tx.redact_message(id, 1).await?;
+    tx.insert_event(id, Cursor { seq: 1, sub: 1 }, "message_deleted", None, "{}")
         .await?;
-    tx.prune_events("rm_a", 1).await?;
+    tx.insert_event(id, Cursor { seq: 1, sub: 2 }, "message_deleted", None, "{}")
+        .await?;
+    tx.events_between(id, Cursor::at(0), Cursor::at(9), 5)
+        .await?;
+    tx.prune_events(id, 1).await?;
     tx.rooms_to_prune(1).await?;
 
     let key = KeyRow {
         jti: "k".into(),
-        room_id: "rm_a".into(),
+        room_id: room_id(),
         user_id: "u_a".into(),
         scope: Scope::View,
         posts_as: Via::Web,
@@ -318,12 +307,12 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     };
     tx.insert_key(&key).await?;
     tx.key("k").await?;
-    tx.shared_keys("rm_a", "u_a", 1).await?;
-    tx.keys_of_member("rm_a", "u_a").await?;
+    tx.shared_keys(id, "u_a", 1).await?;
+    tx.keys_of_member(id, "u_a").await?;
     tx.hold_key("k").await?;
     tx.revoke_key_chain(&["k"], "").await?;
     let share = ShareCodeRow {
-        room_id: "rm_a".into(),
+        room_id: room_id(),
         jti: "k".into(),
         created_by: "u_a".into(),
         expires_at: 9,
@@ -334,7 +323,7 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.revoke_share_code("h").await?;
     let invite = InviteRow {
         jti: "i".into(),
-        room_id: "rm_a".into(),
+        room_id: room_id(),
         created_by: "u_a".into(),
         display_name: None,
         max_uses: 1,
@@ -347,10 +336,10 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.insert_invite(&invite, "h").await?;
     tx.invite("i").await?;
     tx.invite_by_code("h").await?;
-    tx.active_invites("rm_a", 1).await?;
-    tx.use_invite("i", "rm_a", 1).await?;
-    tx.revoke_invite("rm_a", "i").await?;
-    tx.revoke_invites_by("rm_a", "u_a").await?;
+    tx.active_invites(id, 1).await?;
+    tx.use_invite("i", id, 1).await?;
+    tx.revoke_invite(id, "i").await?;
+    tx.revoke_invites_by(id, "u_a").await?;
     let identity = IdentityRow {
         jti: "d".into(),
         user_id: "u_a".into(),
@@ -381,7 +370,7 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.kept_reply("r").await?;
     tx.forget_replies_beyond("c", 5).await?;
     tx.forget_replies(9).await?;
-    tx.audit_head("rm_a").await?;
+    tx.audit_head(id).await?;
     let line = AuditRow {
         n: 1,
         at: 1,
@@ -391,49 +380,39 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
         detail: "{}".into(),
         hash: String::new(),
     };
-    tx.insert_audit("rm_a", &line).await?;
-    tx.audit_after("rm_a", 0, 5).await?;
+    tx.insert_audit(id, &line).await?;
+    tx.audit_after(id, 0, 5).await?;
     tx.add_traffic(1, "n", 1).await?;
     tx.traffic_since(0).await?;
     tx.forget_traffic(0).await?;
     tx.active_rooms().await?;
     tx.room_count().await?;
-    tx.delete_member("rm_a", "u_a").await?;
+    tx.delete_member(id, "u_a").await?;
     tx.commit().await
 }
 
 async fn ask_reputation(tx: &mut Tx) -> DbResult<()> {
-    tx.welcome_probe("rm_a", "u_a").await?;
+    let id = &room_id();
+    tx.welcome_probe(id, "u_a").await?;
     tx.stamp_checks("u_a", &["react"], 1).await?;
     tx.welcome_progress("u_a").await?;
     tx.welcome_progress_of(&["u_a"]).await?;
-    tx.scored_seq("rm_a").await?;
-    tx.lock_scored_seq("rm_a").await?;
+    tx.scored_seq(id).await?;
+    tx.lock_scored_seq(id).await?;
     tx.rooms_to_score().await?;
-    tx.posts_after("rm_a", 0, 5).await?;
-    tx.posts("rm_a", &[1]).await?;
-    tx.first_mentions("rm_a", 0, 9).await?;
-    tx.thread_replies("rm_a", &[1]).await?;
-    tx.save_thread_replies("rm_a", &[(1, 2)]).await?;
-    tx.set_scored_seq("rm_a", 1).await?;
+    tx.posts_after(id, 0, 5).await?;
+    tx.posts(id, &[1]).await?;
+    tx.first_mentions(id, 0, 9).await?;
+    tx.thread_replies(id, &[1]).await?;
+    tx.save_thread_replies(id, &[(1, 2)]).await?;
+    tx.set_scored_seq(id, 1).await?;
     tx.lock_scored_users(&["u_a"]).await?;
     tx.save_first_events(&[("u_a", 1)]).await?;
     tx.first_event_at("u_a").await?;
     tx.event_counts(&[("u_a", "post_authored", "u_a", 0)])
         .await?;
-    tx.reaction_was_counted("rm_a", 1, "u_b", "x").await?;
-    let event = (
-        "rm_a",
-        "u_a",
-        "post_authored",
-        0.5,
-        1.5,
-        "u_a",
-        1,
-        None,
-        0,
-        1,
-    );
+    tx.reaction_was_counted(id, 1, "u_b", "x").await?;
+    let event = (id, "u_a", "post_authored", 0.5, 1.5, "u_a", 1, None, 0, 1);
     tx.insert_score_events(&[event]).await?;
     tx.score_totals(&["rm_a"], &["u_a"]).await?;
     tx.add_to_starts(&[("rm_a", 0, "u_a", 1, 0.75, 0.0)])
@@ -447,18 +426,22 @@ async fn ask_reputation(tx: &mut Tx) -> DbResult<()> {
         limit: 5,
     };
     tx.ranked_everywhere(ranking).await?;
-    tx.ranked_in("rm_a", ranking).await?;
+    tx.ranked_in(id, ranking).await?;
     tx.public_members(&["u_a"]).await?;
-    tx.score_by_kind("rm_a", "u_a", 0).await?;
-    tx.recent_score_events("rm_a", "u_a", 5).await?;
+    tx.score_by_kind(id, "u_a", 0).await?;
+    tx.recent_score_events(id, "u_a", 5).await?;
     tx.has_starts_before(0).await?;
     tx.forget_starts_before(0).await?;
     Ok(())
 }
 
+fn room_id() -> RoomId {
+    "rm_a".parse().unwrap()
+}
+
 fn message(seq: i64) -> NewMessage {
     NewMessage {
-        room_id: "rm_a".into(),
+        room_id: room_id(),
         seq,
         sender_user_id: "u_a".into(),
         sender_user_name: None,

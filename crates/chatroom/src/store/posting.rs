@@ -6,13 +6,13 @@ use super::{
     db::{Sql, rows},
     rooms::{RoomRow, select_room},
 };
-use protocol::{MemberKind, Scope, Via};
+use protocol::{MemberKind, RoomId, Scope, Via};
 
 row_struct! {
     /// A member who posts.
     #[derive(Debug, Clone)]
     pub struct PosterRow {
-        pub room_id: String,
+        pub room_id: RoomId,
         pub user_id: String,
         pub user_name: Option<String>,
         pub member_kind: MemberKind,
@@ -27,7 +27,7 @@ row_struct! {
     /// What an answer depends on of the message that it answers.
     #[derive(Debug, Clone)]
     pub struct ParentRow {
-        pub room_id: String,
+        pub room_id: RoomId,
         pub seq: i64,
         pub sender_user_id: String,
         pub via: Via,
@@ -38,7 +38,7 @@ row_struct! {
 /// A member who is mentioned or answered by a message, or, without one, has now spoken itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Addressed<'a> {
-    pub room: &'a str,
+    pub room: &'a RoomId,
     pub user: &'a str,
     pub by: Option<AddressedBy>,
 }
@@ -93,7 +93,7 @@ row_struct! {
     /// A message that was posted under the same client key before.
     #[derive(Debug, Clone)]
     pub struct PriorPostRow {
-        pub room_id: String,
+        pub room_id: RoomId,
         pub sender_user_id: String,
         pub client_key: String,
         pub seq: i64,
@@ -114,7 +114,7 @@ pub fn json<T: serde::Serialize + ?Sized>(value: &T) -> String {
 
 impl Conn {
     /// These rooms, with their order of events held until the transaction ends.
-    pub async fn lock_rooms(&mut self, rooms: &[&str]) -> DbResult<Vec<RoomRow>> {
+    pub async fn lock_rooms(&mut self, rooms: &[&RoomId]) -> DbResult<Vec<RoomRow>> {
         const LOCK: Sql = Sql {
             sqlite: select_room!("WHERE room_id IN (SELECT value FROM json_each($1))"),
             postgres: select_room!(
@@ -125,7 +125,7 @@ impl Conn {
     }
 
     /// Those of these rooms that nobody else holds, held as by [`Self::lock_rooms`].
-    pub async fn lock_free_rooms(&mut self, rooms: &[&str]) -> DbResult<Vec<RoomRow>> {
+    pub async fn lock_free_rooms(&mut self, rooms: &[&RoomId]) -> DbResult<Vec<RoomRow>> {
         const LOCK: Sql = Sql {
             sqlite: select_room!("WHERE room_id IN (SELECT value FROM json_each($1))"),
             postgres: select_room!(
@@ -137,7 +137,7 @@ impl Conn {
     }
 
     /// The members among these pairs of room and user.
-    pub async fn posters(&mut self, pairs: &[(&str, &str)]) -> DbResult<Vec<PosterRow>> {
+    pub async fn posters(&mut self, pairs: &[(&RoomId, &str)]) -> DbResult<Vec<PosterRow>> {
         macro_rules! posters {
             ($members:literal) => {
                 concat!(
@@ -163,7 +163,7 @@ impl Conn {
     /// The members of the room whose folded name or id is one of these, at most `limit`.
     pub async fn members_called(
         &mut self,
-        room: &str,
+        room: &RoomId,
         folded: &[String],
         limit: usize,
     ) -> DbResult<Vec<String>> {
@@ -192,7 +192,7 @@ impl Conn {
     }
 
     /// The messages among these pairs of room and seq, as what answers them sees them.
-    pub async fn parents(&mut self, messages: &[(&str, i64)]) -> DbResult<Vec<ParentRow>> {
+    pub async fn parents(&mut self, messages: &[(&RoomId, i64)]) -> DbResult<Vec<ParentRow>> {
         macro_rules! parents {
             ($messages:literal) => {
                 concat!(
@@ -217,7 +217,7 @@ impl Conn {
     /// What was posted before under these triples of room, sender and client key.
     pub async fn prior_posts(
         &mut self,
-        keys: &[(&str, &str, &str)],
+        keys: &[(&RoomId, &str, &str)],
     ) -> DbResult<Vec<PriorPostRow>> {
         const PRIOR: Sql = Sql {
             sqlite: "SELECT m.room_id, m.sender_user_id, m.client_key, m.seq, m.via, m.content, m.original_content, \

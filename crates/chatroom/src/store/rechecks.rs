@@ -5,6 +5,16 @@ use super::{
     Conn, DbError, DbResult,
     db::{Sql, exec, row, rows},
 };
+use protocol::RoomId;
+
+row_struct! {
+    /// Something was revoked that opened this room.
+    #[derive(Debug)]
+    pub struct RevocationRow {
+        pub id: i64,
+        pub room_id: RoomId,
+    }
+}
 
 impl Conn {
     /// The database's clock, in unix seconds.
@@ -19,7 +29,7 @@ impl Conn {
     }
 
     /// Somebody may have lost the right to read this room.
-    pub async fn insert_revocation(&mut self, room: &str) -> DbResult<()> {
+    pub async fn insert_revocation(&mut self, room: &RoomId) -> DbResult<()> {
         const INSERT: Sql = Sql {
             sqlite: "INSERT INTO revocations (room_id, at) VALUES ($1, unixepoch())",
             postgres: "INSERT INTO revocations (room_id, at) \
@@ -29,11 +39,11 @@ impl Conn {
         Ok(())
     }
 
-    /// Id and room of what was revoked from this second on.
-    pub async fn revocations_since(&mut self, at: i64) -> DbResult<Vec<(i64, String)>> {
+    /// What was revoked from this second on.
+    pub async fn revocations_since(&mut self, at: i64) -> DbResult<Vec<RevocationRow>> {
         rows!(
             self,
-            (i64, String),
+            RevocationRow,
             "SELECT id, room_id FROM revocations WHERE at >= $1",
             at
         )

@@ -4,8 +4,9 @@ use super::{
     Conn, DbResult,
     db::{Sql, exec, row, rows},
     posting::json,
+    rooms::{RoomIdRow, ids},
 };
-use protocol::MessageType;
+use protocol::{MessageType, RoomId};
 
 /// The scope of sums over all rooms.
 pub const EVERYWHERE: &str = "*";
@@ -25,7 +26,7 @@ row_struct! {
 /// An event about to be stored: room, user, kind, points, boost, source user, seq and emoji, day
 /// and time.
 pub type NewEvent<'a> = (
-    &'a str,
+    &'a RoomId,
     &'a str,
     &'a str,
     f64,
@@ -58,13 +59,13 @@ pub type TotalSums<'a> = (&'a str, &'a str, i64, f64, f64, i64);
 
 impl Conn {
     /// Up to which message the room is scored.
-    pub async fn scored_seq(&mut self, room: &str) -> DbResult<i64> {
+    pub async fn scored_seq(&mut self, room: &RoomId) -> DbResult<i64> {
         const SCORED: &str = "SELECT scored_seq FROM reputation_rooms WHERE room_id = $1";
         Ok(row!(self, (i64,), SCORED, room)?.map_or(0, |(seq,)| seq))
     }
 
     /// The same, held until the transaction ends.
-    pub async fn lock_scored_seq(&mut self, room: &str) -> DbResult<i64> {
+    pub async fn lock_scored_seq(&mut self, room: &RoomId) -> DbResult<i64> {
         const LOCK: Sql = Sql {
             sqlite: "SELECT scored_seq FROM reputation_rooms WHERE room_id = $1",
             postgres: "SELECT scored_seq FROM reputation_rooms WHERE room_id = $1 FOR UPDATE",
@@ -78,7 +79,7 @@ impl Conn {
     }
 
     /// The room is scored up to this message; what was kept for that is let go.
-    pub async fn set_scored_seq(&mut self, room: &str, seq: i64) -> DbResult<()> {
+    pub async fn set_scored_seq(&mut self, room: &RoomId, seq: i64) -> DbResult<()> {
         exec!(
             self,
             "UPDATE reputation_rooms SET scored_seq = $2 WHERE room_id = $1",
@@ -95,19 +96,20 @@ impl Conn {
     }
 
     /// Rooms with messages that are not scored.
-    pub async fn rooms_to_score(&mut self) -> DbResult<Vec<(String,)>> {
-        rows!(
+    pub async fn rooms_to_score(&mut self) -> DbResult<Vec<RoomId>> {
+        let found = rows!(
             self,
-            (String,),
+            RoomIdRow,
             "SELECT r.room_id FROM rooms r LEFT JOIN reputation_rooms s ON s.room_id = r.room_id \
              WHERE r.last_seq > COALESCE(s.scored_seq, 0)"
-        )
+        )?;
+        Ok(ids(found))
     }
 
     /// The messages after `seq`, oldest first.
     pub async fn posts_after(
         &mut self,
-        room: &str,
+        room: &RoomId,
         seq: i64,
         limit: i64,
     ) -> DbResult<Vec<PostRow>> {
@@ -123,7 +125,7 @@ impl Conn {
     }
 
     /// These messages.
-    pub async fn posts(&mut self, room: &str, seqs: &[i64]) -> DbResult<Vec<PostRow>> {
+    pub async fn posts(&mut self, room: &RoomId, seqs: &[i64]) -> DbResult<Vec<PostRow>> {
         const POSTS: Sql = Sql {
             sqlite: "SELECT seq, sender_user_id, type, reply_to_seq, created_at FROM messages \
                  WHERE room_id = $1 AND seq IN (SELECT value FROM json_each($2))",
@@ -139,7 +141,7 @@ impl Conn {
     /// Whom the messages after `after` and up to `upto` mentioned when they were posted.
     pub async fn first_mentions(
         &mut self,
-        room: &str,
+        room: &RoomId,
         after: i64,
         upto: i64,
     ) -> DbResult<Vec<(i64, String)>> {
@@ -159,7 +161,7 @@ impl Conn {
     }
 
     /// Keeps whom a message mentions before it is changed for the first time.
-    pub async fn keep_first_mentions(&mut self, room: &str, seq: i64) -> DbResult<()> {
+    pub async fn keep_first_mentions(&mut self, room: &RoomId, seq: i64) -> DbResult<()> {
         exec!(
             self,
             "INSERT INTO first_mentions (room_id, seq, user_id) \
@@ -174,7 +176,11 @@ impl Conn {
     }
 
     /// How many replies of others these threads have, as far as the room is scored.
-    pub async fn thread_replies(&mut self, room: &str, roots: &[i64]) -> DbResult<Vec<(i64, i64)>> {
+    pub async fn thread_replies(
+        &mut self,
+        room: &RoomId,
+        roots: &[i64],
+    ) -> DbResult<Vec<(i64, i64)>> {
         const REPLIES: Sql = Sql {
             sqlite: "SELECT root_seq, replies FROM reputation_threads \
                  WHERE room_id = $1 AND root_seq IN (SELECT value FROM json_each($2))",
@@ -189,7 +195,7 @@ impl Conn {
 
     pub async fn save_thread_replies(
         &mut self,
-        room: &str,
+        room: &RoomId,
         replies: &[(i64, i64)],
     ) -> DbResult<()> {
         const SAVE: Sql = Sql {
@@ -274,7 +280,7 @@ impl Conn {
     /// Whether this reaction was counted before, be it there now or not.
     pub async fn reaction_was_counted(
         &mut self,
-        room: &str,
+        room: &RoomId,
         seq: i64,
         reactor: &str,
         emoji: &str,

@@ -4,7 +4,9 @@ use super::{
     Conn, DbResult,
     db::{Sql, exec, rows},
     posting::json,
+    rooms::{RoomIdRow, ids},
 };
+use protocol::RoomId;
 
 /// A statement on `chain`: the credentials `$1` and all that were derived from them, but for `$2`
 /// and what was derived from that.
@@ -36,12 +38,13 @@ impl Conn {
         &mut self,
         roots: &[&str],
         spared: &str,
-    ) -> DbResult<Vec<(String,)>> {
+    ) -> DbResult<Vec<RoomId>> {
         const REVOKE: Sql = on_chain!(
             "UPDATE room_keys SET revoked = TRUE WHERE revoked = FALSE \
              AND jti IN (SELECT jti FROM chain) RETURNING room_id"
         );
-        rows!(self, (String,), REVOKE, json(roots), spared)
+        let opened = rows!(self, RoomIdRow, REVOKE, json(roots), spared)?;
+        Ok(ids(opened))
     }
 
     /// Revokes the identity tokens among these credentials and what was derived from them; how

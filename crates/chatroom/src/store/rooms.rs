@@ -4,13 +4,13 @@ use super::{
     Conn, DbResult,
     db::{Sql, exec, row, rows},
 };
-use protocol::{Cursor, Visibility};
+use protocol::{Cursor, RoomId, Visibility};
 
 row_struct! {
     /// A room as it is stored, without its texts.
     #[derive(Debug, Clone)]
     pub struct RoomRow {
-        pub room_id: String,
+        pub room_id: RoomId,
         pub name: String,
         pub owner_user_id: String,
         pub visibility: Visibility,
@@ -40,7 +40,7 @@ impl RoomRow {
 
     /// Whether the room belongs to the system.
     pub fn is_reserved(&self) -> bool {
-        protocol::RESERVED_ROOMS.contains(&self.room_id.as_str())
+        self.room_id.is_reserved()
     }
 
     /// The newest place in the room's order of events.
@@ -77,7 +77,7 @@ row_struct! {
     /// A room with the caller's place in it.
     #[derive(Debug)]
     pub struct MyRoomRow {
-        pub room_id: String,
+        pub room_id: RoomId,
         pub name: String,
         pub owner_user_id: String,
         pub archived: bool,
@@ -90,10 +90,23 @@ row_struct! {
 }
 
 row_struct! {
+    /// A room's id alone.
+    #[derive(Debug)]
+    pub struct RoomIdRow {
+        pub room_id: RoomId,
+    }
+}
+
+/// The ids of rows that hold nothing else.
+pub(super) fn ids(rows: Vec<RoomIdRow>) -> Vec<RoomId> {
+    rows.into_iter().map(|row| row.room_id).collect()
+}
+
+row_struct! {
     /// A room in the operator's list.
     #[derive(Debug)]
     pub struct AdminRoomRow {
-        pub room_id: String,
+        pub room_id: RoomId,
         pub name: String,
         pub owner_user_id: String,
         pub visibility: Visibility,
@@ -138,12 +151,12 @@ pub(super) use select_room;
 const FIND: &str = select_room!("WHERE room_id = $1");
 
 impl Conn {
-    pub async fn room(&mut self, room: &str) -> DbResult<Option<RoomRow>> {
+    pub async fn room(&mut self, room: &RoomId) -> DbResult<Option<RoomRow>> {
         row!(self, RoomRow, FIND, room)
     }
 
     /// The room, with its order of events held until the transaction ends.
-    pub async fn lock_room(&mut self, room: &str) -> DbResult<Option<RoomRow>> {
+    pub async fn lock_room(&mut self, room: &RoomId) -> DbResult<Option<RoomRow>> {
         const LOCK: Sql = Sql {
             sqlite: FIND,
             postgres: select_room!("WHERE room_id = $1 FOR UPDATE"),
@@ -154,10 +167,10 @@ impl Conn {
     /// Whether the id was free and the room was made.
     pub async fn insert_room(
         &mut self,
-        room: &str,
+        room: &RoomId,
         name: &str,
         owner: &str,
-        visibility: &str,
+        visibility: Visibility,
         now: i64,
     ) -> DbResult<bool> {
         let inserted = exec!(
@@ -167,7 +180,7 @@ impl Conn {
             room,
             name,
             owner,
-            visibility,
+            &visibility,
             now
         )?;
         Ok(inserted == 1)
@@ -181,7 +194,7 @@ impl Conn {
             &room.room_id,
             &room.name,
             room.archived,
-            room.visibility.as_str(),
+            &room.visibility,
             room.max_reply_chain_depth,
             room.exchange_limit,
             room.exchanges
@@ -189,8 +202,8 @@ impl Conn {
         Ok(())
     }
 
-    /// DirtyRooms the room's order of events on.
-    pub async fn set_head(&mut self, room: &str, head: Cursor) -> DbResult<()> {
+    /// Moves the room's order of events on.
+    pub async fn set_head(&mut self, room: &RoomId, head: Cursor) -> DbResult<()> {
         exec!(
             self,
             "UPDATE rooms SET last_seq = $2, last_sub = $3 WHERE room_id = $1",
@@ -251,7 +264,7 @@ impl Conn {
         )
     }
 
-    pub async fn text(&mut self, room: &str, text: Text) -> DbResult<Option<TextRow>> {
+    pub async fn text(&mut self, room: &RoomId, text: Text) -> DbResult<Option<TextRow>> {
         let sql = match text {
             Text::Rules => {
                 "SELECT rules_content AS content, rules_version AS version, rules_updated_at AS updated_at, \
@@ -268,7 +281,7 @@ impl Conn {
     /// Replaces the text and gives its new version.
     pub async fn set_text(
         &mut self,
-        room: &str,
+        room: &RoomId,
         text: Text,
         content: &str,
         by: &str,

@@ -1,7 +1,7 @@
 //! Rows as structs. `sqlx` can derive this too, but its macros bring both drivers and their TLS
 //! into the compiler a second time.
 
-use protocol::{MemberKind, MessageType, Scope, Via, Visibility};
+use protocol::{MemberKind, MessageType, RoomId, Scope, Via, Visibility};
 use std::{error::Error, str::FromStr};
 
 /// What a column is read as.
@@ -25,8 +25,8 @@ macro_rules! plain_columns {
 }
 plain_columns!(i64, f64, bool, String, Vec<u8>, Option<i64>, Option<String>);
 
-/// Types that are stored as a word. One that does not fit is an error, not another word.
-macro_rules! word_columns {
+/// Types that are stored as text. What does not fit is an error, not another word or id.
+macro_rules! text_columns {
     ($($kind:ty),+ $(,)?) => {
         $(impl<'r, R: sqlx::Row> FromColumn<'r, R> for $kind
         where
@@ -34,14 +34,25 @@ macro_rules! word_columns {
             &'r str: sqlx::Decode<'r, R::Database> + sqlx::Type<R::Database>,
         {
             fn from_column(row: &'r R, name: &'static str) -> Result<Self, sqlx::Error> {
-                word(row.try_get(name)?, name)
+                parse(row.try_get(name)?, name)
+            }
+        }
+
+        impl<'r, R: sqlx::Row> FromColumn<'r, R> for Option<$kind>
+        where
+            &'static str: sqlx::ColumnIndex<R>,
+            &'r str: sqlx::Decode<'r, R::Database> + sqlx::Type<R::Database>,
+        {
+            fn from_column(row: &'r R, name: &'static str) -> Result<Self, sqlx::Error> {
+                let text: Option<&str> = row.try_get(name)?;
+                text.map(|text| parse(text, name)).transpose()
             }
         })+
     };
 }
-word_columns!(MemberKind, MessageType, Scope, Via, Visibility);
+text_columns!(MemberKind, MessageType, RoomId, Scope, Via, Visibility);
 
-fn word<T: FromStr<Err: Error + Send + Sync + 'static>>(
+fn parse<T: FromStr<Err: Error + Send + Sync + 'static>>(
     text: &str,
     column: &'static str,
 ) -> Result<T, sqlx::Error> {
@@ -79,4 +90,26 @@ macro_rules! row_struct {
             }
         }
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Db, db::row, rooms::RoomIdRow};
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn a_stored_id_that_is_none_is_an_error_that_names_its_column() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rooms.db");
+        let db = Db::open_sqlite(&file, Duration::from_secs(5))
+            .await
+            .unwrap();
+        let mut conn = db.read().await.unwrap();
+        let error = row!(conn, RoomIdRow, "SELECT 'no room' AS room_id").unwrap_err();
+        let words = error.to_string();
+        assert!(
+            words.contains("room_id") && words.contains("begins with rm_"),
+            "{words}"
+        );
+    }
 }

@@ -4,6 +4,7 @@ use super::{
     Conn, DbResult,
     db::{exec, row, rows},
 };
+use protocol::{RoomId, Scope};
 
 row_struct! {
     /// An identity token, or a room key, which has a room.
@@ -11,8 +12,8 @@ row_struct! {
     pub struct SessionRow {
         pub jti: String,
         pub lineage: Option<String>,
-        pub room_id: Option<String>,
-        pub scope: Option<String>,
+        pub room_id: Option<RoomId>,
+        pub scope: Option<Scope>,
         pub shared: bool,
         pub issued_at: i64,
         pub expires_at: i64,

@@ -5,6 +5,7 @@ use super::{
     db::{Sql, exec, row, rows},
     posting::json,
 };
+use protocol::RoomId;
 
 row_struct! {
     /// A check that was passed.
@@ -29,7 +30,7 @@ row_struct! {
 
 impl Conn {
     /// What the member has done in the room. On SQLite the index by sender is in blocks.
-    pub async fn welcome_probe(&mut self, room: &str, user: &str) -> DbResult<Probe> {
+    pub async fn welcome_probe(&mut self, room: &RoomId, user: &str) -> DbResult<Probe> {
         const PROBE: Sql = Sql {
             sqlite: "WITH RECURSIVE block (b) AS (SELECT 0 UNION ALL SELECT b + 1 FROM block \
                  WHERE b < (SELECT last_seq / 512 FROM rooms WHERE room_id = $1)) \

@@ -8,6 +8,7 @@ use crate::{
     error::{Error, Result},
     store::Tx,
 };
+use protocol::RoomId;
 use std::{
     collections::BTreeSet,
     ops::{Deref, DerefMut},
@@ -18,7 +19,7 @@ pub struct RoomTx {
     app: App,
     tx: Tx,
     logs: Vec<RoomLog>,
-    rechecked: BTreeSet<String>,
+    rechecked: BTreeSet<RoomId>,
 }
 
 impl RoomTx {
@@ -37,8 +38,8 @@ impl RoomTx {
     }
 
     /// Somebody may have lost the right to read this room: its readers have to prove theirs anew.
-    pub fn recheck_readers(&mut self, room: &str) {
-        self.rechecked.insert(room.to_owned());
+    pub fn recheck_readers(&mut self, room: &RoomId) {
+        self.rechecked.insert(room.clone());
     }
 
     /// Makes the change last, and tells whoever reads the rooms. Once called, this happens whether

@@ -255,10 +255,10 @@ pub async fn reissue(
     }
     let now = Now::get();
     let mut tx = app.db.begin().await?;
-    tx.lock_room(room.as_str())
+    tx.lock_room(room)
         .await?
         .ok_or_else(Error::room_not_found)?;
-    let member = tx.member(room.as_str(), user.as_str()).await?;
+    let member = tx.member(room, user.as_str()).await?;
     let member = member.ok_or_else(Error::room_not_found)?;
     let source = hold_source(&mut tx, &caller).await?;
     let owner = lineage_of(&mut tx, &member, user).await?;

@@ -40,7 +40,7 @@ pub async fn create(
     }
     let most = app.config.limits.room_keys_per_user;
     let active = tx
-        .shared_keys(room.as_str(), user.as_str(), now.seconds())
+        .shared_keys(room, user.as_str(), now.seconds())
         .await?
         .len();
     if most > 0 && i64::try_from(active).unwrap_or(i64::MAX) >= most {
@@ -63,7 +63,7 @@ pub async fn create(
     let code = app.secrets.random_code("ck_", 8).map_err(Error::internal)?;
     tx.insert_key(&key).await?;
     let share = ShareCodeRow {
-        room_id: room.to_string(),
+        room_id: room.clone(),
         jti: key.jti.clone(),
         created_by: user.to_string(),
         expires_at: key.expires_at,
@@ -76,7 +76,7 @@ pub async fn create(
         scope,
         expires_at: key.expires_at,
         viewer_url: format!("{}/k/{code}", app.public_url),
-        direct_url: format!("{}{}", app.public_url, view_path(room.as_str(), &token)),
+        direct_url: format!("{}{}", app.public_url, view_path(room, &token)),
         code,
         token,
     };
@@ -90,7 +90,7 @@ pub async fn list(app: &App, caller: &Caller, room: &RoomId) -> Result<RoomKeys>
     let mut conn = app.db.read().await?;
     access::member(&mut conn, caller, room, Hold::No).await?;
     let rows = conn
-        .shared_keys(room.as_str(), user.as_str(), Now::get().seconds())
+        .shared_keys(room, user.as_str(), Now::get().seconds())
         .await?;
     let keys = rows.into_iter().map(|row| {
         Ok(RoomKeyView {
@@ -110,7 +110,7 @@ pub async fn revoke_all(app: &App, caller: &Caller, room: &RoomId) -> Result<Key
     let mut tx = RoomTx::begin(app).await?;
     access::member(&mut tx, caller, room, Hold::No).await?;
     let keys = tx
-        .shared_keys(room.as_str(), user.as_str(), Now::get().seconds())
+        .shared_keys(room, user.as_str(), Now::get().seconds())
         .await?;
     let roots: Vec<&str> = keys.iter().map(|key| key.jti.as_str()).collect();
     revocation::revoke(&mut tx, &roots, None).await?;
@@ -125,7 +125,7 @@ pub async fn revoke(app: &App, caller: &Caller, room: &RoomId, jti: &str) -> Res
     let mut tx = RoomTx::begin(app).await?;
     access::member(&mut tx, caller, room, Hold::No).await?;
     let key = tx.key(jti).await?.filter(|key| {
-        key.room_id == room.as_str() && key.user_id == user.as_str() && key.shared && !key.revoked
+        key.room_id == *room && key.user_id == user.as_str() && key.shared && !key.revoked
     });
     if key.is_none() {
         return Err(Error::not_found("You have no such active room key"));
@@ -197,7 +197,7 @@ pub fn new_member_key(
 fn new_key(app: &App, room: &RoomId, user: &str, basis: &Basis, now: Now) -> Result<KeyRow> {
     Ok(KeyRow {
         jti: app.secrets.random_code("", 20).map_err(Error::internal)?,
-        room_id: room.to_string(),
+        room_id: room.clone(),
         user_id: user.to_owned(),
         scope: Scope::ViewPost,
         posts_as: Via::Agent,
@@ -210,6 +210,6 @@ fn new_key(app: &App, room: &RoomId, user: &str, basis: &Basis, now: Now) -> Res
     })
 }
 
-fn view_path(room: &str, token: &str) -> String {
+fn view_path(room: &RoomId, token: &str) -> String {
     format!("/view?room={room}&token={token}")
 }

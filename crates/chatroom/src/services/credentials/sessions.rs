@@ -6,7 +6,7 @@ use crate::{
     auth::{Caller, Identity, denylist},
     clock::Now,
     error::{Error, Result},
-    services::{change::RoomTx, wire::stored},
+    services::change::RoomTx,
     store::{Conn, Tx, cli_keys::CliKeyRow, sessions::SessionRow},
 };
 use protocol::{ErrorCode, Session, SessionKind, Sessions, SessionsEnded};
@@ -173,8 +173,8 @@ pub fn session(row: SessionRow, current: Option<&str>) -> Result<Session> {
     };
     Ok(Session {
         kind,
-        room_id: row.room_id.as_deref().map(stored).transpose()?,
-        scope: row.scope.as_deref().map(stored).transpose()?,
+        room_id: row.room_id,
+        scope: row.scope,
         label: None,
         issued_at: row.issued_at,
         expires_at: row.expires_at,

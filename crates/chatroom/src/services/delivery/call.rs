@@ -54,7 +54,7 @@ pub async fn body(
     room_row: &RoomRow,
     message: &MessageRow,
 ) -> Result<Value> {
-    let room = &lane.room;
+    let room = &lane.room_id;
     let mut body = json!({
         "message": format!("[{room}] {} ({}): {}", message.sender_user_id, message.via, message.content),
         "thread_id": format!("chatroom-{room}"),
@@ -81,13 +81,15 @@ pub async fn body(
 
 /// The newest messages since the member was last mentioned, oldest first.
 async fn context(conn: &mut Conn, lane: &Lane, before: i64) -> Result<Vec<Value>> {
-    let mention = conn.mention_before(&lane.room, &lane.user, before).await?;
+    let mention = conn
+        .mention_before(&lane.room_id, &lane.user_id, before)
+        .await?;
     let page = Page {
         before: Some(before),
         limit: CONTEXT_MESSAGES,
         ..Page::default()
     };
-    let recent = conn.messages(&lane.room, &page).await?;
+    let recent = conn.messages(&lane.room_id, &page).await?;
     let mut bytes = 0;
     let mut context: Vec<Value> = recent
         .into_iter()

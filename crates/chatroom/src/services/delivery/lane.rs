@@ -86,7 +86,7 @@ impl Task {
                 }
                 Err(error) => {
                     // Logged where it arose. The message is still there, and tried again.
-                    tracing::warn!(%error, room = %self.lane.room, user = %self.lane.user, "cannot go on with an agent; tried again soon");
+                    tracing::warn!(%error, room = %self.lane.room_id, user = %self.lane.user_id, "cannot go on with an agent; tried again soon");
                     self.failures += 1;
                     Pause::For(backoff(self.failures))
                 }
@@ -123,7 +123,7 @@ impl Task {
                 return Ok(Pause::For(Duration::from_secs(1)));
             }
             let mut conn = self.app.db.read().await?;
-            let (room, user) = (self.lane.room.clone(), self.lane.user.clone());
+            let (room, user) = (self.lane.room_id.clone(), self.lane.user_id.clone());
             let Some(row) = conn.lane(&room, &user, &self.app.node).await? else {
                 // Another's by now, or gone, or without a key that works.
                 self.written = self.next;
@@ -181,11 +181,11 @@ impl Task {
 
     /// Whether an answer to this message could be posted. Where not, the agent is not called.
     fn can_answer(&self, room: &RoomRow, message: &MessageRow) -> bool {
-        let (user, limits) = (&self.lane.user, &self.app.config.limits);
+        let (user, limits) = (&self.lane.user_id, &self.app.config.limits);
         let checked = answerable(room, user, &answered(message), limits, Now::get());
         if let Err(why) = checked {
             self.app.metrics.delivered(why.into());
-            tracing::debug!(room = %self.lane.room, %user, seq = message.seq, ?why, "an agent is not called: its answer could not be posted");
+            tracing::debug!(room = %self.lane.room_id, %user, seq = message.seq, ?why, "an agent is not called: its answer could not be posted");
         }
         checked.is_ok()
     }
@@ -205,7 +205,7 @@ impl Task {
         let app = self.app.clone();
         let permit = app
             .fanout
-            .permit(&self.lane.user, &row.agent_endpoint)
+            .permit(&self.lane.user_id, &row.agent_endpoint)
             .await;
         app.metrics
             .call_begins(self.wakeup.waited(message.created_at));
@@ -249,10 +249,10 @@ impl Task {
         };
         if let CallOutcome::Failed { why, .. } | CallOutcome::Stale { why, .. } = &outcome {
             let stale = matches!(outcome, CallOutcome::Stale { .. });
-            tracing::info!(room = %self.lane.room, user = %self.lane.user, seq, attempt, stale, why, "a call to an agent failed");
+            tracing::info!(room = %self.lane.room_id, user = %self.lane.user_id, seq, attempt, stale, why, "a call to an agent failed");
         }
         if let CallOutcome::Gone { .. } = &outcome {
-            tracing::info!(room = %self.lane.room, user = %self.lane.user, seq, "an agent says it is gone (410) and leaves the room");
+            tracing::info!(room = %self.lane.room_id, user = %self.lane.user_id, seq, "an agent says it is gone (410) and leaves the room");
         }
         let generation = row.generation;
         self.settle(Unsettled {
@@ -304,13 +304,13 @@ impl Task {
         let Some(bearer) = self.app.secrets.unseal(&row.akm_key) else {
             return Err(Failure::Refused("the stored key cannot be read".to_owned()));
         };
-        let Lane { room, user } = &self.lane;
+        let Lane { room_id, user_id } = &self.lane;
         let target = Target {
             endpoint: &row.agent_endpoint,
             bearer: &bearer,
             container: row.container_id.as_deref(),
             trust: Trust::of(row.endpoint_trusted),
-            delivery_id: format!("{room}.{}.{user}", message.seq),
+            delivery_id: format!("{room_id}.{}.{user_id}", message.seq),
         };
         let mut typing = Typing::new(&self.app, &self.lane, message.seq);
         let heard = |reply: &Reply| typing.heard(reply);
@@ -326,7 +326,7 @@ impl Task {
 
     async fn is_owner(&self) -> Result<bool> {
         let mut conn = self.app.db.read().await?;
-        let member = conn.member(&self.lane.room, &self.lane.user).await?;
+        let member = conn.member(&self.lane.room_id, &self.lane.user_id).await?;
         Ok(member.is_some_and(|member| member.is_owner()))
     }
 }

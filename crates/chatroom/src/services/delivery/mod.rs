@@ -24,10 +24,11 @@ use crate::{
     app::App,
     clock::Now,
     config::Fanout as Settings,
-    store::{DbError, Tx, rooms::RoomRow},
+    store::{DbError, Tx, deliveries::Lane, rooms::RoomRow},
 };
 use lane::Task;
 use permits::{Permit, Permits};
+use protocol::RoomId;
 use settle::Settler;
 use std::{
     collections::{HashMap, HashSet},
@@ -50,13 +51,6 @@ const LEASE_MS: i64 = 10_000;
 const RENEW_EVERY: Duration = Duration::from_secs(3);
 /// Lanes that are looked at in each round, whether anything was heard of them or not.
 const LOOK: i64 = 1000;
-
-/// An agent in a room.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Lane {
-    pub room: String,
-    pub user: String,
-}
 
 /// Wakes a lane's task.
 #[derive(Default)]
@@ -249,7 +243,7 @@ struct Dispatcher {
     settler: Settler,
     tasks: JoinSet<()>,
     /// Where the next look at all lanes begins.
-    place: (String, String),
+    place: Option<Lane>,
 }
 
 async fn dispatch_once_resumed(app: App, mut stopped: watch::Receiver<bool>) {
@@ -266,7 +260,7 @@ async fn dispatch(app: App, mut stopped: watch::Receiver<bool>) {
         app: app.clone(),
         settler,
         tasks: JoinSet::new(),
-        place: Default::default(),
+        place: None,
     };
     dispatcher.renew().await;
     while dispatcher.look().await {}
@@ -328,7 +322,7 @@ impl Dispatcher {
     async fn look(&mut self) -> bool {
         let page = async {
             let mut conn = self.app.db.read().await?;
-            conn.lanes_after(&self.place.0, &self.place.1, LOOK).await
+            conn.lanes_after(self.place.as_ref(), LOOK).await
         };
         let page = match page.await {
             Ok(page) => page,
@@ -337,32 +331,32 @@ impl Dispatcher {
                 return false;
             }
         };
-        let rooms: HashSet<&str> = page.iter().map(|(room, _)| room.as_str()).collect();
+        let rooms: HashSet<&RoomId> = page.iter().map(|lane| &lane.room_id).collect();
         // Followed first: what moves after that is noted, what moved before is found.
         rooms
             .iter()
             .for_each(|room| self.app.hub.dirty_rooms().follow(room));
-        let rooms: Vec<&str> = rooms.into_iter().collect();
+        let rooms: Vec<&RoomId> = rooms.into_iter().collect();
         self.wake_those_behind(&rooms, &HashMap::new()).await;
         let more = i64::try_from(page.len()).is_ok_and(|n| n >= LOOK);
-        self.place = page.into_iter().last().filter(|_| more).unwrap_or_default();
+        self.place = page.into_iter().last().filter(|_| more);
         more
     }
 
-    async fn follow(&mut self, moved: HashMap<String, Instant>) {
-        let rooms: Vec<&str> = moved.keys().map(String::as_str).collect();
+    async fn follow(&mut self, moved: HashMap<RoomId, Instant>) {
+        let rooms: Vec<&RoomId> = moved.keys().collect();
         self.wake_those_behind(&rooms, &moved).await;
     }
 
-    async fn wake_those_behind(&mut self, rooms: &[&str], moved: &HashMap<String, Instant>) {
+    async fn wake_those_behind(&mut self, rooms: &[&RoomId], moved: &HashMap<RoomId, Instant>) {
         if rooms.is_empty() {
             return;
         }
         match self.lanes_to_work_on(rooms).await {
             Ok(lanes) => {
                 for lane in lanes {
-                    self.app.hub.dirty_rooms().follow(&lane.room);
-                    let since = moved.get(&lane.room).copied();
+                    self.app.hub.dirty_rooms().follow(&lane.room_id);
+                    let since = moved.get(&lane.room_id).copied();
                     if let Some(wakeup) = self.app.fanout.wake(&lane, since) {
                         let task = Task::new(self.app.clone(), lane, wakeup, self.settler.clone());
                         self.tasks.spawn(task.run());
@@ -376,7 +370,7 @@ impl Dispatcher {
     }
 
     /// The lanes of these rooms that are behind and this node's to work on.
-    async fn lanes_to_work_on(&self, rooms: &[&str]) -> Result<Vec<Lane>, DbError> {
+    async fn lanes_to_work_on(&self, rooms: &[&RoomId]) -> Result<Vec<Lane>, DbError> {
         let node = self.app.node.as_str();
         let mut conn = self.app.db.read().await?;
         let now = conn.schedule_ms().await?;
@@ -389,23 +383,23 @@ impl Dispatcher {
         let mut lanes: Vec<Lane> = mine
             .into_iter()
             .map(|row| Lane {
-                room: row.room_id,
-                user: row.user_id,
+                room_id: row.room_id,
+                user_id: row.user_id,
             })
             .collect();
-        let free: Vec<(&str, &str, Option<&str>)> = others
+        let free: Vec<(&RoomId, &str, Option<&str>)> = others
             .iter()
             .filter(|row| !row.held)
             .map(|row| {
                 let claimed_by = row.claimed_by.as_deref();
-                (row.room_id.as_str(), row.user_id.as_str(), claimed_by)
+                (&row.room_id, row.user_id.as_str(), claimed_by)
             })
             .collect();
         if !free.is_empty() {
             let mut tx = self.app.db.begin_aside().await?;
             let claimed = tx.claim_lanes(&free, node).await?;
             tx.commit().await?;
-            lanes.extend(claimed.into_iter().map(|(room, user)| Lane { room, user }));
+            lanes.extend(claimed);
         }
         Ok(lanes)
     }

@@ -21,7 +21,7 @@ use crate::{
         posting::{Addressed, AddressedBy},
     },
 };
-use protocol::{ErrorCode, EventKind, MemberUpdated, Notice, Via};
+use protocol::{ErrorCode, EventKind, MemberUpdated, Notice, RoomId, Via};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, Mutex},
@@ -143,7 +143,9 @@ impl Settler {
         outcome: CallOutcome,
     ) -> Result<Settled> {
         let mentions = match &outcome {
-            CallOutcome::Reply { content, .. } => mentioned(&self.db, &lane.room, content).await?,
+            CallOutcome::Reply { content, .. } => {
+                mentioned(&self.db, &lane.room_id, content).await?
+            }
             _ => Vec::new(),
         };
         let (told, answer) = oneshot::channel();
@@ -243,9 +245,9 @@ async fn write(
 }
 
 async fn save_places(app: &App, places: &HashMap<Lane, i64>) -> Result<(), DbError> {
-    let rows: Vec<(&str, &str, i64)> = places
+    let rows: Vec<(&RoomId, &str, i64)> = places
         .iter()
-        .map(|(lane, next)| (lane.room.as_str(), lane.user.as_str(), *next))
+        .map(|(lane, next)| (&lane.room_id, lane.user_id.as_str(), *next))
         .collect();
     let mut tx = app.db.begin_aside().await?;
     tx.save_places(&rows, &app.node).await?;
@@ -258,9 +260,9 @@ async fn settle_group(app: &App, items: &[&Item]) -> Result<Vec<Settled>> {
         now: Now::get(),
         schedule_ms: tx.schedule_ms().await?,
     };
-    let rooms: BTreeSet<&str> = items.iter().map(|item| item.lane.room.as_str()).collect();
-    let rooms: Vec<&str> = rooms.into_iter().collect();
-    let mut logs: BTreeMap<String, RoomLog> = tx
+    let rooms: BTreeSet<&RoomId> = items.iter().map(|item| &item.lane.room_id).collect();
+    let rooms: Vec<&RoomId> = rooms.into_iter().collect();
+    let mut logs: BTreeMap<RoomId, RoomLog> = tx
         .lock_rooms(&rooms)
         .await?
         .into_iter()
@@ -268,7 +270,7 @@ async fn settle_group(app: &App, items: &[&Item]) -> Result<Vec<Settled>> {
         .collect();
     let mut results = Vec::with_capacity(items.len());
     for item in items {
-        let settled = match logs.get_mut(&item.lane.room) {
+        let settled = match logs.get_mut(&item.lane.room_id) {
             None => Settled::Lost,
             Some(log) => settle_one(app, &mut tx, log, item, times).await?,
         };
@@ -309,7 +311,7 @@ async fn settle_one(
     item: &Item,
     times: Times,
 ) -> Result<Settled> {
-    let (room, user) = (item.lane.room.as_str(), item.lane.user.as_str());
+    let (room, user) = (&item.lane.room_id, item.lane.user_id.as_str());
     let held = Held {
         room,
         user,
@@ -401,7 +403,7 @@ async fn settle_reply(
         Err(Refusal::Archived) => return Ok(Settled::Lost),
         Err(why) => {
             // Counted too; with many agents there are too many of these for a log.
-            tracing::debug!(room, user, seq, ?why, "an agent's answer was dropped");
+            tracing::debug!(%room, user, seq, ?why, "an agent's answer was dropped");
             let passed = tx.pass_message(held, *seq).await?;
             return Ok(if passed { why.into() } else { Settled::Lost });
         }
@@ -422,7 +424,7 @@ async fn settle_reply(
     let depth = said.depth;
     let posted = log.chat(tx, said, now).await?;
     let mentioned = mentions.iter().map(String::as_str);
-    let rows: Vec<(&str, &str, i64)> = mentioned.clone().map(|u| (room, u, posted)).collect();
+    let rows: Vec<(&RoomId, &str, i64)> = mentioned.clone().map(|u| (room, u, posted)).collect();
     tx.insert_mentions(&rows).await?;
     let by = AddressedBy {
         seq: posted,

@@ -33,7 +33,7 @@ impl<'a> Typing<'a> {
 
     /// The answer has grown. Where that is too soon to be shown, says when to ask again.
     pub fn heard(&mut self, reply: &Reply) -> Option<Duration> {
-        if !reply.is_begun() || !self.app.anyone_watches_typing(&self.lane.room) {
+        if !reply.is_begun() || !self.app.anyone_watches_typing(&self.lane.room_id) {
             return None;
         }
         if !self.told {
@@ -48,7 +48,7 @@ impl<'a> Typing<'a> {
         self.last = Some(Instant::now());
         self.shown = text.len();
         let delta = AgentDelta {
-            user_id: self.lane.user.clone(),
+            user_id: self.lane.user_id.clone(),
             reply_to_seq: self.seq,
             text: text.to_owned(),
         };
@@ -58,7 +58,7 @@ impl<'a> Typing<'a> {
 
     fn tell(&self, typing: bool) {
         let event = AgentTyping {
-            user_id: self.lane.user.clone(),
+            user_id: self.lane.user_id.clone(),
             reply_to_seq: self.seq,
             typing,
         };
@@ -66,7 +66,7 @@ impl<'a> Typing<'a> {
     }
 
     fn send(&self, kind: EventKind, data: &impl Serialize) {
-        self.app.publish_ephemeral(&self.lane.room, kind, data);
+        self.app.publish_ephemeral(&self.lane.room_id, kind, data);
     }
 }
 

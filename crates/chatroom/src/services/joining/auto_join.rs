@@ -22,7 +22,7 @@ use crate::{
     store::{Tx, members::MemberRow},
 };
 use protocol::{
-    AdapterType, AgentId, AutoJoin, AutoJoined, ClientKind, ErrorCode, MemberKind, RESERVED_ROOMS,
+    AdapterType, AgentId, AutoJoin, AutoJoined, ClientKind, ErrorCode, MemberKind,
     ReservedMembership, RoomId, UserId,
 };
 use std::net::IpAddr;
@@ -53,10 +53,11 @@ pub async fn join(app: &App, caller: &Caller, ip: IpAddr, request: AutoJoin) -> 
     }
     app.denylist.refuse_banned(newcomer.user.as_str())?;
     let mut tx = RoomTx::begin(app).await?;
-    let rows = tx.lock_rooms(&RESERVED_ROOMS).await?;
+    let reserved = RoomId::reserved();
+    let rows = tx.lock_rooms(&reserved.each_ref()).await?;
     let mut members = Vec::new();
-    for room in RESERVED_ROOMS {
-        let member = tx.member(room, newcomer.user.as_str()).await?;
+    for room in reserved {
+        let member = tx.member(&room, newcomer.user.as_str()).await?;
         members.push((room, member));
     }
     if matches!(caller, Caller::Anonymous) && members.iter().any(|(_, member)| member.is_none()) {
@@ -66,7 +67,6 @@ pub async fn join(app: &App, caller: &Caller, ip: IpAddr, request: AutoJoin) -> 
     let reach = Reach::pull();
     let mut reserved_rooms = Vec::new();
     for (room, member) in members {
-        let room: RoomId = stored(room)?;
         let newly_joined = member.is_none();
         if newly_joined {
             refuse_full(app, &mut tx, &room).await?;
@@ -78,7 +78,7 @@ pub async fn join(app: &App, caller: &Caller, ip: IpAddr, request: AutoJoin) -> 
                 invite: None,
                 reach: &reach,
             };
-            let row = rows.iter().find(|row| row.room_id == room.as_str());
+            let row = rows.iter().find(|row| row.room_id == room);
             let row = row.cloned().ok_or_else(Error::room_not_found)?;
             joining::take_seat(app, &mut tx, row, seat, now).await?;
         }
@@ -169,24 +169,24 @@ async fn name_of(
     app: &App,
     tx: &mut Tx,
     newcomer: &Newcomer,
-    members: &[(&str, Option<MemberRow>)],
+    members: &[(RoomId, Option<MemberRow>)],
 ) -> Result<Option<String>> {
+    let reserved = RoomId::reserved();
+    let rooms = reserved.each_ref();
     let known = members
         .iter()
         .find_map(|(_, member)| member.as_ref()?.user_name.clone());
     let asked = match &newcomer.name {
         // Joining goes on under another name: whoever asks takes no refusal here.
         Some(name) if newcomer.kind.is_external() => {
-            let pretence = names::pretence(tx, &RESERVED_ROOMS, &newcomer.user, name).await?;
+            let pretence = names::pretence(tx, &rooms, &newcomer.user, name).await?;
             pretence.is_none().then(|| name.clone())
         }
-        name => names::for_user(tx, &RESERVED_ROOMS, &newcomer.user, name.as_deref()).await?,
+        name => names::for_user(tx, &rooms, &newcomer.user, name.as_deref()).await?,
     };
     match asked.or(known) {
         None if newcomer.kind == MemberKind::ExternalAgent => {
-            petnames::free_name(app, tx, &RESERVED_ROOMS)
-                .await
-                .map(Some)
+            petnames::free_name(app, tx, &rooms).await.map(Some)
         }
         name => Ok(name),
     }

@@ -62,7 +62,7 @@ pub async fn create(
     let detail = json!({"max_uses": max_uses, "expires_at": invite.expires_at});
     audit::record(
         &mut tx,
-        room.as_str(),
+        room,
         &owner,
         "invite_created",
         Some(&invite.jti),
@@ -79,10 +79,7 @@ pub async fn create(
 pub async fn create_for_visitor(app: &App, room: &RoomId, ip: IpAddr) -> Result<AutoInvite> {
     let now = Now::get();
     let mut tx = app.db.begin().await?;
-    let row = tx
-        .lock_room(room.as_str())
-        .await?
-        .filter(|row| row.is_public());
+    let row = tx.lock_room(room).await?.filter(|row| row.is_public());
     let row = row.ok_or_else(Error::room_not_found)?;
     refuse_archived(&row)?;
     refuse_full(app, &mut tx, room).await?;
@@ -101,7 +98,7 @@ pub async fn create_for_visitor(app: &App, room: &RoomId, ip: IpAddr) -> Result<
     let target = Some(invite.jti.as_str());
     audit::record(
         &mut tx,
-        room.as_str(),
+        room,
         audit::VISITOR,
         "auto_invite_created",
         target,
@@ -125,9 +122,7 @@ pub async fn list(app: &App, caller: &Caller, room: &RoomId) -> Result<Invites> 
     access::member(&mut conn, caller, room, Hold::No)
         .await?
         .as_owner()?;
-    let rows = conn
-        .active_invites(room.as_str(), Now::get().seconds())
-        .await?;
+    let rows = conn.active_invites(room, Now::get().seconds()).await?;
     let invites = rows.into_iter().map(|row| {
         Ok(InviteView {
             code_jti: row.jti,
@@ -147,7 +142,7 @@ pub async fn revoke(app: &App, caller: &Caller, room: &RoomId, jti: &str) -> Res
     let entry = access::member(&mut tx, caller, room, Hold::Yes)
         .await?
         .as_owner()?;
-    if !tx.revoke_invite(room.as_str(), jti).await? {
+    if !tx.revoke_invite(room, jti).await? {
         return Err(Error::not_found(
             "No such invite in this room, or it was revoked already",
         ));
@@ -155,7 +150,7 @@ pub async fn revoke(app: &App, caller: &Caller, room: &RoomId, jti: &str) -> Res
     let actor = entry.member.user_id;
     audit::record(
         &mut tx,
-        room.as_str(),
+        room,
         &actor,
         "invite_revoked",
         Some(jti),
@@ -199,7 +194,7 @@ pub async fn refuse_full(app: &App, tx: &mut Tx, room: &RoomId) -> Result<()> {
         true => app.config.limits.reserved_members_per_room,
         false => app.config.limits.members_per_room,
     };
-    if most > 0 && tx.member_count(room.as_str()).await? >= most {
+    if most > 0 && tx.member_count(room).await? >= most {
         return Err(Error::new(
             ErrorCode::RoomFull,
             format!("The room is full: it has {most} members"),
@@ -212,7 +207,7 @@ pub async fn refuse_full(app: &App, tx: &mut Tx, room: &RoomId) -> Result<()> {
 pub fn new_invite(app: &App, room: &RoomId, by: &str, now: Now) -> Result<InviteRow> {
     Ok(InviteRow {
         jti: app.secrets.random_code("", 20).map_err(Error::internal)?,
-        room_id: room.to_string(),
+        room_id: room.clone(),
         created_by: by.to_owned(),
         display_name: None,
         max_uses: 1,

@@ -90,7 +90,7 @@ pub async fn join(
     if let Some(answer) = repeatable.answered(app, &mut tx).await? {
         return Ok(answer);
     }
-    let row = tx.lock_room(room.as_str()).await?;
+    let row = tx.lock_room(room).await?;
     // A stranger learns nothing from a wrong code about whether there is such a room; users with
     // a token may know.
     if row.is_none() && matches!(caller, Caller::User(_)) {
@@ -115,13 +115,9 @@ pub async fn join(
         (_, None) => return Err(Error::missing_bearer()),
     };
     joiner.invite = invite.as_ref().map(|invite| invite.jti.clone());
-    bans::refuse_banned(app, &mut tx, room.as_str(), &joiner.user).await?;
+    bans::refuse_banned(app, &mut tx, room, &joiner.user).await?;
     refuse_archived(&row)?;
-    if tx
-        .member(room.as_str(), joiner.user.as_str())
-        .await?
-        .is_some()
-    {
+    if tx.member(room, joiner.user.as_str()).await?.is_some() {
         return Err(Error::new(
             ErrorCode::AlreadyMember,
             format!("{} is in this room already", joiner.user),
@@ -129,9 +125,7 @@ pub async fn join(
     }
     refuse_full(app, &mut tx, room).await?;
     if let Some(invite) = &invite
-        && !tx
-            .use_invite(&invite.jti, room.as_str(), now.seconds())
-            .await?
+        && !tx.use_invite(&invite.jti, room, now.seconds()).await?
     {
         return Err(invite_invalid());
     }
@@ -151,7 +145,7 @@ async fn check_invite(
         .check_invite(code, now)
         .map_err(|_| invite_invalid())?;
     let invite = tx.invite(&claims.jti).await?.ok_or_else(invite_invalid)?;
-    let open = invite.room_id == room.as_str()
+    let open = invite.room_id == *room
         && !invite.revoked
         && invite.uses < invite.max_uses
         && invite.expires_at > now.seconds();
@@ -193,7 +187,7 @@ async fn starchild(
     };
     Ok(Joiner {
         user: user.id.clone(),
-        name: names::for_user(tx, &[room.as_str()], &user.id, user.name.as_deref()).await?,
+        name: names::for_user(tx, &[room], &user.id, user.name.as_deref()).await?,
         kind,
         basis: Basis {
             lineage: Lineage::of_user(&user.id),
@@ -312,7 +306,7 @@ async fn add(
     repeatable: &Repeatable,
     now: Now,
 ) -> Result<Joined> {
-    let room: RoomId = super::wire::stored(&row.room_id)?;
+    let room = row.room_id.clone();
     let seat = Seat {
         user: &joiner.user,
         name: joiner.name.as_deref(),

@@ -13,7 +13,6 @@ use crate::{
         change::{RoomLog, RoomTx},
         credentials::{identity, keys, revocation},
         idempotency::Repeatable,
-        wire::stored,
     },
     store::{
         invites::InviteRow,
@@ -36,7 +35,7 @@ pub async fn allow(
     let mut tx = app.db.begin().await?;
     let row = match actor.token_type {
         TokenType::Admin => {
-            let row = tx.lock_room(room.as_str()).await?;
+            let row = tx.lock_room(room).await?;
             row.ok_or_else(Error::room_not_found)?
         }
         TokenType::Container | TokenType::Access => {
@@ -45,7 +44,7 @@ pub async fn allow(
         }
     };
     refuse_archived(&row)?;
-    let member = tx.member(room.as_str(), user.as_str()).await?;
+    let member = tx.member(room, user.as_str()).await?;
     let member = member.ok_or_else(|| Error::not_found("No such member in this room"))?;
     if !member.member_kind.is_external() {
         return Err(Error::forbidden(
@@ -61,7 +60,7 @@ pub async fn allow(
     let detail = json!({"expires_at": invite.expires_at});
     audit::record(
         &mut tx,
-        room.as_str(),
+        room,
         actor,
         "recovery_allowed",
         target,
@@ -89,18 +88,15 @@ pub async fn redeem(
     let user = asked_for(caller, request, recovers)?;
     app.denylist.refuse_banned(user.as_str())?;
     refuse_archived(&row)?;
-    let room: RoomId = stored(&row.room_id)?;
-    let member = tx.member(room.as_str(), user.as_str()).await?;
+    let room = row.room_id.clone();
+    let member = tx.member(&room, user.as_str()).await?;
     let member = member.ok_or_else(invite_invalid)?;
-    if !tx
-        .use_invite(&invite.jti, room.as_str(), now.seconds())
-        .await?
-    {
+    if !tx.use_invite(&invite.jti, &room, now.seconds()).await? {
         return Err(invite_invalid());
     }
     let basis = identity::claim(app, &mut tx, caller, &user).await?;
-    revocation::revoke_member(&mut tx, room.as_str(), user.as_str()).await?;
-    tx.set_lineage(room.as_str(), user.as_str(), basis.lineage.as_str())
+    revocation::revoke_member(&mut tx, &room, user.as_str()).await?;
+    tx.set_lineage(&room, user.as_str(), basis.lineage.as_str())
         .await?;
     let detached = Endpoint {
         agent_endpoint: None,
@@ -108,9 +104,8 @@ pub async fn redeem(
         akm: PushKey::Forget,
         trusted: None,
     };
-    tx.set_endpoint(room.as_str(), user.as_str(), detached)
-        .await?;
-    tx.disarm_delivery(room.as_str(), user.as_str()).await?;
+    tx.set_endpoint(&room, user.as_str(), detached).await?;
+    tx.disarm_delivery(&room, user.as_str()).await?;
     let key = keys::new_member_key(app, &room, user.as_str(), &member.member_kind, &basis, now)?;
     tx.insert_key(&key).await?;
     let identity = identity::new_identity(app, &user, &basis, now)?;
@@ -119,7 +114,7 @@ pub async fn redeem(
     let target = Some(invite.jti.as_str());
     audit::record(
         &mut tx,
-        room.as_str(),
+        &room,
         actor,
         "member_recovered",
         target,

@@ -44,8 +44,8 @@ pub async fn ban(
         return Err(Error::forbidden("You cannot ban yourself"));
     }
     let owner = entry.member.user_id;
-    let member = tx.member(room.as_str(), user.as_str()).await?;
-    let invite = tx.invite_of_member(room.as_str(), user.as_str()).await?;
+    let member = tx.member(room, user.as_str()).await?;
+    let invite = tx.invite_of_member(room, user.as_str()).await?;
     let ban = RoomBanRow {
         user_id: user.to_string(),
         user_name: member.as_ref().and_then(|member| member.user_name.clone()),
@@ -53,10 +53,10 @@ pub async fn ban(
         banned_by: owner.clone(),
         banned_at: now.seconds(),
     };
-    tx.insert_room_ban(room.as_str(), &ban).await?;
+    tx.insert_room_ban(room, &ban).await?;
     audit::record(
         &mut tx,
-        room.as_str(),
+        room,
         &owner,
         "member_banned",
         Some(user.as_str()),
@@ -65,7 +65,7 @@ pub async fn ban(
     )
     .await?;
     let invite_revoked = match invite {
-        Some(jti) => tx.revoke_invite(room.as_str(), &jti).await?,
+        Some(jti) => tx.revoke_invite(room, &jti).await?,
         None => false,
     };
     let removed = member.is_some();
@@ -86,7 +86,7 @@ pub async fn list(app: &App, caller: &Caller, room: &RoomId) -> Result<RoomBans>
     access::member(&mut conn, caller, room, Hold::No)
         .await?
         .as_owner()?;
-    let rows = conn.room_bans(room.as_str()).await?;
+    let rows = conn.room_bans(room).await?;
     let bans = rows.into_iter().map(|row| RoomBan {
         user_id: row.user_id,
         user_name: row.user_name,
@@ -105,12 +105,12 @@ pub async fn lift(app: &App, caller: &Caller, room: &RoomId, user: &UserId) -> R
     let entry = access::member(&mut tx, caller, room, Hold::Yes)
         .await?
         .as_owner()?;
-    if !tx.delete_room_ban(room.as_str(), user.as_str()).await? {
+    if !tx.delete_room_ban(room, user.as_str()).await? {
         return Err(Error::not_found("No such ban in this room"));
     }
     audit::record(
         &mut tx,
-        room.as_str(),
+        room,
         &entry.member.user_id,
         "ban_lifted",
         Some(user.as_str()),
@@ -123,7 +123,7 @@ pub async fn lift(app: &App, caller: &Caller, room: &RoomId, user: &UserId) -> R
 }
 
 /// Refuses whoever the room's owner or the operator keeps out.
-pub async fn refuse_banned(app: &App, conn: &mut Conn, room: &str, user: &UserId) -> Result<()> {
+pub async fn refuse_banned(app: &App, conn: &mut Conn, room: &RoomId, user: &UserId) -> Result<()> {
     app.denylist.refuse_banned(user.as_str())?;
     match conn.is_banned_from(room, user.as_str()).await? {
         true => Err(Error::forbidden(

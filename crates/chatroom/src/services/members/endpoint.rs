@@ -118,7 +118,7 @@ pub async fn set(
         true => entry.as_oneself()?,
         false => entry.as_owner()?,
     };
-    let target = tx.member(room.as_str(), user.as_str()).await?;
+    let target = tx.member(room, user.as_str()).await?;
     let target = target.ok_or_else(|| Error::not_found("No such member in this room"))?;
     if !own && !matches!(change, EndpointChange::Detach) {
         return Err(Error::forbidden(
@@ -140,24 +140,14 @@ pub async fn set(
         PushKey::Keep => None,
         PushKey::Forget | PushKey::New(_) => target.akm_prefix.clone(),
     };
-    tx.set_endpoint(room.as_str(), user.as_str(), endpoint)
-        .await?;
+    tx.set_endpoint(room, user.as_str(), endpoint).await?;
     let actor = &entry.member.user_id;
     if matches!(change, EndpointChange::Detach) {
-        tx.disarm_delivery(room.as_str(), user.as_str()).await?;
+        tx.disarm_delivery(room, user.as_str()).await?;
     }
     if !own {
         let (action, target) = ("endpoint_detached", Some(user.as_str()));
-        audit::record(
-            &mut tx,
-            room.as_str(),
-            actor,
-            action,
-            target,
-            json!({}),
-            Now::get(),
-        )
-        .await?;
+        audit::record(&mut tx, room, actor, action, target, json!({}), Now::get()).await?;
     }
     let mut log = RoomLog::new(entry.room);
     // A stale member is not called, and why stays known, until it has a new key.
@@ -165,7 +155,7 @@ pub async fn set(
     if has_endpoint && has_key && !key_stale {
         let head = log.room().last_seq;
         skipped = delivery::arm(&mut tx, log.room(), user.as_str(), head).await?;
-        app.hub.dirty_rooms().follow(room.as_str());
+        app.hub.dirty_rooms().follow(room);
     }
     if let Some(skipped) = skipped {
         record_skipped(&mut tx, room, user, actor, skipped).await?;
@@ -203,7 +193,7 @@ async fn record_skipped(
         "an agent was not called for so long that it goes on with the newest messages; it is not told of these"
     );
     let detail = json!({"from_seq": from_seq, "to_seq": to_seq, "messages": messages});
-    let (room, user) = (room.as_str(), Some(user.as_str()));
+    let (room, user) = (room, Some(user.as_str()));
     audit::record(tx, room, actor, "backlog_skipped", user, detail, Now::get()).await
 }
 

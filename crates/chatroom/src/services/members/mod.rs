@@ -22,9 +22,7 @@ use crate::{
     },
     store::{members::MemberRow, rooms::RoomRow},
 };
-use protocol::{
-    AgentCardUpdated, ErrorCode, Members, Notice, Renamed, RoomId, UserId, WELCOME_ROOM,
-};
+use protocol::{AgentCardUpdated, ErrorCode, Members, Notice, Renamed, RoomId, UserId};
 use serde_json::json;
 use std::collections::HashMap;
 
@@ -44,17 +42,13 @@ pub async fn list(
     let mut conn = app.db.read().await?;
     access::member(&mut conn, caller, room, Hold::No).await?;
     // One more than is shown tells whether there are more.
-    let mut rows = conn.members(room.as_str(), limit + 1, offset).await?;
+    let mut rows = conn.members(room, limit + 1, offset).await?;
     let more = i64::try_from(rows.len()).is_ok_and(|rows| rows > limit);
     if more {
         rows.pop();
     }
-    let errors: HashMap<String, String> = conn
-        .delivery_errors(room.as_str())
-        .await?
-        .into_iter()
-        .collect();
-    let online = app.online(room.as_str());
+    let errors: HashMap<String, String> = conn.delivery_errors(room).await?.into_iter().collect();
+    let online = app.online(room);
     let members = rows.iter().map(|row| {
         let mut member = wire::member(row, online.contains(&row.user_id), &app.secrets)?;
         member.last_error = errors.get(&row.user_id).cloned();
@@ -64,7 +58,7 @@ pub async fn list(
         members: members.collect::<Result<_>>()?,
         next_offset: more.then_some(offset + limit),
     };
-    if room.as_str() == WELCOME_ROOM {
+    if *room == RoomId::welcome() {
         welcome::add_scores(&mut conn, &mut members.members).await?;
     }
     Ok(members)
@@ -90,7 +84,7 @@ pub async fn remove(app: &App, caller: &Caller, room: &RoomId, user: &UserId) ->
         true => entry.as_oneself()?,
         false => entry.as_owner()?,
     };
-    let target = tx.member(room.as_str(), user.as_str()).await?;
+    let target = tx.member(room, user.as_str()).await?;
     let target = target.ok_or_else(|| Error::not_found("No such member in this room"))?;
     if target.is_owner() {
         return Err(Error::forbidden(
@@ -184,21 +178,20 @@ pub async fn rename(
     let entry = access::member(&mut tx, caller, room, Hold::Yes)
         .await?
         .as_owner()?;
-    let target = tx.member(room.as_str(), user.as_str()).await?;
+    let target = tx.member(room, user.as_str()).await?;
     let target = target.ok_or_else(|| Error::not_found("No such member in this room"))?;
     if !target.member_kind.is_external() {
         return Err(Error::forbidden(
             "The names of Starchild members come with their tokens",
         ));
     }
-    tx.set_member_name(room.as_str(), user.as_str(), &name)
-        .await?;
-    names::remember(&mut tx, room.as_str(), user.as_str(), Some(&name)).await?;
+    tx.set_member_name(room, user.as_str(), &name).await?;
+    names::remember(&mut tx, room, user.as_str(), Some(&name)).await?;
     let detail = json!({"from": target.user_name, "to": name});
     let actor = &entry.member.user_id;
     audit::record(
         &mut tx,
-        room.as_str(),
+        room,
         actor,
         "member_renamed",
         Some(user.as_str()),
@@ -236,11 +229,11 @@ pub async fn set_agent_card(
                 "Of another member's agent card, an owner can only clear the address",
             ));
         }
-        if tx.member(room.as_str(), user.as_str()).await?.is_none() {
+        if tx.member(room, user.as_str()).await?.is_none() {
             return Err(Error::not_found("No such member in this room"));
         }
     }
-    tx.set_agent_card(room.as_str(), user.as_str(), url.as_deref())
+    tx.set_agent_card(room, user.as_str(), url.as_deref())
         .await?;
     tx.commit().await?;
     Ok(AgentCardUpdated {

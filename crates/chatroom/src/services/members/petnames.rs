@@ -5,6 +5,7 @@ use crate::{
     error::{Error, Result},
     store::Tx,
 };
+use protocol::RoomId;
 
 const ADJECTIVES: [&str; 20] = [
     "amber", "brisk", "calm", "candid", "clever", "cosy", "eager", "fair", "gentle", "keen",
@@ -29,7 +30,7 @@ pub fn petname(number: u32) -> String {
 }
 
 /// A name that nobody has in any of these rooms.
-pub async fn free_name(app: &App, tx: &mut Tx, rooms: &[&str]) -> Result<String> {
+pub async fn free_name(app: &App, tx: &mut Tx, rooms: &[&RoomId]) -> Result<String> {
     let mut name = String::new();
     for _ in 0..TRIES {
         name = petname(app.secrets.random_number().map_err(Error::internal)?);

@@ -12,7 +12,7 @@ use crate::{
         change::{RoomLog, RoomTx, Words, addressed, admit, exchanges::Voice},
         checks::{self, Content},
         reputation::scorer,
-        visitors, wire,
+        visitors,
     },
     store::{
         Conn,
@@ -101,7 +101,7 @@ async fn read_page(
 ) -> Result<Messages> {
     let rows = conn.messages(&room.room_id, &page).await?;
     Ok(Messages {
-        room_id: wire::stored(&room.room_id)?,
+        room_id: room.room_id.clone(),
         messages: to_messages(conn, room, rows, me).await?,
         latest_seq: room.last_seq,
     })
@@ -168,7 +168,7 @@ pub async fn thread(
             (*row, None)
         }
     };
-    let rows = conn.thread(room.as_str(), seq, LONGEST_THREAD).await?;
+    let rows = conn.thread(room, seq, LONGEST_THREAD).await?;
     if rows.is_empty() {
         return Err(no_message());
     }
@@ -188,7 +188,7 @@ pub async fn edit(
     content: String,
 ) -> Result<MessageEdited> {
     let content = Content::new(content)?;
-    let mentioned = mentioned(&app.db, room.as_str(), content.as_str()).await?;
+    let mentioned = mentioned(&app.db, room, content.as_str()).await?;
     let now = Now::get();
     let mut tx = RoomTx::begin(app).await?;
     let entry = writer(&mut tx, caller, room).await?;
@@ -208,11 +208,11 @@ pub async fn edit(
     let admission = admit(log.room(), words, limits, now)?;
     let notice = admission.enter(log.room_mut(), sender, limits, now);
     tx.save_exchanges(log.room()).await?;
-    tx.edit_message(room.as_str(), seq, content.as_str(), now.seconds())
+    tx.edit_message(room, seq, content.as_str(), now.seconds())
         .await?;
     let mentions: Vec<_> = mentioned
         .iter()
-        .map(|user| (room.as_str(), user.as_str(), seq))
+        .map(|user| (room, user.as_str(), seq))
         .collect();
     tx.insert_mentions(&mentions).await?;
     let by = AddressedBy {
@@ -224,16 +224,13 @@ pub async fn edit(
     let others = mentioned.iter().map(String::as_str);
     let addressed: Vec<_> = addressed(by, None, others.filter(|user| *user != sender))
         .map(|(user, by)| Addressed {
-            room: room.as_str(),
+            room: room,
             user,
             by,
         })
         .collect();
     tx.note_addressed(&addressed).await?;
-    let edited = tx
-        .message(room.as_str(), seq)
-        .await?
-        .ok_or_else(no_message)?;
+    let edited = tx.message(room, seq).await?.ok_or_else(no_message)?;
     let me = entry.member.user_id;
     let message = to_messages(&mut tx, &entry.room, vec![edited.clone()], Some(&me))
         .await?
@@ -256,7 +253,7 @@ pub async fn delete(app: &App, caller: &Caller, room: &RoomId, seq: i64) -> Resu
     let entry = writer(&mut tx, caller, room).await?;
     let row = own_message(app, &mut tx, &entry, seq, now).await?;
     if !row.deleted {
-        tx.redact_message(room.as_str(), seq).await?;
+        tx.redact_message(room, seq).await?;
         let mut log = RoomLog::new(entry.room);
         log.event(&mut tx, EventKind::MessageDeleted, &json!({"seq": seq}))
             .await?;
@@ -282,22 +279,19 @@ pub async fn react(
     let mut tx = RoomTx::begin(app).await?;
     let entry = writer(&mut tx, caller, room).await?;
     let me = entry.member.user_id;
-    let message = tx
-        .message(room.as_str(), seq)
-        .await?
-        .ok_or_else(no_message)?;
+    let message = tx.message(room, seq).await?.ok_or_else(no_message)?;
     if message.deleted {
         return Err(Error::bad_request("This message was deleted"));
     }
     let now = Now::get().seconds();
-    let added = tx.add_reaction(room.as_str(), seq, emoji, &me, now).await?;
+    let added = tx.add_reaction(room, seq, emoji, &me, now).await?;
     if added {
-        if tx.reaction_count(room.as_str(), seq, &me).await? > REACTIONS_PER_MEMBER {
+        if tx.reaction_count(room, seq, &me).await? > REACTIONS_PER_MEMBER {
             return Err(Error::bad_request(format!(
                 "You gave this message {REACTIONS_PER_MEMBER} emoji already; take one back first"
             )));
         }
-        scorer::reacted(&mut tx, room.as_str(), &message, &me, emoji, now).await?;
+        scorer::reacted(&mut tx, room, &message, &me, emoji, now).await?;
         let reaction = Reaction {
             seq,
             user_id: me,
@@ -323,10 +317,8 @@ pub async fn unreact(
     let mut tx = RoomTx::begin(app).await?;
     let entry = writer(&mut tx, caller, room).await?;
     let me = entry.member.user_id;
-    tx.message(room.as_str(), seq)
-        .await?
-        .ok_or_else(no_message)?;
-    let removed = tx.remove_reaction(room.as_str(), seq, emoji, &me).await?;
+    tx.message(room, seq).await?.ok_or_else(no_message)?;
+    let removed = tx.remove_reaction(room, seq, emoji, &me).await?;
     if removed {
         let reaction = Reaction {
             seq,

@@ -102,7 +102,7 @@ pub async fn of_room(
     let mut conn = app.db.read().await?;
     let visitor = matches!(caller, Caller::Anonymous);
     if visitor {
-        let row = conn.room(room.as_str()).await?;
+        let row = conn.room(room).await?;
         // Whether a private room is there is nothing that a stranger learns.
         row.filter(RoomRow::is_public)
             .ok_or_else(Error::missing_bearer)?;
@@ -113,10 +113,10 @@ pub async fn of_room(
         drop(conn);
     }
     let now = Now::get();
-    scorer::settle(&app.db, room.as_str()).await?;
+    scorer::settle(&app.db, room).await?;
     let window = Window::new(query.days, now.seconds());
     let mut conn = app.db.read().await?;
-    let rows = conn.ranked_in(room.as_str(), query.ranking(window)).await?;
+    let rows = conn.ranked_in(room, query.ranking(window)).await?;
     let ranked = rows.into_iter().zip(1..).map(|(mut row, rank)| {
         let shown = match (visitor, row.user_name.take()) {
             (false, name) => Shown::Known(name),
@@ -183,8 +183,8 @@ pub async fn of_caller(
     let mut conn = app.db.read().await?;
     let entry = access::member(&mut conn, caller, room, Hold::No).await?;
     drop(conn);
-    scorer::settle(&app.db, room.as_str()).await?;
-    let (room_id, user) = (room.as_str(), entry.member.user_id.as_str());
+    scorer::settle(&app.db, room).await?;
+    let (room_id, user) = (room, entry.member.user_id.as_str());
     let now = Now::get().seconds();
     let window = Window::new(days, now);
     let mut conn = app.db.read().await?;

@@ -3,7 +3,7 @@
 //! [`candidates`] finds what may count among new messages, [`Ledger::admit`] applies the caps and
 //! the newcomer's boost, and [`Sums`] gives a score at any moment.
 
-use protocol::{ScoreKind, ScoringRules};
+use protocol::{RoomId, ScoreKind, ScoringRules};
 use std::{
     collections::{BTreeMap, HashMap},
     ops::RangeInclusive,
@@ -104,7 +104,7 @@ pub fn rules() -> ScoringRules {
 /// Something that happened and may count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    pub room_id: String,
+    pub room_id: RoomId,
     /// Whose score it moves.
     pub user_id: String,
     pub kind: ScoreKind,
@@ -138,7 +138,7 @@ pub struct Post {
 /// What may count among these messages, in order. `roots` tells who began the threads that are
 /// replied to; `replies` counts the replies that each has from others.
 pub fn candidates(
-    room: &str,
+    room: &RoomId,
     posts: &[Post],
     roots: &HashMap<i64, String>,
     replies: &mut BTreeMap<i64, i64>,
@@ -146,7 +146,7 @@ pub fn candidates(
     let mut found = Vec::new();
     for post in posts {
         let event = |user: &str, kind, seq| Event {
-            room_id: room.to_owned(),
+            room_id: room.clone(),
             user_id: user.to_owned(),
             kind,
             source_user_id: post.author.clone(),

@@ -5,9 +5,13 @@ use proptest::prelude::*;
 
 const NOW: i64 = 1_800_000_000;
 
+fn room() -> RoomId {
+    "rm_a".parse().unwrap()
+}
+
 fn event(kind: ScoreKind, user: u8, source: u8, at: i64) -> Event {
     Event {
-        room_id: "rm_a".into(),
+        room_id: room(),
         user_id: format!("u{user}"),
         kind,
         source_user_id: format!("u{source}"),
@@ -115,11 +119,11 @@ proptest! {
             .filter(|post| post.reply_to_seq.is_none())
             .map(|post| (post.seq, post.author.clone()))
             .collect();
-        let whole = candidates("rm_a", &posts, &roots, &mut BTreeMap::new());
+        let whole = candidates(&room(), &posts, &roots, &mut BTreeMap::new());
         let mut replies = BTreeMap::new();
         let cut = cut.min(posts.len());
-        let mut parts = candidates("rm_a", &posts[..cut], &roots, &mut replies);
-        parts.extend(candidates("rm_a", &posts[cut..], &roots, &mut replies));
+        let mut parts = candidates(&room(), &posts[..cut], &roots, &mut replies);
+        parts.extend(candidates(&room(), &posts[cut..], &roots, &mut replies));
         prop_assert_eq!(&whole, &parts);
         for (root, author) in &roots {
             let awards = whole.iter()

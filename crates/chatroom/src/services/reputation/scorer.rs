@@ -12,7 +12,7 @@ use crate::{
         reputation::{EVERYWHERE, PostRow},
     },
 };
-use protocol::{MessageType, ScoreKind};
+use protocol::{MessageType, RoomId, ScoreKind};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Messages that are scored in one transaction.
@@ -21,21 +21,21 @@ const BATCH: i64 = 4000;
 /// Brings every room up to date.
 pub async fn settle_all(db: &Db) -> Result<(), DbError> {
     let rooms = db.read().await?.rooms_to_score().await?;
-    for (room,) in rooms {
+    for room in rooms {
         settle(db, &room).await?;
     }
     Ok(())
 }
 
 /// Brings a room up to date.
-pub async fn settle(db: &Db, room: &str) -> Result<(), DbError> {
+pub async fn settle(db: &Db, room: &RoomId) -> Result<(), DbError> {
     while settle_batch(db, room).await? {}
     Ok(())
 }
 
 /// Scores the next messages, if there are any. They are read before the transaction, which is
 /// then short: on SQLite nobody posts meanwhile.
-async fn settle_batch(db: &Db, room: &str) -> Result<bool, DbError> {
+async fn settle_batch(db: &Db, room: &RoomId) -> Result<bool, DbError> {
     let mut conn = db.read().await?;
     let after = conn.scored_seq(room).await?;
     let rows = conn.posts_after(room, after, BATCH).await?;
@@ -106,7 +106,7 @@ fn is_chat(row: &PostRow) -> bool {
 /// Counts a new reaction to a message, in the reaction's own transaction.
 pub async fn reacted(
     tx: &mut Tx,
-    room: &str,
+    room: &RoomId,
     message: &MessageRow,
     reactor: &str,
     emoji: &str,
@@ -120,7 +120,7 @@ pub async fn reacted(
         return Ok(());
     }
     let event = Event {
-        room_id: room.to_owned(),
+        room_id: room.clone(),
         user_id: message.sender_user_id.clone(),
         kind: ScoreKind::ReactionReceived,
         source_user_id: reactor.to_owned(),
@@ -135,14 +135,14 @@ pub async fn reacted(
 /// tells of it.
 pub async fn kicked(
     tx: &mut Tx,
-    room: &str,
+    room: &RoomId,
     user: &str,
     owner: &str,
     seq: i64,
     at: i64,
 ) -> Result<(), DbError> {
     let event = Event {
-        room_id: room.to_owned(),
+        room_id: room.clone(),
         user_id: user.to_owned(),
         kind: ScoreKind::PenaltyKick,
         source_user_id: owner.to_owned(),
@@ -203,7 +203,7 @@ async fn write(tx: &mut Tx, scored: &[Scored]) -> Result<(), DbError> {
             days.entry((scope, user, day)).or_default().add(one);
         }
         rows.push((
-            event.room_id.as_str(),
+            &event.room_id,
             user,
             event.kind.as_str(),
             one.points,

@@ -5,11 +5,15 @@ use super::{
     *,
 };
 use crate::store::{group::NewMessage, leaderboard::Ranking, migrate::migrate};
-use protocol::{Cursor, Via};
+use protocol::{Cursor, Via, Visibility};
 use std::time::Duration;
 
 /// Noon of some day.
 const NOON: i64 = 20_000 * DAY + DAY / 2;
+
+fn room() -> RoomId {
+    "rm_a".parse().unwrap()
+}
 
 async fn database() -> (tempfile::TempDir, Db) {
     let dir = tempfile::tempdir().unwrap();
@@ -23,12 +27,12 @@ async fn database() -> (tempfile::TempDir, Db) {
 /// Messages of one user at these times, as if they had been posted.
 async fn posted(db: &Db, times: &[i64]) {
     let mut tx = db.begin().await.unwrap();
-    tx.insert_room("rm_a", "a", "u_a", "public", 1)
+    tx.insert_room(&room(), "a", "u_a", Visibility::Public, 1)
         .await
         .unwrap();
     for (seq, at) in (1..).zip(times) {
         let message = NewMessage {
-            room_id: "rm_a".into(),
+            room_id: room(),
             seq,
             sender_user_id: "u_a".into(),
             sender_user_name: None,
@@ -42,7 +46,7 @@ async fn posted(db: &Db, times: &[i64]) {
             calls_agents: true,
         };
         tx.insert_message(&message).await.unwrap();
-        tx.set_head("rm_a", Cursor::at(seq)).await.unwrap();
+        tx.set_head(&room(), Cursor::at(seq)).await.unwrap();
     }
     tx.commit().await.unwrap();
 }
@@ -147,14 +151,15 @@ async fn a_log_of_many_batches_is_scored_once() {
     let messages = BATCH + 10;
     let times: Vec<i64> = (0..messages).map(|n| NOON + n / 20 * DAY / 10).collect();
     posted(&db, &times).await;
-    let (one, other) = tokio::join!(settle_all(&db), settle(&db, "rm_a"));
+    let room = room();
+    let (one, other) = tokio::join!(settle_all(&db), settle(&db, &room));
     one.unwrap();
     other.unwrap();
     settle_all(&db).await.unwrap();
     let days = score::day_of(times[times.len() - 1]) - score::day_of(NOON) + 1;
     let mut conn = db.read().await.unwrap();
-    let kinds = conn.score_by_kind("rm_a", "u_a", 0).await.unwrap();
+    let kinds = conn.score_by_kind(&room, "u_a", 0).await.unwrap();
     assert_eq!(kinds[0].events, days * 20);
-    assert_eq!(conn.scored_seq("rm_a").await.unwrap(), messages);
+    assert_eq!(conn.scored_seq(&room).await.unwrap(), messages);
     assert_eq!(conn.rooms_to_score().await.unwrap(), []);
 }

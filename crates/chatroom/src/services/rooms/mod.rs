@@ -56,8 +56,9 @@ pub async fn create(
             .secrets
             .random_code("rm_", ID_LENGTH)
             .map_err(Error::internal)?;
+        let id = RoomId::try_from(id).map_err(Error::internal)?;
         if tx
-            .insert_room(&id, &name, owner, visibility.as_str(), now.seconds())
+            .insert_room(&id, &name, owner, visibility, now.seconds())
             .await?
         {
             break id;
@@ -90,7 +91,7 @@ pub async fn create(
     let detail = json!({"name": name, "visibility": visibility});
     audit::record(&mut tx, &room, owner, "room_created", None, detail, now).await?;
     let created = RoomCreated {
-        room_id: stored(&room)?,
+        room_id: room,
         owner_user_id: user.id.clone(),
         name,
         visibility,
@@ -106,7 +107,7 @@ pub async fn mine(app: &App, caller: &Caller) -> Result<MyRooms> {
     let rows = app.db.read().await?.rooms_of(user.id.as_str()).await?;
     let rooms = rows.into_iter().map(|row| {
         Ok(MyRoom {
-            room_id: stored(&row.room_id)?,
+            room_id: row.room_id.clone(),
             name: row.name,
             owner_user_id: stored(&row.owner_user_id)?,
             role: stored(&row.role)?,
@@ -126,7 +127,7 @@ pub async fn public(app: &App, limit: i64, offset: i64) -> Result<PublicRooms> {
     let rows = app.db.read().await?.public_rooms(limit, offset).await?;
     let rooms = rows.into_iter().map(|row| {
         Ok(PublicRoom {
-            room_id: stored(&row.room_id)?,
+            room_id: row.room_id.clone(),
             owner_user_id: stored(&row.owner_user_id)?,
             name: row.name,
             created_at: row.created_at,
@@ -142,18 +143,15 @@ pub async fn public(app: &App, limit: i64, offset: i64) -> Result<PublicRooms> {
 /// What a visitor may see of a public room. Names, never ids.
 pub async fn public_summary(app: &App, ip: IpAddr, room: &RoomId) -> Result<PublicSummary> {
     let mut conn = app.db.read().await?;
-    let row = conn
-        .room(room.as_str())
-        .await?
-        .filter(|row| row.is_public());
+    let row = conn.room(room).await?.filter(|row| row.is_public());
     let row = row.ok_or_else(Error::room_not_found)?;
     drop(conn);
     visitors::count_read(app, ip, room.as_str()).await?;
     let mut conn = app.db.read().await?;
-    let members = conn.members(room.as_str(), PAGE, 0).await?;
+    let members = conn.members(room, PAGE, 0).await?;
     let mut kinds = KindCounts::default();
     let mut member_count = 0;
-    for row in conn.kinds_of_members(room.as_str()).await? {
+    for row in conn.kinds_of_members(room).await? {
         member_count += row.members;
         *match row.member_kind {
             MemberKind::StarchildAgent => &mut kinds.starchild_agent,
@@ -241,7 +239,7 @@ pub async fn update(app: &App, caller: &Caller, room: &RoomId, request: UpdateRo
         ));
         row.visibility = visibility;
         if visibility == Visibility::Private {
-            tx.revoke_invites_by(room.as_str(), audit::VISITOR).await?;
+            tx.revoke_invites_by(room, audit::VISITOR).await?;
         }
     }
     if let Some(depth) = depth.filter(|depth| *depth != row.max_reply_chain_depth) {
@@ -261,7 +259,7 @@ pub async fn update(app: &App, caller: &Caller, room: &RoomId, request: UpdateRo
     }
     tx.update_room(&row).await?;
     for (action, detail) in changes {
-        audit::record(&mut tx, room.as_str(), &actor, action, None, detail, now).await?;
+        audit::record(&mut tx, room, &actor, action, None, detail, now).await?;
     }
     tx.commit().await?;
     Ok(())
@@ -275,7 +273,7 @@ pub async fn all(app: &App, caller: &Caller, limit: i64, offset: i64) -> Result<
     let rows = conn.all_rooms(limit, offset).await?;
     let rooms = rows.into_iter().map(|row| {
         Ok(AdminRoom {
-            room_id: stored(&row.room_id)?,
+            room_id: row.room_id.clone(),
             owner_user_id: stored(&row.owner_user_id)?,
             visibility: row.visibility,
             name: row.name,

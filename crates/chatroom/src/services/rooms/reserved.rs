@@ -10,9 +10,9 @@ use crate::{
     },
     store::{Tx, rooms::Text},
 };
-use protocol::{ErrorCode, RESERVED_ROOMS, RoomId, SYSTEM_USER, Visibility, WELCOME_ROOM};
+use protocol::{ErrorCode, RoomId, SYSTEM_USER, Visibility};
 
-/// A reserved room's name and rules, in the order of [`RESERVED_ROOMS`].
+/// A reserved room's name and rules, in the order of [`RoomId::reserved`].
 const ROOMS: [(&str, &str); 3] = [
     (
         "welcome",
@@ -47,7 +47,7 @@ async fn tell_of_new_rules(app: &App) -> Result<()> {
         return Ok(());
     }
     let mut tx = RoomTx::begin(app).await?;
-    let room = tx.lock_room(WELCOME_ROOM).await?;
+    let room = tx.lock_room(&RoomId::welcome()).await?;
     let room = room.ok_or_else(Error::room_not_found)?;
     let before = tx.meta(RULES_TOLD).await?;
     tx.set_meta(RULES_TOLD, &version).await?;
@@ -63,8 +63,8 @@ async fn tell_of_new_rules(app: &App) -> Result<()> {
 async fn make(app: &App) -> Result<()> {
     let mut conn = app.db.read().await?;
     let mut missing = Vec::new();
-    for (id, (name, rules)) in RESERVED_ROOMS.into_iter().zip(ROOMS) {
-        if conn.room(id).await?.is_none() {
+    for (id, (name, rules)) in RoomId::reserved().into_iter().zip(ROOMS) {
+        if conn.room(&id).await?.is_none() {
             missing.push((id, name, rules));
         }
     }
@@ -75,16 +75,15 @@ async fn make(app: &App) -> Result<()> {
     let now = Now::get();
     let mut tx = app.db.begin().await?;
     for (id, name, rules) in missing {
-        make_one(&mut tx, id, name, rules, now).await?;
+        make_one(&mut tx, &id, name, rules, now).await?;
     }
     tx.commit().await?;
     Ok(())
 }
 
-async fn make_one(tx: &mut Tx, id: &str, name: &str, rules: &str, now: Now) -> Result<()> {
-    let public = Visibility::Public.as_str();
+async fn make_one(tx: &mut Tx, id: &RoomId, name: &str, rules: &str, now: Now) -> Result<()> {
     let made = tx
-        .insert_room(id, name, SYSTEM_USER, public, now.seconds())
+        .insert_room(id, name, SYSTEM_USER, Visibility::Public, now.seconds())
         .await?;
     if made {
         tx.set_text(id, Text::Rules, rules, SYSTEM_USER, now.seconds())

@@ -17,7 +17,6 @@ use crate::{
 };
 use protocol::{
     Me, MemberCounts, MyRoomView, RoleClass, RoomId, RoomState, StateMember, StateMessage, Via,
-    WELCOME_ROOM,
 };
 use std::collections::HashSet;
 
@@ -25,14 +24,12 @@ pub async fn me(app: &App, caller: &Caller, room: &RoomId) -> Result<Me> {
     let mut conn = app.db.read().await?;
     let entry = access::member(&mut conn, caller, room, Hold::No).await?;
     let (row, member) = (entry.room, entry.member);
-    let last_message_seq = conn.last_message_of(room.as_str(), &member.user_id).await?;
+    let last_message_seq = conn.last_message_of(room, &member.user_id).await?;
     let last = last_message_seq.unwrap_or(0);
-    let mentions_pending = conn
-        .mentions_after(room.as_str(), &member.user_id, last)
-        .await?;
-    let welcome_score = match room.as_str() {
-        WELCOME_ROOM => Some(welcome::score_of(&mut conn, &member.user_id).await?),
-        _ => None,
+    let mentions_pending = conn.mentions_after(room, &member.user_id, last).await?;
+    let welcome_score = match *room == RoomId::welcome() {
+        true => Some(welcome::score_of(&mut conn, &member.user_id).await?),
+        false => None,
     };
     Ok(Me {
         user_id: stored(&member.user_id)?,
@@ -63,9 +60,9 @@ pub async fn me(app: &App, caller: &Caller, room: &RoomId) -> Result<Me> {
 pub async fn state(app: &App, caller: &Caller, room: &RoomId, recent: i64) -> Result<RoomState> {
     let mut conn = app.db.read().await?;
     let entry = access::member(&mut conn, caller, room, Hold::No).await?;
-    let rows = conn.members(room.as_str(), PAGE, 0).await?;
-    let online = app.online(room.as_str());
-    let member_counts = count(&mut conn, room.as_str(), &online).await?;
+    let rows = conn.members(room, PAGE, 0).await?;
+    let online = app.online(room);
+    let member_counts = count(&mut conn, room, &online).await?;
     let mut members = Vec::with_capacity(rows.len());
     for row in &rows {
         let role_class = RoleClass::from(&row.member_kind);
@@ -79,7 +76,7 @@ pub async fn state(app: &App, caller: &Caller, room: &RoomId, recent: i64) -> Re
         limit: recent,
         ..Page::default()
     };
-    let messages = conn.messages(room.as_str(), &page).await?;
+    let messages = conn.messages(room, &page).await?;
     let messages = to_messages(
         &mut conn,
         &entry.room,
@@ -108,7 +105,7 @@ pub async fn state(app: &App, caller: &Caller, room: &RoomId, recent: i64) -> Re
 }
 
 /// How many members of each sort the room has.
-async fn count(conn: &mut Conn, room: &str, online: &HashSet<String>) -> Result<MemberCounts> {
+async fn count(conn: &mut Conn, room: &RoomId, online: &HashSet<String>) -> Result<MemberCounts> {
     let mut counts = MemberCounts::default();
     for row in conn.kinds_of_members(room).await? {
         counts.total += row.members;

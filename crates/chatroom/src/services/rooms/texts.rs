@@ -21,7 +21,7 @@ pub async fn read(app: &App, caller: &Caller, room: &RoomId, text: Text) -> Resu
     let mut conn = app.db.read().await?;
     access::member(&mut conn, caller, room, Hold::No).await?;
     let row = conn
-        .text(room.as_str(), text)
+        .text(room, text)
         .await?
         .ok_or_else(Error::room_not_found)?;
     Ok(RoomText {
@@ -51,23 +51,14 @@ pub async fn write(
         .not_archived()?;
     let owner = entry.member;
     let version = tx
-        .set_text(room.as_str(), text, &content, &owner.user_id, now.seconds())
+        .set_text(room, text, &content, &owner.user_id, now.seconds())
         .await?;
     let action = match text {
         Text::Rules => "rules_updated",
         Text::Data => "data_updated",
     };
     let detail = json!({"version": version});
-    audit::record(
-        &mut tx,
-        room.as_str(),
-        &owner.user_id,
-        action,
-        None,
-        detail,
-        now,
-    )
-    .await?;
+    audit::record(&mut tx, room, &owner.user_id, action, None, detail, now).await?;
     if text == Text::Rules {
         let mut log = RoomLog::new(entry.room);
         log.set_rules_version(version);

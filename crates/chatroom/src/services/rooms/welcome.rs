@@ -12,8 +12,7 @@ use crate::{
     store::{Conn, welcome::ProgressRow},
 };
 use protocol::{
-    Check, Checklist, ChecklistRefreshed, MemberView, RoomId, WELCOME_ROOM, WelcomeCheck,
-    WelcomeScore,
+    Check, Checklist, ChecklistRefreshed, MemberView, RoomId, WelcomeCheck, WelcomeScore,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -87,7 +86,9 @@ pub async fn refresh(app: &App, caller: &Caller) -> Result<ChecklistRefreshed> {
     let mut tx = app.db.begin().await?;
     let entry = access::member(&mut tx, caller, &RoomId::welcome(), Hold::Yes).await?;
     let member = entry.member;
-    let done = tx.welcome_probe(WELCOME_ROOM, &member.user_id).await?;
+    let done = tx
+        .welcome_probe(&RoomId::welcome(), &member.user_id)
+        .await?;
     let passed: Vec<&str> = CHECKS
         .iter()
         .filter(|(check, ..)| match check {

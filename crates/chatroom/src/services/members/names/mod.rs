@@ -9,7 +9,7 @@ use crate::{
     store::{Conn, DbError, Tx},
 };
 use look::{is_reserved, looks, shown};
-use protocol::{MAX_NAME_CHARS, UserId};
+use protocol::{MAX_NAME_CHARS, RoomId, UserId};
 
 /// Where the database keeps by which rules its looks were made.
 const LOOKS_VERSION: (&str, &str) = ("looks_version", "1");
@@ -44,7 +44,7 @@ pub fn of_token(name: &str) -> Option<String> {
 /// Whose name it looks like, where somebody picks this one for themselves.
 pub async fn pretence(
     conn: &mut Conn,
-    rooms: &[&str],
+    rooms: &[&RoomId],
     user: &UserId,
     name: &str,
 ) -> Result<Option<&'static str>> {
@@ -60,7 +60,7 @@ pub async fn pretence(
 /// Refuses a name that somebody picked for themselves and that looks like another's.
 pub async fn refuse_pretence(
     conn: &mut Conn,
-    rooms: &[&str],
+    rooms: &[&RoomId],
     user: &UserId,
     field: &str,
     name: &str,
@@ -77,7 +77,7 @@ pub async fn refuse_pretence(
 /// none where it looks like the server's.
 pub async fn for_user(
     conn: &mut Conn,
-    rooms: &[&str],
+    rooms: &[&RoomId],
     user: &UserId,
     name: Option<&str>,
 ) -> Result<Option<String>, DbError> {
@@ -111,7 +111,7 @@ pub fn looks_of_member(user: &str, name: Option<&str>) -> Vec<String> {
 }
 
 /// Remembers what a member looks like from now on.
-pub async fn remember(tx: &mut Tx, room: &str, user: &str, name: Option<&str>) -> Result<()> {
+pub async fn remember(tx: &mut Tx, room: &RoomId, user: &str, name: Option<&str>) -> Result<()> {
     tx.set_looks(room, user, &looks_of_member(user, name))
         .await?;
     Ok(())
@@ -130,9 +130,10 @@ pub async fn prepare(app: &App) -> Result<(), DbError> {
             tx.set_meta(name, version).await?;
             return tx.commit().await;
         }
-        for (room, user, name) in members {
-            let looks = looks_of_member(&user, name.as_deref());
-            tx.set_looks(&room, &user, &looks).await?;
+        for member in members {
+            let (room, user) = (&member.room_id, &member.user_id);
+            let looks = looks_of_member(user, member.user_name.as_deref());
+            tx.set_looks(room, user, &looks).await?;
         }
         tx.commit().await?;
     }

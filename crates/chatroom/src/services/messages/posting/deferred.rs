@@ -2,6 +2,7 @@
 //! else waits for them. A room's posts stay in their order.
 
 use super::rules::Post;
+use protocol::RoomId;
 use std::{
     collections::{HashMap, VecDeque},
     time::Duration,
@@ -12,7 +13,7 @@ use tokio::time::Instant;
 const LONGEST_DEFERRAL: Duration = Duration::from_millis(4500);
 const FIRST_BACKOFF: Duration = Duration::from_millis(20);
 const LONGEST_BACKOFF: Duration = Duration::from_millis(320);
-/// Posts that are put deferred, at the most.
+/// Posts that are put aside, at the most.
 const MOST: usize = 4096;
 
 /// A post, with whom to tell what became of it.
@@ -24,7 +25,7 @@ pub struct PendingPost<A> {
 /// Whom to tell what became of a post.
 pub struct Responder<A> {
     pub answer: A,
-    /// Until when it waits and how often its room was tried, once it is put deferred.
+    /// Until when it waits and how often its room was tried, once it is put aside.
     deferral: Option<Deferral>,
 }
 
@@ -61,9 +62,9 @@ impl<A> Responder<A> {
     }
 }
 
-/// The posts that are put deferred.
+/// The posts that are put aside.
 pub struct DeferredPosts<A> {
-    rooms: HashMap<String, Room<A>>,
+    rooms: HashMap<RoomId, Room<A>>,
     posts: usize,
 }
 
@@ -110,13 +111,13 @@ impl<A> DeferredPosts<A> {
     }
 
     /// Whether posts to this room are put aside: those that come later go behind them.
-    pub fn holds(&self, room: &str) -> bool {
+    pub fn holds(&self, room: &RoomId) -> bool {
         self.rooms.contains_key(room)
     }
 
     fn push(&mut self, waiting: PendingPost<A>, due: Instant) {
-        let name = waiting.post.room.as_str().to_owned();
-        let room = self.rooms.entry(name).or_insert_with(|| Room {
+        let room = waiting.post.room.clone();
+        let room = self.rooms.entry(room).or_insert_with(|| Room {
             due,
             posts: VecDeque::new(),
         });
@@ -200,7 +201,7 @@ mod tests {
             );
         }
         let room = post("late").room;
-        assert!(deferred.holds(room.as_str()));
+        assert!(deferred.holds(&room));
         assert!(
             deferred
                 .put(PendingPost::new(post("late"), ()), now)

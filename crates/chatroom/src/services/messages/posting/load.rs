@@ -7,7 +7,7 @@ use crate::{
     services::members::names,
     store::{DbError, db::GroupTurn},
 };
-use protocol::Via;
+use protocol::{RoomId, Via};
 use std::collections::{HashMap, HashSet};
 
 /// What to do about a room that somebody else holds.
@@ -25,11 +25,11 @@ pub async fn lock_rooms(
     turn: &mut GroupTurn,
     posts: &[Post],
     locking: Locking,
-) -> Result<HashSet<String>, DbError> {
+) -> Result<HashSet<RoomId>, DbError> {
     let rooms = unique(
         posts
             .iter()
-            .map(|p| p.room.as_str())
+            .map(|p| &p.room)
             .filter(|room| !known.rooms.contains_key(*room)),
     );
     if rooms.is_empty() {
@@ -47,7 +47,7 @@ pub async fn lock_rooms(
         };
         known.rooms.insert(room.row.room_id.clone(), room);
     }
-    let missing: Vec<&str> = rooms
+    let missing: Vec<&RoomId> = rooms
         .into_iter()
         .filter(|room| !known.rooms.contains_key(*room))
         .collect();
@@ -68,8 +68,8 @@ pub async fn load(
     single_writer: bool,
 ) -> Result<(), DbError> {
     let pairs = unique(posts.iter().filter_map(|post| {
-        let (room, user) = (known.rooms.get(post.room.as_str())?, post.user()?);
-        (!room.authors.contains_key(user)).then_some((post.room.as_str(), user))
+        let (room, user) = (known.rooms.get(&post.room)?, post.user()?);
+        (!room.authors.contains_key(user)).then_some((&post.room, user))
     }));
     if !pairs.is_empty() {
         for row in turn.conn().await?.posters(&pairs).await? {
@@ -92,7 +92,7 @@ pub async fn load(
     let parents = unique(
         posts
             .iter()
-            .filter_map(|post| Some((post.room.as_str(), post.reply_to_seq?))),
+            .filter_map(|post| Some((&post.room, post.reply_to_seq?))),
     );
     if !parents.is_empty() {
         for row in turn.conn().await?.parents(&parents).await? {
@@ -102,7 +102,7 @@ pub async fn load(
     let keyed = unique(
         posts
             .iter()
-            .filter_map(|p| Some((p.room.as_str(), p.user()?, p.client_key.as_deref()?))),
+            .filter_map(|p| Some((&p.room, p.user()?, p.client_key.as_deref()?))),
     );
     if !keyed.is_empty() {
         for row in turn.conn().await?.prior_posts(&keyed).await? {
@@ -128,7 +128,7 @@ async fn load_new_names(
         let Credential::User(user) = &post.credential else {
             continue;
         };
-        let room = known.rooms.get(post.room.as_str());
+        let room = known.rooms.get(&post.room);
         let author = room.and_then(|room| room.authors.get(user.id.as_str()));
         let (Some(author), Some(name)) = (author, &user.name) else {
             continue;
@@ -138,10 +138,10 @@ async fn load_new_names(
         {
             continue;
         }
-        let rooms = [post.room.as_str()];
+        let rooms = [&post.room];
         let conn = turn.conn().await?;
         if let Some(name) = names::for_user(conn, &rooms, &user.id, Some(name)).await? {
-            let at = (post.room.to_string(), user.id.to_string());
+            let at = (post.room.clone(), user.id.to_string());
             known.new_names.insert(at, name);
         }
     }

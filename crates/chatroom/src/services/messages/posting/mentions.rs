@@ -1,11 +1,14 @@
 //! Who a message mentions. What may be a name is found in the text once; the store knows whose it is.
 
 use crate::store::{Db, DbResult};
-use protocol::mentions::{MAX_MENTIONS, candidates};
+use protocol::{
+    RoomId,
+    mentions::{MAX_MENTIONS, candidates},
+};
 
 /// The members of the room that the text mentions, [`MAX_MENTIONS`] at the most. Looked up outside
 /// of any transaction, so that nobody waits for it.
-pub async fn mentioned(db: &Db, room: &str, text: &str) -> DbResult<Vec<String>> {
+pub async fn mentioned(db: &Db, room: &RoomId, text: &str) -> DbResult<Vec<String>> {
     if !text.contains('@') {
         return Ok(Vec::new());
     }

@@ -29,7 +29,7 @@ use crate::{
 use bytes::BytesMut;
 use deferred::{DeferredPosts, PendingPost};
 use load::Locking;
-use protocol::{Cursor, Posted};
+use protocol::{Cursor, Posted, RoomId};
 use rules::{Decided, Known, Post};
 use std::{
     borrow::Cow,
@@ -64,7 +64,7 @@ impl Poster {
     /// Posts a message. When this returns, it is on the disk and on its way to the readers.
     pub async fn post(&self, mut post: Post) -> Result<Posted> {
         if post.user().is_some() {
-            let (room, text) = (post.room.as_str(), post.content.as_str());
+            let (room, text) = (&post.room, post.content.as_str());
             post.mentions = mentions::mentioned(&self.db, room, text).await?;
         }
         let (answer, answered) = oneshot::channel();
@@ -130,13 +130,13 @@ struct GroupOutcome {
     answers: Vec<Result<Posted>>,
     written: Vec<Written>,
     /// The rooms that somebody else holds: their posts were not decided.
-    busy: HashSet<String>,
+    busy: HashSet<RoomId>,
 }
 
 /// Messages that are on the disk, and what is to be told in their rooms.
 struct Written {
     messages: Vec<NewMessage>,
-    rooms: BTreeMap<String, News>,
+    rooms: BTreeMap<RoomId, News>,
 }
 
 /// What a room's readers are told of a group.
@@ -164,7 +164,7 @@ impl Running {
             };
             for (post, answer) in fresh.drain(..) {
                 let waiting = PendingPost::new(post, answer);
-                match self.deferred.holds(waiting.post.room.as_str()) {
+                match self.deferred.holds(&waiting.post.room) {
                     true => self.defer(waiting, now),
                     false => group.push(waiting),
                 }
@@ -191,7 +191,7 @@ impl Running {
         let now = Instant::now();
         let mut answers = outcome.answers.into_iter();
         for (post, responder) in posts.into_iter().zip(responders) {
-            if outcome.busy.contains(post.room.as_str()) {
+            if outcome.busy.contains(&post.room) {
                 self.defer(responder.with(post), now);
             } else if let Some(answer) = answers.next() {
                 // Whoever has hung up meanwhile finds the message in the room.
@@ -238,7 +238,7 @@ impl Running {
         // What the database refuses of one post must not cost the others theirs.
         let mut outcome = GroupOutcome::default();
         for post in posts {
-            if outcome.busy.contains(post.room.as_str()) {
+            if outcome.busy.contains(&post.room) {
                 continue;
             }
             match self
@@ -311,12 +311,11 @@ impl Running {
     }
 
     /// The rooms of a group before it is decided, with nothing to tell yet.
-    fn rooms_before(&self, posts: &[Post]) -> BTreeMap<String, News> {
+    fn rooms_before(&self, posts: &[Post]) -> BTreeMap<RoomId, News> {
         let mut rooms = BTreeMap::new();
         for post in posts {
-            let name = post.room.as_str();
-            if !rooms.contains_key(name)
-                && let Some(room) = self.known.rooms.get(name)
+            if !rooms.contains_key(&post.room)
+                && let Some(room) = self.known.rooms.get(&post.room)
             {
                 let nothing = News {
                     from: room.row.head(),
@@ -324,18 +323,14 @@ impl Running {
                     rules_version: room.row.rules_version,
                     frames: BytesMut::new(),
                 };
-                rooms.insert(name.to_owned(), nothing);
+                rooms.insert(post.room.clone(), nothing);
             }
         }
         rooms
     }
 
     fn group<'a>(&'a self, decided: &'a Decided) -> Group<'a> {
-        let rooms: BTreeSet<&str> = decided
-            .messages
-            .iter()
-            .map(|m| m.room_id.as_str())
-            .collect();
+        let rooms: BTreeSet<&RoomId> = decided.messages.iter().map(|m| &m.room_id).collect();
         let rooms = rooms
             .into_iter()
             .filter_map(|room| self.known.rooms.get(room));
@@ -353,20 +348,18 @@ impl Running {
 impl GroupOutcome {
     fn all_busy(posts: &[Post]) -> Self {
         Self {
-            busy: posts.iter().map(|post| post.room.to_string()).collect(),
+            busy: posts.iter().map(|post| post.room.clone()).collect(),
             ..Self::default()
         }
     }
 }
 
 /// The posts that go to other rooms than these.
-fn without<'a>(posts: &'a [Post], busy: &HashSet<String>) -> Cow<'a, [Post]> {
+fn without<'a>(posts: &'a [Post], busy: &HashSet<RoomId>) -> Cow<'a, [Post]> {
     if busy.is_empty() {
         return Cow::Borrowed(posts);
     }
-    let free = posts
-        .iter()
-        .filter(|post| !busy.contains(post.room.as_str()));
+    let free = posts.iter().filter(|post| !busy.contains(&post.room));
     Cow::Owned(free.cloned().collect())
 }
 

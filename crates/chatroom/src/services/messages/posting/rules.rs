@@ -72,7 +72,7 @@ impl Post {
     /// The limits it is under when it is posted this way. What is counted by the hour is stored;
     /// what is counted by the minute is stored only where other processes count too.
     pub fn limits(&self, via: &Via, limits: &Limits, single_writer: bool) -> [Limit; 2] {
-        let (room, user) = (self.room.as_str(), self.user().unwrap_or_default());
+        let (room, user) = (&self.room, self.user().unwrap_or_default());
         let jti = self.jti().unwrap_or_default();
         let cooldown = i64::from(limits.agent_cooldown_seconds > 0);
         let a_minute = limits.agent_messages_per_minute;
@@ -134,15 +134,15 @@ fn bucket(most: i64, name: fmt::Arguments<'_>) -> String {
 /// written in between.
 #[derive(Debug, Default)]
 pub struct Known {
-    pub rooms: HashMap<String, KnownRoom>,
+    pub rooms: HashMap<RoomId, KnownRoom>,
     pub keys: HashMap<String, PostingKeyRow>,
     pub windows: Windows,
     /// The messages that are answered, by room and seq.
-    pub parents: HashMap<(String, i64), ParentRow>,
+    pub parents: HashMap<(RoomId, i64), ParentRow>,
     /// What was posted before under a client key, by room, sender and key.
-    pub prior: HashMap<(String, String, String), PriorPostRow>,
+    pub prior: HashMap<(RoomId, String, String), PriorPostRow>,
     /// The names of members whose token brought another than they have here, by room and user.
-    pub new_names: HashMap<(String, String), String>,
+    pub new_names: HashMap<(RoomId, String), String>,
     as_of: Option<u64>,
 }
 
@@ -188,9 +188,9 @@ impl Known {
 pub struct Decided {
     pub messages: Vec<NewMessage>,
     /// Room, user and seq of each mention.
-    pub mentions: Vec<(String, String, i64)>,
+    pub mentions: Vec<(RoomId, String, i64)>,
     /// Who, by room and user, is addressed by which message, or has now spoken.
-    addressed: BTreeMap<(String, String), Option<AddressedBy>>,
+    addressed: BTreeMap<(RoomId, String), Option<AddressedBy>>,
     pub names: Vec<NewName>,
     pub answers: Vec<Result<Posted>>,
 }
@@ -237,13 +237,13 @@ fn decide_one(
         && let Some(prior) =
             known
                 .prior
-                .get(&(post.room.to_string(), author.user_id.clone(), key.clone()))
+                .get(&(post.room.clone(), author.user_id.clone(), key.clone()))
     {
         return answer_again(post, prior);
     }
     let room = known
         .rooms
-        .get_mut(post.room.as_str())
+        .get_mut(&post.room)
         .ok_or_else(Error::room_not_found)?;
     let parent = parent_of(post, &known.parents)?;
     let inferred = inferred_parent(post, parent, &author, now);
@@ -334,7 +334,7 @@ fn note_addressed<'a>(
 fn keep_up_with_name(
     mut author: PosterRow,
     room: &mut KnownRoom,
-    new_names: &HashMap<(String, String), String>,
+    new_names: &HashMap<(RoomId, String), String>,
     decided: &mut Decided,
 ) -> PosterRow {
     if !new_names.is_empty()
@@ -377,10 +377,10 @@ fn author_of(post: &Post, known: &Known, now: Now) -> Result<(Via, PosterRow)> {
     };
     let room = known
         .rooms
-        .get(post.room.as_str())
+        .get(&post.room)
         .ok_or_else(Error::room_not_found)?;
     if let Credential::RoomKey(claims) = &post.credential
-        && claims.room_id != post.room.as_str()
+        && claims.room_id != post.room
     {
         return Err(foreign_key(&room.row));
     }
@@ -409,12 +409,12 @@ fn author_of(post: &Post, known: &Known, now: Now) -> Result<(Via, PosterRow)> {
 /// The message that the post says it answers.
 fn parent_of<'a>(
     post: &Post,
-    parents: &'a HashMap<(String, i64), ParentRow>,
+    parents: &'a HashMap<(RoomId, i64), ParentRow>,
 ) -> Result<Option<&'a ParentRow>> {
     let Some(seq) = post.reply_to_seq else {
         return Ok(None);
     };
-    let parent = parents.get(&(post.room.to_string(), seq)).ok_or_else(|| {
+    let parent = parents.get(&(post.room.clone(), seq)).ok_or_else(|| {
         Error::bad_request(format!("reply_to_seq {seq} names no message in this room"))
     })?;
     Ok(Some(parent))

@@ -95,7 +95,7 @@ impl World {
     fn new(kinds: Vec<Kind>, budget: i64, depth: i64) -> Self {
         let posters = kinds.iter().enumerate().map(|(n, kind)| {
             let row = PosterRow {
-                room_id: ROOM.into(),
+                room_id: ROOM.parse().unwrap(),
                 user_id: user(n),
                 user_name: None,
                 member_kind: kind.member_kind().parse().unwrap(),
@@ -107,7 +107,7 @@ impl World {
         });
         Self {
             room: RoomRow {
-                room_id: ROOM.into(),
+                room_id: ROOM.parse().unwrap(),
                 name: "room".into(),
                 owner_user_id: user(0),
                 visibility: Visibility::Private,
@@ -147,7 +147,7 @@ impl World {
         };
         let mut known = Known::default();
         known.begin_group(Some(1), Now(self.now));
-        known.rooms.insert(ROOM.into(), room);
+        known.rooms.insert(ROOM.parse().unwrap(), room);
         for n in 0..self.kinds.len() {
             let web = matches!(self.kinds[n], Kind::ClaimsToBeHuman | Kind::Person);
             let key = PostingKeyRow {
@@ -166,13 +166,15 @@ impl World {
     fn load_parents(&self, known: &mut Known) {
         for message in &self.log {
             let row = ParentRow {
-                room_id: ROOM.into(),
+                room_id: ROOM.parse().unwrap(),
                 seq: message.seq,
                 sender_user_id: message.sender_user_id.clone(),
                 via: message.via.clone(),
                 reply_chain_depth: message.reply_chain_depth,
             };
-            known.parents.insert((ROOM.into(), message.seq), row);
+            known
+                .parents
+                .insert((ROOM.parse().unwrap(), message.seq), row);
         }
     }
 
