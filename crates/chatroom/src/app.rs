@@ -18,7 +18,7 @@ use crate::{
     },
     store::{Db, DbError},
 };
-use protocol::{EventKind, RoomId};
+use protocol::{EventKind, RoomId, UserId};
 use serde::Serialize;
 use std::{collections::HashSet, ops::Deref, sync::Arc};
 use tokio::sync::Notify;
@@ -114,7 +114,7 @@ impl App {
     }
 
     /// The users with an open stream in the room, on any node.
-    pub fn online(&self, room: &RoomId) -> HashSet<String> {
+    pub fn online(&self, room: &RoomId) -> HashSet<UserId> {
         let elsewhere = self.bus.iter().flat_map(|bus| bus.present(room));
         self.hub
             .present(room)

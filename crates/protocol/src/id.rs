@@ -144,6 +144,11 @@ impl UserId {
     pub fn system() -> Self {
         Self(crate::SYSTEM_USER.to_owned())
     }
+
+    /// Who stands for visitors where somebody has to be named.
+    pub fn visitor() -> Self {
+        Self("_visitor".to_owned())
+    }
 }
 
 impl From<AgentId> for UserId {

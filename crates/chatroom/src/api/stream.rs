@@ -17,7 +17,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures_util::StreamExt;
-use protocol::{Cursor, ErrorBody, ErrorCode};
+use protocol::{Cursor, ErrorBody, ErrorCode, UserId};
 use serde::Deserialize;
 use std::{convert::Infallible, time::Duration};
 use utoipa::IntoParams;
@@ -101,7 +101,7 @@ async fn stream(
 }
 
 /// The stream's place among those that the key and the address may have open.
-fn seats(app: &App, caller: &Caller, user: &str, origin: Origin) -> Result<[Seat<String>; 2]> {
+fn seats(app: &App, caller: &Caller, user: &UserId, origin: Origin) -> Result<[Seat<String>; 2]> {
     let limits = &app.config.limits;
     let key = match caller {
         Caller::RoomKey(key) => format!("key {}", key.jti),

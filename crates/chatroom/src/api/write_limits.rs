@@ -202,9 +202,9 @@ async fn counted_as(app: &App, bearer: Option<&str>, origin: Origin, now: Now) -
     };
     Ok(match caller {
         Ok(Caller::User(user)) => user.id.to_string(),
-        Ok(Caller::RoomKey(key)) if key.is_own() => key.user_id,
+        Ok(Caller::RoomKey(key)) if key.is_own() => key.user_id.into(),
         Ok(Caller::RoomKey(key)) => format!("key {}", key.jti),
-        Ok(Caller::Identity(identity)) => identity.row.user_id,
+        Ok(Caller::Identity(identity)) => identity.row.user_id.into(),
         // A bearer that is no good is refused by the handler.
         Ok(Caller::Anonymous) | Err(_) => origin.network().to_string(),
     })

@@ -60,10 +60,10 @@ impl std::fmt::Display for Subject {
 #[derive(Debug, Default)]
 struct Entries {
     version: Option<String>,
-    users: HashSet<String>,
+    users: HashSet<UserId>,
     networks: Vec<IpNet>,
     /// User tokens that were issued before are over.
-    cutoffs: HashMap<String, i64>,
+    cutoffs: HashMap<UserId, i64>,
 }
 
 /// The list as this node knows it.
@@ -75,13 +75,15 @@ impl Denylist {
     pub async fn reload(&self, conn: &mut Conn) -> Result<(), DbError> {
         let mut entries = Entries {
             version: conn.meta(VERSION).await?,
-            cutoffs: conn.token_cutoffs().await?.into_iter().collect(),
             ..Entries::default()
         };
+        for row in conn.token_cutoffs().await? {
+            entries.cutoffs.insert(row.user_id, row.not_before);
+        }
         for ban in conn.bans().await? {
             match Subject::parse(&ban.subject) {
                 Ok(Subject::User(user)) => {
-                    entries.users.insert(user.to_string());
+                    entries.users.insert(user);
                 }
                 Ok(Subject::Network(net)) => entries.networks.push(net),
                 Err(error) => tracing::warn!(%error, "a ban cannot be read"),
@@ -105,7 +107,7 @@ impl Denylist {
     }
 
     /// Whether the user is banned.
-    pub fn bans_user(&self, user: &str) -> bool {
+    pub fn bans_user(&self, user: &UserId) -> bool {
         self.entries().users.contains(user)
     }
 
@@ -115,14 +117,14 @@ impl Denylist {
     }
 
     /// Whether the user token is over, though its time is not.
-    pub fn ended(&self, user: &str, issued_at: Option<i64>) -> bool {
+    pub fn ended(&self, user: &UserId, issued_at: Option<i64>) -> bool {
         let entries = self.entries();
         let cutoff = entries.cutoffs.get(user);
         cutoff.is_some_and(|cutoff| issued_at.unwrap_or(0) < *cutoff)
     }
 
     /// Refuses whoever is banned.
-    pub fn refuse_banned(&self, user: &str) -> Result<()> {
+    pub fn refuse_banned(&self, user: &UserId) -> Result<()> {
         match self.bans_user(user) {
             true => Err(Error::forbidden(
                 "The operator of this server has banned this user",
@@ -133,8 +135,8 @@ impl Denylist {
 
     /// Refuses a user token whose user is banned, or has ended their sessions since.
     pub fn check_user(&self, user: &User) -> Result<()> {
-        self.refuse_banned(user.id.as_str())?;
-        match self.ended(user.id.as_str(), user.issued_at) {
+        self.refuse_banned(&user.id)?;
+        match self.ended(&user.id, user.issued_at) {
             true => Err(Error::new(
                 ErrorCode::TokenInvalid,
                 "This user token is from before all sessions were ended; sign in again",

@@ -25,7 +25,7 @@ use axum::{
     http::{HeaderMap, header, request::Parts},
 };
 use network::{Origin, Peer};
-use protocol::{ErrorCode, UserId};
+use protocol::ErrorCode;
 use serde::Deserialize;
 use std::{convert::Infallible, net::Ipv4Addr, sync::Arc};
 use tokens::{IdentityClaims, Kind, Person, Refused, RoomKeyClaims};
@@ -71,16 +71,16 @@ impl Caller {
         let Self::Identity(Identity { row, person }) = self else {
             return self;
         };
-        match (person, row.user_id.parse::<UserId>()) {
-            (Some(person), Ok(id)) if !id.is_external() => Self::User(User {
-                id,
+        match person {
+            Some(person) if !row.user_id.is_external() => Self::User(User {
+                id: row.user_id,
                 name: person.name,
                 token_type: TokenType::Access,
                 identity: Some(row.jti),
                 issued_at: None,
                 internal,
             }),
-            (person, _) => Self::Identity(Identity { row, person }),
+            person => Self::Identity(Identity { row, person }),
         }
     }
 }

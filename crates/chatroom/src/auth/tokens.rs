@@ -11,7 +11,7 @@ use crate::{
 use aws_lc_rs::digest;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
-use protocol::RoomId;
+use protocol::{RoomId, UserId};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
     collections::HashMap,
@@ -73,7 +73,7 @@ pub struct RoomKeyClaims {
     kind: String,
     pub jti: String,
     pub room_id: RoomId,
-    pub user_id: String,
+    pub user_id: UserId,
     pub scope: String,
     iat: i64,
     pub exp: i64,
@@ -84,7 +84,7 @@ pub struct RoomKeyClaims {
 pub struct IdentityClaims {
     kind: String,
     pub jti: String,
-    pub user_id: String,
+    pub user_id: UserId,
     /// Set where a person signed in; what an agent holds, or was made with a room key, lacks it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub person: Option<Person>,
@@ -105,7 +105,7 @@ pub struct InviteClaims {
     kind: String,
     pub jti: String,
     pub room_id: RoomId,
-    pub created_by: String,
+    pub created_by: UserId,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,
     pub max_uses: i64,
@@ -308,7 +308,7 @@ mod tests {
     fn identity() -> IdentityRow {
         IdentityRow {
             jti: "j1".into(),
-            user_id: "ext_a".into(),
+            user_id: "ext_a".parse().unwrap(),
             lineage: None,
             derived_from: None,
             issued_at: 100,

@@ -7,7 +7,7 @@ use super::hub::Hub;
 use async_nats::{Event, connection::State};
 use bytes::Bytes;
 use futures_util::StreamExt;
-use protocol::{Cursor, RoomId};
+use protocol::{Cursor, RoomId, UserId};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::HashMap,
@@ -42,7 +42,7 @@ enum What {
     Commit { room: RoomId, seq: i64, sub: i64 },
     Recheck { room: RoomId },
     Ephemeral { room: RoomId, frame: String },
-    Presence { rooms: Vec<(RoomId, Vec<String>)> },
+    Presence { rooms: Vec<(RoomId, Vec<UserId>)> },
 }
 
 /// This node's end of the bus.
@@ -53,7 +53,7 @@ pub struct Bus {
 }
 
 /// Who reads what on other nodes.
-type Elsewhere = Mutex<HashMap<String, (Instant, HashMap<RoomId, Vec<String>>)>>;
+type Elsewhere = Mutex<HashMap<String, (Instant, HashMap<RoomId, Vec<UserId>>)>>;
 
 impl Bus {
     /// Keeps this node and the others in step. Where the bus is away, it is tried again until it
@@ -122,7 +122,7 @@ impl Bus {
     }
 
     /// Who reads the room on other nodes.
-    pub fn present(&self, room: &RoomId) -> Vec<String> {
+    pub fn present(&self, room: &RoomId) -> Vec<UserId> {
         let mut elsewhere = self
             .elsewhere
             .lock()

@@ -9,7 +9,7 @@ use super::{
     ring::{Look, Ring},
 };
 use bytes::Bytes;
-use protocol::{Cursor, RoomId};
+use protocol::{Cursor, RoomId, UserId};
 use std::{
     collections::HashMap,
     sync::{
@@ -62,7 +62,7 @@ struct Channel {
     ring: Mutex<Ring>,
     wake: watch::Sender<u64>,
     recheck: AtomicU64,
-    present: Mutex<HashMap<String, usize>>,
+    present: Mutex<HashMap<UserId, usize>>,
     readers: Mutex<Vec<Arc<RingPosition>>>,
     /// There is none until somebody listens.
     ephemerals: Mutex<Option<broadcast::Sender<Bytes>>>,
@@ -146,14 +146,14 @@ impl Hub {
     }
 
     /// The users with an open stream in the room.
-    pub fn present(&self, room: &RoomId) -> Vec<String> {
+    pub fn present(&self, room: &RoomId) -> Vec<UserId> {
         self.channel(room)
             .map(|channel| lock(&channel.present).keys().cloned().collect())
             .unwrap_or_default()
     }
 
     /// All rooms with the users who read them on this node.
-    pub fn presence(&self) -> Vec<(RoomId, Vec<String>)> {
+    pub fn presence(&self) -> Vec<(RoomId, Vec<UserId>)> {
         let channels: Vec<_> = lock(&self.channels).values().cloned().collect();
         channels
             .iter()
@@ -187,7 +187,7 @@ impl Hub {
     pub fn subscribe(
         self: &Arc<Self>,
         room: &RoomId,
-        user: &str,
+        user: &UserId,
         cut: ConnectionCut,
     ) -> Subscription {
         // Held until this reader is counted: a channel that looks unread is taken down.
@@ -196,7 +196,7 @@ impl Hub {
             .entry(room.clone())
             .or_insert_with(|| Arc::new(Channel::new(room)))
             .clone();
-        *lock(&channel.present).entry(user.to_owned()).or_default() += 1;
+        *lock(&channel.present).entry(user.clone()).or_default() += 1;
         let place = Arc::new(RingPosition {
             seq: AtomicI64::new(0),
             live: AtomicBool::new(false),
@@ -209,7 +209,7 @@ impl Hub {
             rechecked: channel.recheck.load(Ordering::Acquire),
             hub: self.clone(),
             channel,
-            user: user.to_owned(),
+            user: user.clone(),
             place,
         }
     }
@@ -273,7 +273,7 @@ pub struct Subscription {
     channel: Arc<Channel>,
     wake: watch::Receiver<u64>,
     rechecked: u64,
-    user: String,
+    user: UserId,
     place: Arc<RingPosition>,
 }
 
@@ -345,11 +345,12 @@ mod tests {
     fn the_channel_of_a_room_nobody_reads_is_gone() {
         let hub = Arc::new(Hub::new(8));
         let room: RoomId = "rm_a".parse().unwrap();
-        let reader = hub.subscribe(&room, "u_a", ConnectionCut::default());
-        let second = hub.subscribe(&room, "u_a", ConnectionCut::default());
-        assert_eq!(hub.present(&room), ["u_a"]);
+        let user: UserId = "u_a".parse().unwrap();
+        let reader = hub.subscribe(&room, &user, ConnectionCut::default());
+        let second = hub.subscribe(&room, &user, ConnectionCut::default());
+        assert_eq!(hub.present(&room), [user.clone()]);
         drop(reader);
-        assert_eq!(hub.present(&room), ["u_a"]);
+        assert_eq!(hub.present(&room), [user.clone()]);
         drop(second);
         assert_eq!(lock(&hub.channels).len(), 0);
     }

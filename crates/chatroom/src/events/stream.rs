@@ -14,7 +14,7 @@ use crate::{
 };
 use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, stream};
-use protocol::{Cursor, RoomId};
+use protocol::{Cursor, RoomId, UserId};
 use std::{convert::Infallible, net::IpAddr, pin::Pin, sync::Arc, time::Duration};
 use tokio::{
     sync::broadcast::{
@@ -28,7 +28,7 @@ use tokio::{
 #[derive(Debug, Clone)]
 pub struct Reader {
     pub room_id: RoomId,
-    pub user_id: String,
+    pub user_id: UserId,
     /// The room key, where it is one.
     pub jti: Option<String>,
     /// When that key ends, in unix seconds.

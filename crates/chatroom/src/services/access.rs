@@ -111,15 +111,12 @@ async fn enter(conn: &mut Conn, caller: &Caller, room: Option<RoomRow>) -> Resul
         )),
         Caller::User(user) => {
             let room = room.ok_or_else(Error::room_not_found)?;
-            let member = conn
-                .member(&room.room_id, user.id.as_str())
-                .await?
-                .ok_or_else(|| {
-                    Error::new(
-                        ErrorCode::NotAMember,
-                        "You are not a member of this room; join it first",
-                    )
-                })?;
+            let member = conn.member(&room.room_id, &user.id).await?.ok_or_else(|| {
+                Error::new(
+                    ErrorCode::NotAMember,
+                    "You are not a member of this room; join it first",
+                )
+            })?;
             Ok(Entry {
                 room,
                 member,

@@ -7,17 +7,14 @@ use crate::{
     error::Result,
     store::{Conn, Tx, audit::AuditRow},
 };
-use protocol::{AuditEntry, AuditLog, RoomId};
+use protocol::{AuditEntry, AuditLog, RoomId, UserId};
 use serde_json::Value;
-
-/// Who stands in the log for visitors.
-pub const VISITOR: &str = "_visitor";
 
 /// Adds a line. The room must be locked in the transaction.
 pub async fn record(
     tx: &mut Tx,
     room: &RoomId,
-    actor: &str,
+    actor: &UserId,
     action: &str,
     target: Option<&str>,
     detail: Value,
@@ -27,7 +24,7 @@ pub async fn record(
     let mut line = AuditRow {
         n: n + 1,
         at: now.seconds(),
-        actor: actor.to_owned(),
+        actor: actor.to_string(),
         action: action.to_owned(),
         target: target.map(str::to_owned),
         detail: detail.to_string(),

@@ -29,13 +29,13 @@ pub async fn users(app: &App, caller: &Caller, after: &str) -> Result<AdminUsers
     let ids = conn.users_after(after, PAGE + 1).await?;
     let more = i64::try_from(ids.len()).is_ok_and(|ids| ids > PAGE);
     let mut users = Vec::new();
-    for (user_id,) in ids.into_iter().take(PAGE as usize) {
+    for user_id in ids.into_iter().take(PAGE as usize) {
         let (rooms, user_name) = conn.rooms_and_name_of(&user_id).await?;
         let sessions = conn.sessions_of(&user_id, now, MOST).await?.len();
         users.push(AdminUser {
             banned: app.denylist.bans_user(&user_id),
             sessions: i64::try_from(sessions).unwrap_or(i64::MAX),
-            user_id,
+            user_id: user_id.into(),
             user_name,
             rooms,
         });
@@ -52,12 +52,12 @@ pub async fn sessions_of(app: &App, caller: &Caller, user: &UserId) -> Result<Se
     access::operator(caller)?;
     let now = Now::get().seconds();
     let mut conn = app.db.read().await?;
-    let mut rows = conn.sessions_of(user.as_str(), now, MOST).await?;
+    let mut rows = conn.sessions_of(user, now, MOST).await?;
     rows.sort_by(|one, other| (other.issued_at, &other.jti).cmp(&(one.issued_at, &one.jti)));
     let sessions = rows.into_iter().map(|row| sessions::session(row, None));
     Ok(Sessions {
         user_id: user.to_string(),
-        sessions: sessions.collect::<Result<_>>()?,
+        sessions: sessions.collect(),
     })
 }
 
@@ -111,7 +111,7 @@ pub async fn ban(app: &App, caller: &Caller, request: Ban) -> Result<ServerBan> 
     sessions::changed(&mut tx).await?;
     if let Subject::User(user) = &subject {
         end_all(&mut tx, user).await?;
-        tx.detach_user(user.as_str()).await?;
+        tx.detach_user(user).await?;
     }
     tx.commit().await?;
     app.reload_denylist().await?;
@@ -153,12 +153,12 @@ pub async fn unban(app: &App, caller: &Caller, subject: &str) -> Result<()> {
 
 async fn end_all(tx: &mut RoomTx, user: &UserId) -> Result<i64> {
     let now = Now::get().seconds();
-    let rows = tx.sessions_of(user.as_str(), now, MOST).await?;
+    let rows = tx.sessions_of(user, now, MOST).await?;
     let roots: Vec<&str> = rows.iter().map(|row| row.jti.as_str()).collect();
     revocation::revoke(tx, &roots, None).await?;
-    let codes = tx.revoke_cli_keys_of(user.as_str()).await?;
+    let codes = tx.revoke_cli_keys_of(user).await?;
     // Those of this very second too.
-    sessions::cut_off(tx, user.as_str(), now + 1).await?;
+    sessions::cut_off(tx, user, now + 1).await?;
     let ended = roots.len() + usize::try_from(codes).unwrap_or(0);
     Ok(i64::try_from(ended).unwrap_or(i64::MAX))
 }

@@ -1,7 +1,9 @@
 //! What a query's parameters are bound to: what the drivers know as it is, ids and words as their
 //! text.
 
-use protocol::{MemberKind, MessageType, RoomId, Scope, Via, Visibility};
+use protocol::{
+    AdapterType, MemberKind, MessageType, Role, RoomId, Scope, UserId, Via, Visibility,
+};
 
 /// A value for a parameter of a query.
 pub trait Argument {
@@ -34,12 +36,15 @@ macro_rules! text_arguments {
 }
 text_arguments!(
     String,
-    RoomId,
+    AdapterType,
     MemberKind,
     MessageType,
+    Role,
+    RoomId,
     Scope,
+    UserId,
     Via,
-    Visibility
+    Visibility,
 );
 
 impl<T: Argument> Argument for Option<T> {

@@ -4,16 +4,16 @@ use super::{
     Conn, DbResult,
     db::{exec, row, rows},
 };
-use protocol::RoomId;
+use protocol::{RoomId, UserId};
 
 row_struct! {
     /// A ban from a room.
     #[derive(Debug)]
     pub struct RoomBanRow {
-        pub user_id: String,
+        pub user_id: UserId,
         pub user_name: Option<String>,
         pub reason: Option<String>,
-        pub banned_by: String,
+        pub banned_by: UserId,
         pub banned_at: i64,
     }
 }
@@ -25,6 +25,15 @@ row_struct! {
         pub subject: String,
         pub reason: Option<String>,
         pub banned_at: i64,
+    }
+}
+
+row_struct! {
+    /// From when on a user's tokens must have been issued.
+    #[derive(Debug)]
+    pub struct TokenCutoffRow {
+        pub user_id: UserId,
+        pub not_before: i64,
     }
 }
 
@@ -44,7 +53,7 @@ impl Conn {
         Ok(())
     }
 
-    pub async fn is_banned_from(&mut self, room: &RoomId, user: &str) -> DbResult<bool> {
+    pub async fn is_banned_from(&mut self, room: &RoomId, user: &UserId) -> DbResult<bool> {
         let found = row!(
             self,
             (String,),
@@ -66,7 +75,7 @@ impl Conn {
     }
 
     /// Whether there was such a ban.
-    pub async fn delete_room_ban(&mut self, room: &RoomId, user: &str) -> DbResult<bool> {
+    pub async fn delete_room_ban(&mut self, room: &RoomId, user: &UserId) -> DbResult<bool> {
         let deleted = exec!(
             self,
             "DELETE FROM room_bans WHERE room_id = $1 AND user_id = $2",
@@ -107,7 +116,7 @@ impl Conn {
     }
 
     /// From when on a user's tokens must have been issued.
-    pub async fn set_token_cutoff(&mut self, user: &str, not_before: i64) -> DbResult<()> {
+    pub async fn set_token_cutoff(&mut self, user: &UserId, not_before: i64) -> DbResult<()> {
         exec!(
             self,
             "INSERT INTO token_cutoffs (user_id, not_before) VALUES ($1, $2) \
@@ -118,16 +127,16 @@ impl Conn {
         Ok(())
     }
 
-    pub async fn token_cutoffs(&mut self) -> DbResult<Vec<(String, i64)>> {
+    pub async fn token_cutoffs(&mut self) -> DbResult<Vec<TokenCutoffRow>> {
         rows!(
             self,
-            (String, i64),
+            TokenCutoffRow,
             "SELECT user_id, not_before FROM token_cutoffs"
         )
     }
 
     /// Takes the push bearers of a user's memberships away: the server calls that agent no more.
-    pub async fn detach_user(&mut self, user: &str) -> DbResult<()> {
+    pub async fn detach_user(&mut self, user: &UserId) -> DbResult<()> {
         exec!(
             self,
             "UPDATE room_members SET akm_key = NULL, akm_prefix = NULL WHERE user_id = $1",

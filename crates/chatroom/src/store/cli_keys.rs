@@ -4,6 +4,7 @@ use super::{
     Conn, DbResult,
     db::{exec, row, rows},
 };
+use protocol::UserId;
 
 row_struct! {
     /// A short code as it is stored.
@@ -11,7 +12,7 @@ row_struct! {
     pub struct CliKeyRow {
         pub sealed_code: String,
         pub sealed_key: String,
-        pub user_id: String,
+        pub user_id: UserId,
         pub container_id: String,
         pub agent_endpoint: Option<String>,
         /// Whether a trusted caller named it.
@@ -66,7 +67,7 @@ impl Conn {
     }
 
     /// A user's codes, newest first.
-    pub async fn cli_keys_of(&mut self, user: &str) -> DbResult<Vec<CliKeyRow>> {
+    pub async fn cli_keys_of(&mut self, user: &UserId) -> DbResult<Vec<CliKeyRow>> {
         rows!(
             self,
             CliKeyRow,
@@ -117,7 +118,7 @@ impl Conn {
     /// a trusted caller said so.
     pub async fn endpoint_of_container(
         &mut self,
-        user: &str,
+        user: &UserId,
         container: &str,
     ) -> DbResult<Option<(String, bool)>> {
         row!(

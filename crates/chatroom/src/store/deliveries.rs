@@ -6,14 +6,14 @@ use super::{
     posting::json,
 };
 use crate::clock;
-use protocol::RoomId;
+use protocol::{RoomId, UserId};
 
 row_struct! {
     /// An agent in a room, as the server calls it.
     #[derive(Debug, Clone, PartialEq, Eq, Hash)]
     pub struct Lane {
         pub room_id: RoomId,
-        pub user_id: String,
+        pub user_id: UserId,
     }
 }
 
@@ -22,7 +22,7 @@ row_struct! {
     #[derive(Debug)]
     pub struct BehindRow {
         pub room_id: RoomId,
-        pub user_id: String,
+        pub user_id: UserId,
         pub claimed_by: Option<String>,
         pub held: bool,
     }
@@ -48,11 +48,20 @@ row_struct! {
     }
 }
 
+row_struct! {
+    /// Why a member's last call failed.
+    #[derive(Debug)]
+    pub struct DeliveryErrorRow {
+        pub user_id: UserId,
+        pub last_error: String,
+    }
+}
+
 /// Which delivery is meant, and by which right it is changed.
 #[derive(Debug, Clone, Copy)]
 pub struct Held<'a> {
     pub room: &'a RoomId,
-    pub user: &'a str,
+    pub user: &'a UserId,
     pub generation: i64,
     pub node: &'a str,
 }
@@ -79,7 +88,7 @@ impl Conn {
     pub async fn arm_delivery(
         &mut self,
         room: &RoomId,
-        user: &str,
+        user: &UserId,
         start: i64,
         oldest: i64,
     ) -> DbResult<()> {
@@ -98,7 +107,7 @@ impl Conn {
     }
 
     /// Calls a member no more.
-    pub async fn disarm_delivery(&mut self, room: &RoomId, user: &str) -> DbResult<()> {
+    pub async fn disarm_delivery(&mut self, room: &RoomId, user: &UserId) -> DbResult<()> {
         exec!(
             self,
             "DELETE FROM deliveries WHERE room_id = $1 AND user_id = $2",
@@ -109,7 +118,7 @@ impl Conn {
     }
 
     /// The first message that a member has not dealt with, if it is called at all.
-    pub async fn delivery_place(&mut self, room: &RoomId, user: &str) -> DbResult<Option<i64>> {
+    pub async fn delivery_place(&mut self, room: &RoomId, user: &UserId) -> DbResult<Option<i64>> {
         const PLACE: &str = "SELECT next_seq FROM deliveries WHERE room_id = $1 AND user_id = $2";
         Ok(row!(self, (i64,), PLACE, room, user)?.map(|(seq,)| seq))
     }
@@ -173,7 +182,7 @@ impl Conn {
     /// waiting for another node's claim.
     pub async fn claim_lanes(
         &mut self,
-        lanes: &[(&RoomId, &str, Option<&str>)],
+        lanes: &[(&RoomId, &UserId, Option<&str>)],
         node: &str,
     ) -> DbResult<Vec<Lane>> {
         const CLAIM: Sql = Sql {
@@ -221,7 +230,7 @@ impl Conn {
     pub async fn lane(
         &mut self,
         room: &RoomId,
-        user: &str,
+        user: &UserId,
         node: &str,
     ) -> DbResult<Option<LaneRow>> {
         row!(
@@ -242,7 +251,7 @@ impl Conn {
     /// Moves these lanes (room, user and place) on, but for those that another node holds.
     pub async fn save_places(
         &mut self,
-        places: &[(&RoomId, &str, i64)],
+        places: &[(&RoomId, &UserId, i64)],
         node: &str,
     ) -> DbResult<()> {
         const SAVE: Sql = Sql {
@@ -331,7 +340,7 @@ impl Conn {
     }
 
     /// From now on the member is not called, until it has a new key.
-    pub async fn set_stale(&mut self, room: &RoomId, user: &str) -> DbResult<()> {
+    pub async fn set_stale(&mut self, room: &RoomId, user: &UserId) -> DbResult<()> {
         exec!(
             self,
             "UPDATE room_members SET key_stale = TRUE WHERE room_id = $1 AND user_id = $2",
@@ -342,10 +351,10 @@ impl Conn {
     }
 
     /// Which members' last call failed, and why.
-    pub async fn delivery_errors(&mut self, room: &RoomId) -> DbResult<Vec<(String, String)>> {
+    pub async fn delivery_errors(&mut self, room: &RoomId) -> DbResult<Vec<DeliveryErrorRow>> {
         rows!(
             self,
-            (String, String),
+            DeliveryErrorRow,
             "SELECT user_id, last_error FROM deliveries WHERE room_id = $1 AND last_error IS NOT NULL",
             room
         )
@@ -355,7 +364,7 @@ impl Conn {
     pub async fn mention_before(
         &mut self,
         room: &RoomId,
-        user: &str,
+        user: &UserId,
         seq: i64,
     ) -> DbResult<Option<i64>> {
         let found = row!(

@@ -9,13 +9,13 @@ use super::{
     db::exec,
     limits::{SAVE_WINDOW, WindowRow, on_window_conflict},
     looks::{ADD_LOOK, FORGET_LOOKS},
+    messages::MessageRow,
     posting::{Addressed, json},
     rooms::RoomRow,
 };
-use protocol::{Message, MessageType, RoomId, Via, mentions::fold};
+use protocol::{Message, MessageType, RoomId, UserId, Via, mentions::fold};
 use rusqlite::{Connection, params};
 use std::{
-    collections::BTreeMap,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -25,7 +25,7 @@ use std::{
 pub struct NewMessage {
     pub room_id: RoomId,
     pub seq: i64,
-    pub sender_user_id: String,
+    pub sender_user_id: UserId,
     pub sender_user_name: Option<String>,
     pub via: Via,
     pub r#type: MessageType,
@@ -41,22 +41,25 @@ pub struct NewMessage {
 impl NewMessage {
     /// As readers get it, in a room whose rules have this version.
     pub fn into_message(self, rules_version: i64) -> Message {
-        Message {
-            seq: self.seq,
-            sender_user_id: self.sender_user_id,
-            sender_user_name: self.sender_user_name,
-            via: self.via,
-            r#type: self.r#type,
-            content: self.content,
-            reply_to_seq: self.reply_to_seq,
-            reply_chain_depth: self.reply_chain_depth,
-            rules_version,
-            created_at: self.created_at,
+        MessageRow::from(self).into_message(rules_version)
+    }
+}
+
+impl From<NewMessage> for MessageRow {
+    fn from(new: NewMessage) -> Self {
+        Self {
+            seq: new.seq,
+            sender_user_id: new.sender_user_id,
+            sender_user_name: new.sender_user_name,
+            via: new.via,
+            r#type: new.r#type,
+            content: new.content,
+            reply_to_seq: new.reply_to_seq,
+            reply_chain_depth: new.reply_chain_depth,
+            created_at: new.created_at,
             deleted: false,
             edited_at: None,
-            reactions: BTreeMap::new(),
-            mentions_me: None,
-            content_html: None,
+            calls_agents: new.calls_agents,
             event: None,
         }
     }
@@ -66,7 +69,7 @@ impl NewMessage {
 #[derive(Debug)]
 pub struct NewName {
     pub room_id: RoomId,
-    pub user_id: String,
+    pub user_id: UserId,
     pub name: String,
     pub looks: Vec<String>,
 }
@@ -78,7 +81,7 @@ pub struct Group<'a> {
     /// The rooms of the messages, as they are after them.
     pub rooms: Vec<&'a RoomRow>,
     /// Room, user and seq of each mention.
-    pub mentions: &'a [(RoomId, String, i64)],
+    pub mentions: &'a [(RoomId, UserId, i64)],
     pub addressed: Vec<Addressed<'a>>,
     pub names: &'a [NewName],
     pub windows: Vec<&'a WindowRow>,
@@ -160,7 +163,7 @@ impl GroupWriter {
             insert.execute(params![
                 m.room_id.as_str(),
                 m.seq,
-                m.sender_user_id,
+                m.sender_user_id.as_str(),
                 m.sender_user_name,
                 m.via.as_str(),
                 m.r#type.as_str(),
@@ -177,22 +180,22 @@ impl GroupWriter {
             save.execute(params![
                 r.last_seq,
                 r.exchanges,
-                r.last_agent,
+                r.last_agent.as_ref().map(UserId::as_str),
                 r.exchanged_ms,
                 r.room_id.as_str()
             ])?;
         }
         for (room, user, seq) in group.mentions {
             let mut insert = self.connection.prepare_cached(MENTION)?;
-            insert.execute((room.as_str(), user, seq))?;
+            insert.execute((room.as_str(), user.as_str(), seq))?;
         }
         for a in &group.addressed {
             let (seq, depth, at) = a.columns();
             let mut save = self.connection.prepare_cached(ADDRESSED)?;
-            save.execute((seq, depth, at, a.room.as_str(), a.user))?;
+            save.execute((seq, depth, at, a.room.as_str(), a.user.as_str()))?;
         }
         for new in group.names {
-            let (room, user) = (new.room_id.as_str(), &new.user_id);
+            let (room, user) = (new.room_id.as_str(), new.user_id.as_str());
             let values = (&new.name, fold(&new.name), room, user);
             self.connection.prepare_cached(NAME)?.execute(values)?;
             self.connection
@@ -252,7 +255,7 @@ impl Conn {
     }
 
     /// Room, user and seq of each mention.
-    pub async fn insert_mentions(&mut self, mentions: &[(&RoomId, &str, i64)]) -> DbResult<()> {
+    pub async fn insert_mentions(&mut self, mentions: &[(&RoomId, &UserId, i64)]) -> DbResult<()> {
         for (room, user, seq) in mentions {
             exec!(self, MENTION, *room, *user, *seq)?;
         }

@@ -4,13 +4,14 @@ use super::{
     Conn, DbResult,
     db::{Sql, exec, row},
 };
+use protocol::UserId;
 
 row_struct! {
     /// What is known of an identity token.
     #[derive(Debug, Clone)]
     pub struct IdentityRow {
         pub jti: String,
-        pub user_id: String,
+        pub user_id: UserId,
         pub lineage: Option<String>,
         /// The key or identity token that it was made with, and ends with.
         pub derived_from: Option<String>,
@@ -57,7 +58,7 @@ impl Conn {
     }
 
     /// Remembers that a lineage claims an id. The first claim stays.
-    pub async fn claim_id(&mut self, user: &str, lineage: &str) -> DbResult<()> {
+    pub async fn claim_id(&mut self, user: &UserId, lineage: &str) -> DbResult<()> {
         exec!(
             self,
             "INSERT INTO id_claims (user_id, lineage) VALUES ($1, $2) ON CONFLICT DO NOTHING",
@@ -68,7 +69,7 @@ impl Conn {
     }
 
     /// The lineage that claimed this id first.
-    pub async fn first_lineage(&mut self, user: &str) -> DbResult<Option<String>> {
+    pub async fn first_lineage(&mut self, user: &UserId) -> DbResult<Option<String>> {
         let found = row!(
             self,
             (String,),

@@ -5,7 +5,7 @@ use super::{
     Conn, DbResult,
     db::{exec, row, rows},
 };
-use protocol::RoomId;
+use protocol::{RoomId, UserId};
 
 row_struct! {
     /// What is known of an invite.
@@ -13,7 +13,7 @@ row_struct! {
     pub struct InviteRow {
         pub jti: String,
         pub room_id: RoomId,
-        pub created_by: String,
+        pub created_by: UserId,
         pub display_name: Option<String>,
         pub max_uses: i64,
         pub uses: i64,
@@ -21,7 +21,7 @@ row_struct! {
         pub expires_at: i64,
         pub revoked: bool,
         /// The member whose place it gives back; it lets nobody else in.
-        pub recovers: Option<String>,
+        pub recovers: Option<UserId>,
     }
 }
 
@@ -106,7 +106,7 @@ impl Conn {
     }
 
     /// Revokes all invites to a room that this user made.
-    pub async fn revoke_invites_by(&mut self, room: &RoomId, user: &str) -> DbResult<()> {
+    pub async fn revoke_invites_by(&mut self, room: &RoomId, user: &UserId) -> DbResult<()> {
         exec!(
             self,
             "UPDATE invites SET revoked = TRUE WHERE room_id = $1 AND created_by = $2 AND revoked = FALSE",

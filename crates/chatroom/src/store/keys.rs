@@ -5,7 +5,7 @@ use super::{
     Conn, DbResult,
     db::{Sql, exec, row, rows},
 };
-use protocol::{RoomId, Scope, Via};
+use protocol::{RoomId, Scope, UserId, Via};
 
 row_struct! {
     /// What is known of a room key.
@@ -13,7 +13,7 @@ row_struct! {
     pub struct KeyRow {
         pub jti: String,
         pub room_id: RoomId,
-        pub user_id: String,
+        pub user_id: UserId,
         pub scope: Scope,
         pub posts_as: Via,
         pub shared: bool,
@@ -32,7 +32,7 @@ row_struct! {
     pub struct ShareCodeRow {
         pub room_id: RoomId,
         pub jti: String,
-        pub created_by: String,
+        pub created_by: UserId,
         pub expires_at: i64,
         pub revoked: bool,
     }
@@ -87,7 +87,7 @@ impl Conn {
     pub async fn shared_keys(
         &mut self,
         room: &RoomId,
-        user: &str,
+        user: &UserId,
         now: i64,
     ) -> DbResult<Vec<KeyRow>> {
         rows!(
@@ -104,7 +104,11 @@ impl Conn {
     }
 
     /// Every key that a user holds for a room and that was not revoked, of whatever kind.
-    pub async fn keys_of_member(&mut self, room: &RoomId, user: &str) -> DbResult<Vec<(String,)>> {
+    pub async fn keys_of_member(
+        &mut self,
+        room: &RoomId,
+        user: &UserId,
+    ) -> DbResult<Vec<(String,)>> {
         rows!(
             self,
             (String,),

@@ -6,15 +6,15 @@ use super::{
     posting::json,
     reputation::EVERYWHERE,
 };
-use protocol::RoomId;
+use protocol::{MemberKind, RoomId, ScoreKind, UserId};
 
 row_struct! {
     /// A user's sums over the days of a window, and who that is in the room that was asked about.
     #[derive(Debug)]
     pub struct RankedRow {
-        pub user_id: String,
+        pub user_id: UserId,
         pub user_name: Option<String>,
-        pub member_kind: Option<String>,
+        pub member_kind: Option<MemberKind>,
         pub events: i64,
         pub points: f64,
         pub moment: f64,
@@ -25,7 +25,7 @@ row_struct! {
     /// One kind's sums of a member in a room.
     #[derive(Debug)]
     pub struct KindRow {
-        pub kind: String,
+        pub kind: ScoreKind,
         pub events: i64,
         pub points: f64,
         pub moment: f64,
@@ -37,12 +37,22 @@ row_struct! {
     #[derive(Debug)]
     pub struct EventRow {
         pub id: i64,
-        pub kind: String,
+        pub kind: ScoreKind,
         pub points: f64,
-        pub source_user_id: String,
+        pub source_user_id: UserId,
         pub source_seq: i64,
         pub source_emoji: Option<String>,
         pub created_at: i64,
+    }
+}
+
+row_struct! {
+    /// Who a user is in a public room.
+    #[derive(Debug)]
+    pub struct PublicMemberRow {
+        pub user_id: UserId,
+        pub user_name: Option<String>,
+        pub member_kind: MemberKind,
     }
 }
 
@@ -110,11 +120,8 @@ impl Conn {
         )
     }
 
-    /// Who these users are in public rooms: id, name and kind. Who is in none is not among them.
-    pub async fn public_members(
-        &mut self,
-        users: &[&str],
-    ) -> DbResult<Vec<(String, Option<String>, String)>> {
+    /// Who these users are in public rooms. Who is in none is not among them.
+    pub async fn public_members(&mut self, users: &[&UserId]) -> DbResult<Vec<PublicMemberRow>> {
         const MEMBERS: Sql = Sql {
             sqlite: "SELECT m.user_id, m.user_name, m.member_kind FROM room_members m JOIN rooms r ON r.room_id = m.room_id \
                  WHERE m.user_id IN (SELECT value FROM json_each($1)) AND r.visibility = 'public' \
@@ -126,14 +133,14 @@ impl Conn {
         if users.is_empty() {
             return Ok(Vec::new());
         }
-        rows!(self, (String, Option<String>, String), MEMBERS, json(users))
+        rows!(self, PublicMemberRow, MEMBERS, json(users))
     }
 
     /// What each kind of event has added to a member's score, from a moment on.
     pub async fn score_by_kind(
         &mut self,
         room: &RoomId,
-        user: &str,
+        user: &UserId,
         begin: i64,
     ) -> DbResult<Vec<KindRow>> {
         rows!(
@@ -152,7 +159,7 @@ impl Conn {
     pub async fn recent_score_events(
         &mut self,
         room: &RoomId,
-        user: &str,
+        user: &UserId,
         limit: i64,
     ) -> DbResult<Vec<EventRow>> {
         rows!(

@@ -6,7 +6,7 @@ use super::{
     members::MemberNameRow,
     posting::json,
 };
-use protocol::RoomId;
+use protocol::{RoomId, UserId};
 
 /// Forgets what a member looked like.
 pub const FORGET_LOOKS: &str = "DELETE FROM member_looks WHERE room_id = $1 AND user_id = $2";
@@ -16,7 +16,12 @@ pub const ADD_LOOK: &str =
 
 impl Conn {
     /// Puts these looks in place of the member's looks from before.
-    pub async fn set_looks(&mut self, room: &RoomId, user: &str, looks: &[String]) -> DbResult<()> {
+    pub async fn set_looks(
+        &mut self,
+        room: &RoomId,
+        user: &UserId,
+        looks: &[String],
+    ) -> DbResult<()> {
         exec!(self, FORGET_LOOKS, room, user)?;
         for look in looks {
             exec!(self, ADD_LOOK, room, user, look)?;
@@ -29,7 +34,7 @@ impl Conn {
         &mut self,
         rooms: &[&RoomId],
         looks: &[String],
-        user: &str,
+        user: &UserId,
     ) -> DbResult<bool> {
         const TAKEN: Sql = Sql {
             sqlite: "SELECT EXISTS (SELECT 1 FROM member_looks \

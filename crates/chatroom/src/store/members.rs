@@ -5,17 +5,17 @@ use super::{
     db::{Sql, exec, row, rows},
     looks::FORGET_LOOKS,
 };
-use protocol::{MemberKind, RoomId, mentions::fold};
+use protocol::{AdapterType, MemberKind, Role, RoomId, UserId, mentions::fold};
 
 row_struct! {
     /// A member as it is stored, without the push bearer.
     #[derive(Debug, Clone)]
     pub struct MemberRow {
-        pub user_id: String,
+        pub user_id: UserId,
         pub user_name: Option<String>,
         pub member_kind: MemberKind,
-        pub role: String,
-        pub adapter_type: String,
+        pub role: Role,
+        pub adapter_type: AdapterType,
         pub joined_at: i64,
         pub agent_endpoint: Option<String>,
         pub container_id: Option<String>,
@@ -29,12 +29,12 @@ row_struct! {
 
 impl MemberRow {
     pub fn is_owner(&self) -> bool {
-        self.role == protocol::Role::Owner.as_str()
+        self.role == Role::Owner
     }
 
     /// The name to show: the user's id where there is no name.
     pub fn shown_name(&self) -> &str {
-        self.user_name.as_deref().unwrap_or(&self.user_id)
+        self.user_name.as_deref().unwrap_or(self.user_id.as_str())
     }
 }
 
@@ -43,7 +43,7 @@ row_struct! {
     #[derive(Debug)]
     pub struct MemberNameRow {
         pub room_id: RoomId,
-        pub user_id: String,
+        pub user_id: UserId,
         pub user_name: Option<String>,
     }
 }
@@ -58,14 +58,35 @@ row_struct! {
     }
 }
 
+row_struct! {
+    /// What kind a member is.
+    #[derive(Debug)]
+    pub struct MemberKindRow {
+        pub member_kind: MemberKind,
+    }
+}
+
+row_struct! {
+    /// A user's id alone.
+    #[derive(Debug)]
+    pub struct UserIdRow {
+        pub user_id: UserId,
+    }
+}
+
+/// The ids of rows that hold nothing else.
+pub(super) fn user_ids(rows: Vec<UserIdRow>) -> Vec<UserId> {
+    rows.into_iter().map(|row| row.user_id).collect()
+}
+
 /// A member about to be stored.
 pub struct NewMember<'a> {
     pub room_id: &'a RoomId,
-    pub user_id: &'a str,
+    pub user_id: &'a UserId,
     pub user_name: Option<&'a str>,
-    pub member_kind: &'a str,
-    pub role: &'a str,
-    pub adapter_type: &'a str,
+    pub member_kind: &'a MemberKind,
+    pub role: Role,
+    pub adapter_type: AdapterType,
     pub joined_at: i64,
     pub agent_endpoint: Option<&'a str>,
     /// Whether a trusted caller named it.
@@ -110,7 +131,7 @@ macro_rules! select_member {
 }
 
 impl Conn {
-    pub async fn member(&mut self, room: &RoomId, user: &str) -> DbResult<Option<MemberRow>> {
+    pub async fn member(&mut self, room: &RoomId, user: &UserId) -> DbResult<Option<MemberRow>> {
         row!(
             self,
             MemberRow,
@@ -151,7 +172,11 @@ impl Conn {
     }
 
     /// The kinds of those of these users who are members.
-    pub async fn kinds_among(&mut self, room: &RoomId, users: &[&str]) -> DbResult<Vec<(String,)>> {
+    pub async fn kinds_among(
+        &mut self,
+        room: &RoomId,
+        users: &[&UserId],
+    ) -> DbResult<Vec<MemberKind>> {
         const KINDS: Sql = Sql {
             sqlite: "SELECT member_kind FROM room_members \
                  WHERE room_id = $1 AND user_id IN (SELECT value FROM json_each($2))",
@@ -161,7 +186,14 @@ impl Conn {
         if users.is_empty() {
             return Ok(Vec::new());
         }
-        rows!(self, (String,), KINDS, room, super::posting::json(users))
+        let found = rows!(
+            self,
+            MemberKindRow,
+            KINDS,
+            room,
+            super::posting::json(users)
+        )?;
+        Ok(found.into_iter().map(|row| row.member_kind).collect())
     }
 
     pub async fn member_count(&mut self, room: &RoomId) -> DbResult<i64> {
@@ -185,8 +217,8 @@ impl Conn {
             member.user_id,
             member.user_name,
             member.member_kind,
-            member.role,
-            member.adapter_type,
+            &member.role,
+            &member.adapter_type,
             member.joined_at,
             member.agent_endpoint,
             akm_key,
@@ -202,7 +234,7 @@ impl Conn {
     }
 
     /// Whether there was such a member. It is no longer called either.
-    pub async fn delete_member(&mut self, room: &RoomId, user: &str) -> DbResult<bool> {
+    pub async fn delete_member(&mut self, room: &RoomId, user: &UserId) -> DbResult<bool> {
         self.disarm_delivery(room, user).await?;
         exec!(self, FORGET_LOOKS, room, user)?;
         let deleted = exec!(
@@ -218,7 +250,7 @@ impl Conn {
     pub async fn invite_of_member(
         &mut self,
         room: &RoomId,
-        user: &str,
+        user: &UserId,
     ) -> DbResult<Option<String>> {
         let found = row!(
             self,
@@ -230,7 +262,12 @@ impl Conn {
         Ok(found.and_then(|(invite,)| invite))
     }
 
-    pub async fn set_member_name(&mut self, room: &RoomId, user: &str, name: &str) -> DbResult<()> {
+    pub async fn set_member_name(
+        &mut self,
+        room: &RoomId,
+        user: &UserId,
+        name: &str,
+    ) -> DbResult<()> {
         exec!(
             self,
             "UPDATE room_members SET user_name = $3, name_folded = $4 WHERE room_id = $1 AND user_id = $2",
@@ -266,7 +303,7 @@ impl Conn {
     pub async fn set_agent_card(
         &mut self,
         room: &RoomId,
-        user: &str,
+        user: &UserId,
         url: Option<&str>,
     ) -> DbResult<()> {
         exec!(
@@ -283,7 +320,7 @@ impl Conn {
     pub async fn set_endpoint(
         &mut self,
         room: &RoomId,
-        user: &str,
+        user: &UserId,
         endpoint: Endpoint<'_>,
     ) -> DbResult<()> {
         let (replaced, key) = match endpoint.akm {
@@ -325,7 +362,12 @@ impl Conn {
     }
 
     /// Gives a member's place to a lineage.
-    pub async fn set_lineage(&mut self, room: &RoomId, user: &str, lineage: &str) -> DbResult<()> {
+    pub async fn set_lineage(
+        &mut self,
+        room: &RoomId,
+        user: &UserId,
+        lineage: &str,
+    ) -> DbResult<()> {
         exec!(
             self,
             "UPDATE room_members SET lineage = $3 WHERE room_id = $1 AND user_id = $2",
@@ -337,7 +379,7 @@ impl Conn {
     }
 
     /// Whether anybody has used this id before: as a member, or with an identity token.
-    pub async fn user_is_known(&mut self, user: &str) -> DbResult<bool> {
+    pub async fn user_is_known(&mut self, user: &UserId) -> DbResult<bool> {
         let known = row!(
             self,
             (bool,),

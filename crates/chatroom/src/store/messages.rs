@@ -4,7 +4,7 @@ use super::{
     Conn, DbResult,
     db::{Sql, exec, row, rows},
 };
-use protocol::{Message, MessageType, RoomId, Via};
+use protocol::{Message, MessageType, RoomId, UserId, Via};
 use std::collections::BTreeMap;
 
 row_struct! {
@@ -12,7 +12,7 @@ row_struct! {
     #[derive(Debug, Clone)]
     pub struct MessageRow {
         pub seq: i64,
-        pub sender_user_id: String,
+        pub sender_user_id: UserId,
         pub sender_user_name: Option<String>,
         pub via: Via,
         pub r#type: MessageType,
@@ -33,7 +33,7 @@ impl MessageRow {
     pub fn into_message(self, rules_version: i64) -> Message {
         Message {
             seq: self.seq,
-            sender_user_id: self.sender_user_id,
+            sender_user_id: self.sender_user_id.into(),
             sender_user_name: self.sender_user_name,
             via: self.via,
             r#type: self.r#type,
@@ -75,7 +75,7 @@ pub struct Page<'a> {
     /// Only those of this sender.
     pub sender: Option<&'a str>,
     /// Only those that mention this user.
-    pub mentions: Option<&'a str>,
+    pub mentions: Option<&'a UserId>,
     pub limit: i64,
 }
 
@@ -181,9 +181,8 @@ impl Conn {
         };
         let mut found = match (page.mentions, page.sender) {
             (None, None) => rows!(self, MessageRow, sql, room, bound, page.limit)?,
-            (None, Some(user)) | (Some(user), None) => {
-                rows!(self, MessageRow, sql, room, bound, page.limit, user)?
-            }
+            (None, Some(sender)) => rows!(self, MessageRow, sql, room, bound, page.limit, sender)?,
+            (Some(user), None) => rows!(self, MessageRow, sql, room, bound, page.limit, user)?,
             (Some(user), Some(sender)) => {
                 rows!(self, MessageRow, sql, room, bound, page.limit, user, sender)?
             }
@@ -239,7 +238,7 @@ impl Conn {
         &mut self,
         room: &RoomId,
         seqs: &[i64],
-        me: &str,
+        me: Option<&UserId>,
     ) -> DbResult<Vec<ReactionRow>> {
         const REACTIONS: Sql = Sql {
             sqlite: "SELECT seq, emoji, COUNT(*) AS count, MAX(user_id = $3) AS by_me FROM reactions \
@@ -250,6 +249,7 @@ impl Conn {
         if seqs.is_empty() {
             return Ok(Vec::new());
         }
+        let me = me.map_or("", UserId::as_str);
         rows!(self, ReactionRow, REACTIONS, room, json_numbers(seqs), me)
     }
 
@@ -257,7 +257,7 @@ impl Conn {
     pub async fn mentions_between(
         &mut self,
         room: &RoomId,
-        user: &str,
+        user: &UserId,
         first: i64,
         last: i64,
     ) -> DbResult<Vec<(i64,)>> {
@@ -273,10 +273,10 @@ impl Conn {
     }
 
     /// The user's last message in the room.
-    pub async fn last_message_of(&mut self, room: &RoomId, user: &str) -> DbResult<Option<i64>> {
+    pub async fn last_message_of(&mut self, room: &RoomId, user: &UserId) -> DbResult<Option<i64>> {
         let newest = Page {
             before: Some(i64::MAX),
-            sender: Some(user),
+            sender: Some(user.as_str()),
             limit: 1,
             ..Page::default()
         };
@@ -288,7 +288,12 @@ impl Conn {
     }
 
     /// How many messages after `seq` mention the user.
-    pub async fn mentions_after(&mut self, room: &RoomId, user: &str, seq: i64) -> DbResult<i64> {
+    pub async fn mentions_after(
+        &mut self,
+        room: &RoomId,
+        user: &UserId,
+        seq: i64,
+    ) -> DbResult<i64> {
         let found = row!(
             self,
             (i64,),
@@ -368,7 +373,7 @@ impl Conn {
         room: &RoomId,
         seq: i64,
         emoji: &str,
-        user: &str,
+        user: &UserId,
         now: i64,
     ) -> DbResult<bool> {
         let added = exec!(
@@ -390,7 +395,7 @@ impl Conn {
         room: &RoomId,
         seq: i64,
         emoji: &str,
-        user: &str,
+        user: &UserId,
     ) -> DbResult<bool> {
         let removed = exec!(
             self,
@@ -404,7 +409,12 @@ impl Conn {
     }
 
     /// How many different emoji the message has from this user.
-    pub async fn reaction_count(&mut self, room: &RoomId, seq: i64, user: &str) -> DbResult<i64> {
+    pub async fn reaction_count(
+        &mut self,
+        room: &RoomId,
+        seq: i64,
+        user: &UserId,
+    ) -> DbResult<i64> {
         let found = row!(
             self,
             (i64,),

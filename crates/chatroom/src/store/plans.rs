@@ -18,7 +18,9 @@ use super::{
     posting::Addressed,
     rooms::Text,
 };
-use protocol::{Cursor, MessageType, RoomId, Scope, Via, Visibility};
+use protocol::{
+    AdapterType, Cursor, MemberKind, MessageType, Role, RoomId, Scope, UserId, Via, Visibility,
+};
 use sqlx::Row;
 use std::{collections::BTreeSet, sync::Mutex, time::Duration};
 
@@ -104,14 +106,13 @@ async fn every_query_has_an_index_behind_it() {
 
 /// Calls every function of the store once.
 async fn ask_everything(db: &Db) -> DbResult<()> {
-    let id = &room_id();
+    let (id, a, b) = (&room_id(), &user("u_a"), &user("u_b"));
     let mut tx = db.begin().await?;
     tx.meta("x").await?;
     tx.set_meta_once("x", "y").await?;
     tx.set_meta("x", "z").await?;
     tx.forget_meta("x").await?;
-    tx.insert_room(id, "a", "u_a", Visibility::Public, 1)
-        .await?;
+    tx.insert_room(id, "a", a, Visibility::Public, 1).await?;
     let room = tx.lock_room(id).await?.unwrap();
     tx.update_room(&room).await?;
     tx.save_exchanges(&room).await?;
@@ -124,20 +125,20 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.forget_revocations(seconds).await?;
     tx.write_health_check("node-a", 1).await?;
     tx.forget_health_checks(1).await?;
-    tx.rooms_of("u_a").await?;
+    tx.rooms_of(a).await?;
     tx.public_rooms(10, 0).await?;
     tx.all_rooms(10, 0).await?;
     for text in [Text::Rules, Text::Data] {
         tx.text(id, text).await?;
-        tx.set_text(id, text, "x", "u_a", 1).await?;
+        tx.set_text(id, text, "x", a, 1).await?;
     }
     tx.insert_member(NewMember {
         room_id: id,
-        user_id: "u_a",
+        user_id: a,
         user_name: Some("A"),
-        member_kind: "starchild_user",
-        role: "owner",
-        adapter_type: "pull",
+        member_kind: &MemberKind::StarchildUser,
+        role: Role::Owner,
+        adapter_type: AdapterType::Pull,
         joined_at: 1,
         agent_endpoint: None,
         endpoint_trusted: false,
@@ -148,78 +149,78 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
         invite_jti: None,
     })
     .await?;
-    tx.invite_of_member(id, "u_a").await?;
+    tx.invite_of_member(id, a).await?;
     let ban = RoomBanRow {
-        user_id: "u_b".into(),
+        user_id: user("u_b"),
         user_name: None,
         reason: None,
-        banned_by: "u_a".into(),
+        banned_by: user("u_a"),
         banned_at: 1,
     };
     tx.insert_room_ban(id, &ban).await?;
-    tx.is_banned_from(id, "u_b").await?;
+    tx.is_banned_from(id, b).await?;
     tx.room_bans(id).await?;
-    tx.delete_room_ban(id, "u_b").await?;
+    tx.delete_room_ban(id, b).await?;
     tx.insert_ban("u_b", None, 1).await?;
     tx.bans().await?;
     tx.delete_ban("u_b").await?;
-    tx.set_token_cutoff("u_b", 1).await?;
+    tx.set_token_cutoff(b, 1).await?;
     tx.token_cutoffs().await?;
-    tx.detach_user("u_b").await?;
-    tx.sessions_of("u_a", 1, 5).await?;
-    tx.revoke_cli_keys_of("u_b").await?;
+    tx.detach_user(b).await?;
+    tx.sessions_of(a, 1, 5).await?;
+    tx.revoke_cli_keys_of(b).await?;
     tx.users_after("", 5).await?;
-    tx.rooms_and_name_of("u_a").await?;
-    tx.member(id, "u_a").await?;
+    tx.rooms_and_name_of(a).await?;
+    tx.member(id, a).await?;
     tx.members(id, 5, 0).await?;
     tx.kinds_of_members(id).await?;
-    tx.kinds_among(id, &["u_a"]).await?;
+    tx.kinds_among(id, &[a]).await?;
     tx.member_count(id).await?;
-    tx.set_member_name(id, "u_a", "B").await?;
-    tx.set_agent_card(id, "u_a", None).await?;
+    tx.set_member_name(id, a, "B").await?;
+    tx.set_agent_card(id, a, None).await?;
     let endpoint = Endpoint {
         agent_endpoint: None,
         container_id: None,
         akm: PushKey::Keep,
         trusted: None,
     };
-    tx.set_endpoint(id, "u_a", endpoint).await?;
-    tx.set_lineage(id, "u_a", "l").await?;
-    tx.user_is_known("u_a").await?;
+    tx.set_endpoint(id, a, endpoint).await?;
+    tx.set_lineage(id, a, "l").await?;
+    tx.user_is_known(a).await?;
     tx.name_is_taken(&[id], "A").await?;
-    tx.set_looks(id, "u_a", &["a".to_owned()]).await?;
-    tx.look_is_taken(&[id], &["a".to_owned()], "u_b").await?;
+    tx.set_looks(id, a, &["a".to_owned()]).await?;
+    tx.look_is_taken(&[id], &["a".to_owned()], b).await?;
     tx.members_without_looks(5).await?;
     tx.set_message_event(id, 1, "{}").await?;
 
-    tx.disarm_delivery(id, "u_a").await?;
-    tx.delivery_place(id, "u_a").await?;
-    tx.arm_delivery(id, "u_a", 1, 1).await?;
+    tx.disarm_delivery(id, a).await?;
+    tx.delivery_place(id, a).await?;
+    tx.arm_delivery(id, a, 1, 1).await?;
     tx.lanes_after(None, 5).await?;
     tx.schedule_ms().await?;
     tx.lanes_behind(&[id], 1, 9).await?;
-    tx.claim_lanes(&[(id, "u_a", None)], "n").await?;
+    tx.claim_lanes(&[(id, a, None)], "n").await?;
     tx.renew_node("n", 1).await?;
-    tx.lane(id, "u_a", "n").await?;
-    tx.save_places(&[(id, "u_a", 2)], "n").await?;
+    tx.lane(id, a, "n").await?;
+    tx.save_places(&[(id, a, 2)], "n").await?;
     let held = Held {
         room: id,
-        user: "u_a",
+        user: a,
         generation: 0,
         node: "n",
     };
     tx.fail_message(held, 2, 1, 1, "x").await?;
     tx.pass_message(held, 2).await?;
     tx.answer_message(held, 3, 1).await?;
-    tx.set_stale(id, "u_a").await?;
+    tx.set_stale(id, a).await?;
     tx.delivery_errors(id).await?;
-    tx.mention_before(id, "u_a", 9).await?;
+    tx.mention_before(id, a, 9).await?;
     tx.forget_node("n").await?;
     tx.forget_dead_nodes(9).await?;
     let cli_key = CliKeyRow {
         sealed_code: "c".into(),
         sealed_key: "k".into(),
-        user_id: "u_a".into(),
+        user_id: user("u_a"),
         container_id: "1".into(),
         agent_endpoint: None,
         endpoint_trusted: false,
@@ -232,32 +233,32 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     };
     tx.insert_cli_key("h", &cli_key).await?;
     tx.cli_key("h").await?;
-    tx.cli_keys_of("u_a").await?;
+    tx.cli_keys_of(a).await?;
     tx.count_cli_key_use("h", 1).await?;
     tx.fix_cli_key_endpoint("h", "e", true).await?;
     tx.revoke_cli_key("h").await?;
-    tx.endpoint_of_container("u_a", "1").await?;
+    tx.endpoint_of_container(a, "1").await?;
 
     tx.lock_rooms(&[id]).await?;
-    tx.posters(&[(id, "u_a")]).await?;
+    tx.posters(&[(id, a)]).await?;
     tx.members_called(id, &["a".to_owned()], 1).await?;
     tx.fold_names(1).await?;
     tx.posting_keys(&["k"]).await?;
     tx.parents(&[(id, 1)]).await?;
-    tx.prior_posts(&[(id, "u_a", "k")]).await?;
+    tx.prior_posts(&[(id, a, "k")]).await?;
     tx.insert_message(&message(1)).await?;
-    tx.insert_mentions(&[(id, "u_a", 1)]).await?;
+    tx.insert_mentions(&[(id, a, 1)]).await?;
     let addressed = Addressed {
         room: id,
-        user: "u_a",
+        user: a,
         by: None,
     };
     tx.note_addressed(&[addressed]).await?;
-    tx.last_message_of(id, "u_a").await?;
+    tx.last_message_of(id, a).await?;
     tx.set_head(id, Cursor { seq: 1, sub: 1 }).await?;
     for before in [None, Some(9)] {
         for sender in [None, Some("u_a")] {
-            for mentions in [None, Some("u_a")] {
+            for mentions in [None, Some(a)] {
                 tx.messages(
                     id,
                     &Page {
@@ -274,14 +275,14 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     }
     tx.message(id, 1).await?;
     tx.thread(id, 1, 10).await?;
-    tx.reactions(id, &[1], "u_a").await?;
-    tx.mentions_between(id, "u_a", 1, 2).await?;
-    tx.mentions_after(id, "u_a", 0).await?;
+    tx.reactions(id, &[1], Some(a)).await?;
+    tx.mentions_between(id, a, 1, 2).await?;
+    tx.mentions_after(id, a, 0).await?;
     ask_reputation(&mut tx).await?;
     tx.edit_message(id, 1, "y", 2).await?;
-    tx.add_reaction(id, 1, "x", "u_a", 1).await?;
-    tx.reaction_count(id, 1, "u_a").await?;
-    tx.remove_reaction(id, 1, "x", "u_a").await?;
+    tx.add_reaction(id, 1, "x", a, 1).await?;
+    tx.reaction_count(id, 1, a).await?;
+    tx.remove_reaction(id, 1, "x", a).await?;
     tx.redact_message(id, 1).await?;
     tx.insert_event(id, Cursor { seq: 1, sub: 1 }, "message_deleted", None, "{}")
         .await?;
@@ -295,7 +296,7 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     let key = KeyRow {
         jti: "k".into(),
         room_id: room_id(),
-        user_id: "u_a".into(),
+        user_id: user("u_a"),
         scope: Scope::View,
         posts_as: Via::Web,
         shared: true,
@@ -307,14 +308,14 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     };
     tx.insert_key(&key).await?;
     tx.key("k").await?;
-    tx.shared_keys(id, "u_a", 1).await?;
-    tx.keys_of_member(id, "u_a").await?;
+    tx.shared_keys(id, a, 1).await?;
+    tx.keys_of_member(id, a).await?;
     tx.hold_key("k").await?;
     tx.revoke_key_chain(&["k"], "").await?;
     let share = ShareCodeRow {
         room_id: room_id(),
         jti: "k".into(),
-        created_by: "u_a".into(),
+        created_by: user("u_a"),
         expires_at: 9,
         revoked: false,
     };
@@ -324,7 +325,7 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     let invite = InviteRow {
         jti: "i".into(),
         room_id: room_id(),
-        created_by: "u_a".into(),
+        created_by: user("u_a"),
         display_name: None,
         max_uses: 1,
         uses: 0,
@@ -339,10 +340,10 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.active_invites(id, 1).await?;
     tx.use_invite("i", id, 1).await?;
     tx.revoke_invite(id, "i").await?;
-    tx.revoke_invites_by(id, "u_a").await?;
+    tx.revoke_invites_by(id, a).await?;
     let identity = IdentityRow {
         jti: "d".into(),
-        user_id: "u_a".into(),
+        user_id: user("u_a"),
         lineage: None,
         derived_from: None,
         issued_at: 1,
@@ -353,8 +354,8 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.identity("d").await?;
     tx.hold_identity("d").await?;
     tx.revoke_identity_chain(&["d"], "").await?;
-    tx.claim_id("u_a", "l").await?;
-    tx.first_lineage("u_a").await?;
+    tx.claim_id(a, "l").await?;
+    tx.first_lineage(a).await?;
     let window = WindowRow {
         bucket: "b".into(),
         started_ms: 1,
@@ -387,16 +388,16 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.forget_traffic(0).await?;
     tx.active_rooms().await?;
     tx.room_count().await?;
-    tx.delete_member(id, "u_a").await?;
+    tx.delete_member(id, a).await?;
     tx.commit().await
 }
 
 async fn ask_reputation(tx: &mut Tx) -> DbResult<()> {
-    let id = &room_id();
-    tx.welcome_probe(id, "u_a").await?;
-    tx.stamp_checks("u_a", &["react"], 1).await?;
-    tx.welcome_progress("u_a").await?;
-    tx.welcome_progress_of(&["u_a"]).await?;
+    let (id, a, b) = (&room_id(), &user("u_a"), &user("u_b"));
+    tx.welcome_probe(id, a).await?;
+    tx.stamp_checks(a, &["react"], 1).await?;
+    tx.welcome_progress(a).await?;
+    tx.welcome_progress_of(&[a]).await?;
     tx.scored_seq(id).await?;
     tx.lock_scored_seq(id).await?;
     tx.rooms_to_score().await?;
@@ -406,18 +407,16 @@ async fn ask_reputation(tx: &mut Tx) -> DbResult<()> {
     tx.thread_replies(id, &[1]).await?;
     tx.save_thread_replies(id, &[(1, 2)]).await?;
     tx.set_scored_seq(id, 1).await?;
-    tx.lock_scored_users(&["u_a"]).await?;
-    tx.save_first_events(&[("u_a", 1)]).await?;
-    tx.first_event_at("u_a").await?;
-    tx.event_counts(&[("u_a", "post_authored", "u_a", 0)])
-        .await?;
-    tx.reaction_was_counted(id, 1, "u_b", "x").await?;
-    let event = (id, "u_a", "post_authored", 0.5, 1.5, "u_a", 1, None, 0, 1);
+    tx.lock_scored_users(&[a]).await?;
+    tx.save_first_events(&[(a, 1)]).await?;
+    tx.first_event_at(a).await?;
+    tx.event_counts(&[(a, "post_authored", a, 0)]).await?;
+    tx.reaction_was_counted(id, 1, b, "x").await?;
+    let event = (id, a, "post_authored", 0.5, 1.5, a, 1, None, 0, 1);
     tx.insert_score_events(&[event]).await?;
-    tx.score_totals(&["rm_a"], &["u_a"]).await?;
-    tx.add_to_starts(&[("rm_a", 0, "u_a", 1, 0.75, 0.0)])
-        .await?;
-    tx.save_score_totals(&[("rm_a", "u_a", 1, 0.75, 0.0, 0)])
+    tx.score_totals(&["rm_a"], &[a]).await?;
+    tx.add_to_starts(&[("rm_a", 0, a, 1, 0.75, 0.0)]).await?;
+    tx.save_score_totals(&[("rm_a", a, 1, 0.75, 0.0, 0)])
         .await?;
     let ranking = Ranking {
         since: 0,
@@ -427,12 +426,16 @@ async fn ask_reputation(tx: &mut Tx) -> DbResult<()> {
     };
     tx.ranked_everywhere(ranking).await?;
     tx.ranked_in(id, ranking).await?;
-    tx.public_members(&["u_a"]).await?;
-    tx.score_by_kind(id, "u_a", 0).await?;
-    tx.recent_score_events(id, "u_a", 5).await?;
+    tx.public_members(&[a]).await?;
+    tx.score_by_kind(id, a, 0).await?;
+    tx.recent_score_events(id, a, 5).await?;
     tx.has_starts_before(0).await?;
     tx.forget_starts_before(0).await?;
     Ok(())
+}
+
+fn user(id: &str) -> UserId {
+    id.parse().unwrap()
 }
 
 fn room_id() -> RoomId {
@@ -443,7 +446,7 @@ fn message(seq: i64) -> NewMessage {
     NewMessage {
         room_id: room_id(),
         seq,
-        sender_user_id: "u_a".into(),
+        sender_user_id: user("u_a"),
         sender_user_name: None,
         via: Via::Web,
         r#type: MessageType::Chat,

@@ -4,16 +4,17 @@
 use super::{
     Conn, DbResult,
     db::{Sql, rows},
+    members::{UserIdRow, user_ids},
     rooms::{RoomRow, select_room},
 };
-use protocol::{MemberKind, RoomId, Scope, Via};
+use protocol::{MemberKind, RoomId, Scope, UserId, Via};
 
 row_struct! {
     /// A member who posts.
     #[derive(Debug, Clone)]
     pub struct PosterRow {
         pub room_id: RoomId,
-        pub user_id: String,
+        pub user_id: UserId,
         pub user_name: Option<String>,
         pub member_kind: MemberKind,
         /// The newest message that mentioned or answered the member since its agent's own last one.
@@ -29,7 +30,7 @@ row_struct! {
     pub struct ParentRow {
         pub room_id: RoomId,
         pub seq: i64,
-        pub sender_user_id: String,
+        pub sender_user_id: UserId,
         pub via: Via,
         pub reply_chain_depth: i64,
     }
@@ -39,7 +40,7 @@ row_struct! {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Addressed<'a> {
     pub room: &'a RoomId,
-    pub user: &'a str,
+    pub user: &'a UserId,
     pub by: Option<AddressedBy>,
 }
 
@@ -94,7 +95,7 @@ row_struct! {
     #[derive(Debug, Clone)]
     pub struct PriorPostRow {
         pub room_id: RoomId,
-        pub sender_user_id: String,
+        pub sender_user_id: UserId,
         pub client_key: String,
         pub seq: i64,
         pub via: Via,
@@ -137,7 +138,7 @@ impl Conn {
     }
 
     /// The members among these pairs of room and user.
-    pub async fn posters(&mut self, pairs: &[(&RoomId, &str)]) -> DbResult<Vec<PosterRow>> {
+    pub async fn posters(&mut self, pairs: &[(&RoomId, &UserId)]) -> DbResult<Vec<PosterRow>> {
         macro_rules! posters {
             ($members:literal) => {
                 concat!(
@@ -166,7 +167,7 @@ impl Conn {
         room: &RoomId,
         folded: &[String],
         limit: usize,
-    ) -> DbResult<Vec<String>> {
+    ) -> DbResult<Vec<UserId>> {
         const CALLED: Sql = Sql {
             sqlite: "SELECT m.user_id FROM json_each($2) AS j \
                  CROSS JOIN room_members m ON m.room_id = $1 AND m.name_folded = j.value \
@@ -177,8 +178,8 @@ impl Conn {
                  UNION SELECT m.user_id FROM room_members m WHERE m.room_id = $1 \
                  AND LOWER(m.user_id) IN (SELECT jsonb_array_elements_text($2::jsonb)) LIMIT $3",
         };
-        let found = rows!(self, (String,), CALLED, room, json(folded), limit as i64)?;
-        Ok(found.into_iter().map(|(user,)| user).collect())
+        let found = rows!(self, UserIdRow, CALLED, room, json(folded), limit as i64)?;
+        Ok(user_ids(found))
     }
 
     pub async fn posting_keys(&mut self, jtis: &[&str]) -> DbResult<Vec<PostingKeyRow>> {
@@ -217,7 +218,7 @@ impl Conn {
     /// What was posted before under these triples of room, sender and client key.
     pub async fn prior_posts(
         &mut self,
-        keys: &[(&RoomId, &str, &str)],
+        keys: &[(&RoomId, &UserId, &str)],
     ) -> DbResult<Vec<PriorPostRow>> {
         const PRIOR: Sql = Sql {
             sqlite: "SELECT m.room_id, m.sender_user_id, m.client_key, m.seq, m.via, m.content, m.original_content, \

@@ -6,7 +6,7 @@ use super::{
     posting::json,
     rooms::{RoomIdRow, ids},
 };
-use protocol::{MessageType, RoomId};
+use protocol::{MessageType, RoomId, ScoreKind, UserId};
 
 /// The scope of sums over all rooms.
 pub const EVERYWHERE: &str = "*";
@@ -16,7 +16,7 @@ row_struct! {
     #[derive(Debug)]
     pub struct PostRow {
         pub seq: i64,
-        pub sender_user_id: String,
+        pub sender_user_id: UserId,
         pub r#type: MessageType,
         pub reply_to_seq: Option<i64>,
         pub created_at: i64,
@@ -27,11 +27,11 @@ row_struct! {
 /// and time.
 pub type NewEvent<'a> = (
     &'a RoomId,
-    &'a str,
+    &'a UserId,
     &'a str,
     f64,
     f64,
-    &'a str,
+    &'a UserId,
     i64,
     Option<&'a str>,
     i64,
@@ -43,7 +43,7 @@ row_struct! {
     #[derive(Debug)]
     pub struct TotalRow {
         pub scope: String,
-        pub user_id: String,
+        pub user_id: UserId,
         pub events: i64,
         pub points: f64,
         pub moment: f64,
@@ -51,11 +51,41 @@ row_struct! {
     }
 }
 
+row_struct! {
+    /// Whom a message mentioned.
+    #[derive(Debug)]
+    pub struct MentionRow {
+        pub seq: i64,
+        pub user_id: UserId,
+    }
+}
+
+row_struct! {
+    /// A user whose points are counted, and when the first of them was.
+    #[derive(Debug)]
+    pub struct ScoredUserRow {
+        pub user_id: UserId,
+        pub first_event_at: Option<i64>,
+    }
+}
+
+row_struct! {
+    /// How many events of a kind one user has from another on a day.
+    #[derive(Debug)]
+    pub struct EventCountRow {
+        pub user_id: UserId,
+        pub kind: ScoreKind,
+        pub source_user_id: UserId,
+        pub day: i64,
+        pub count: i64,
+    }
+}
+
 /// What to add to what the totals were when a day began: scope, day, user, events, points, moment.
-pub type StartSums<'a> = (&'a str, i64, &'a str, i64, f64, f64);
+pub type StartSums<'a> = (&'a str, i64, &'a UserId, i64, f64, f64);
 
 /// Totals to store: scope, user, events, points, moment and newest day.
-pub type TotalSums<'a> = (&'a str, &'a str, i64, f64, f64, i64);
+pub type TotalSums<'a> = (&'a str, &'a UserId, i64, f64, f64, i64);
 
 impl Conn {
     /// Up to which message the room is scored.
@@ -144,10 +174,10 @@ impl Conn {
         room: &RoomId,
         after: i64,
         upto: i64,
-    ) -> DbResult<Vec<(i64, String)>> {
+    ) -> DbResult<Vec<MentionRow>> {
         rows!(
             self,
-            (i64, String),
+            MentionRow,
             "SELECT n.seq, n.user_id FROM mentions n \
              JOIN messages m ON m.room_id = n.room_id AND m.seq = n.seq \
              WHERE n.room_id = $1 AND n.seq > $2 AND n.seq <= $3 \
@@ -214,10 +244,7 @@ impl Conn {
 
     /// These users' first events, held until the transaction ends: their points are counted one
     /// transaction at a time, over all rooms.
-    pub async fn lock_scored_users(
-        &mut self,
-        users: &[&str],
-    ) -> DbResult<Vec<(String, Option<i64>)>> {
+    pub async fn lock_scored_users(&mut self, users: &[&UserId]) -> DbResult<Vec<ScoredUserRow>> {
         const OPEN: Sql = Sql {
             sqlite: "INSERT INTO reputation_users (user_id) SELECT value FROM json_each($1) \
                  WHERE TRUE ON CONFLICT DO NOTHING",
@@ -232,11 +259,11 @@ impl Conn {
         };
         let users = json(users);
         exec!(self, OPEN, &users)?;
-        rows!(self, (String, Option<i64>), LOCK, users)
+        rows!(self, ScoredUserRow, LOCK, users)
     }
 
     /// User and first event of each.
-    pub async fn save_first_events(&mut self, first: &[(&str, i64)]) -> DbResult<()> {
+    pub async fn save_first_events(&mut self, first: &[(&UserId, i64)]) -> DbResult<()> {
         const SAVE: Sql = Sql {
             sqlite: "UPDATE reputation_users SET first_event_at = j.value ->> 1 FROM json_each($1) AS j \
                  WHERE reputation_users.user_id = j.value ->> 0",
@@ -249,7 +276,7 @@ impl Conn {
         Ok(())
     }
 
-    pub async fn first_event_at(&mut self, user: &str) -> DbResult<Option<i64>> {
+    pub async fn first_event_at(&mut self, user: &UserId) -> DbResult<Option<i64>> {
         const FIRST: &str = "SELECT first_event_at FROM reputation_users WHERE user_id = $1";
         Ok(row!(self, (Option<i64>,), FIRST, user)?.and_then(|(at,)| at))
     }
@@ -257,24 +284,21 @@ impl Conn {
     /// How many events were counted, for each user, kind, source and day.
     pub async fn event_counts(
         &mut self,
-        pairs: &[(&str, &str, &str, i64)],
-    ) -> DbResult<Vec<(String, String, String, i64, i64)>> {
+        pairs: &[(&UserId, &str, &UserId, i64)],
+    ) -> DbResult<Vec<EventCountRow>> {
         const COUNTS: Sql = Sql {
-            sqlite: "SELECT j.value ->> 0, j.value ->> 1, j.value ->> 2, j.value ->> 3, \
+            sqlite: "SELECT j.value ->> 0 AS user_id, j.value ->> 1 AS kind, \
+                 j.value ->> 2 AS source_user_id, j.value ->> 3 AS day, \
                  (SELECT COUNT(*) FROM reputation_events e WHERE e.user_id = j.value ->> 0 \
-                 AND e.kind = j.value ->> 1 AND e.source_user_id = j.value ->> 2 AND e.day = j.value ->> 3) \
+                 AND e.kind = j.value ->> 1 AND e.source_user_id = j.value ->> 2 AND e.day = j.value ->> 3) AS count \
                  FROM json_each($1) AS j",
-            postgres: "SELECT j.v ->> 0, j.v ->> 1, j.v ->> 2, (j.v ->> 3)::bigint, \
+            postgres: "SELECT j.v ->> 0 AS user_id, j.v ->> 1 AS kind, \
+                 j.v ->> 2 AS source_user_id, (j.v ->> 3)::bigint AS day, \
                  (SELECT COUNT(*) FROM reputation_events e WHERE e.user_id = j.v ->> 0 \
-                 AND e.kind = j.v ->> 1 AND e.source_user_id = j.v ->> 2 AND e.day = (j.v ->> 3)::bigint) \
+                 AND e.kind = j.v ->> 1 AND e.source_user_id = j.v ->> 2 AND e.day = (j.v ->> 3)::bigint) AS count \
                  FROM jsonb_array_elements($1::jsonb) AS j(v)",
         };
-        rows!(
-            self,
-            (String, String, String, i64, i64),
-            COUNTS,
-            json(pairs)
-        )
+        rows!(self, EventCountRow, COUNTS, json(pairs))
     }
 
     /// Whether this reaction was counted before, be it there now or not.
@@ -282,7 +306,7 @@ impl Conn {
         &mut self,
         room: &RoomId,
         seq: i64,
-        reactor: &str,
+        reactor: &UserId,
         emoji: &str,
     ) -> DbResult<bool> {
         let found = row!(
@@ -318,7 +342,7 @@ impl Conn {
     pub async fn score_totals(
         &mut self,
         scopes: &[&str],
-        users: &[&str],
+        users: &[&UserId],
     ) -> DbResult<Vec<TotalRow>> {
         const TOTALS: Sql = Sql {
             sqlite: "SELECT scope, user_id, events, points, moment, last_day FROM reputation_totals \

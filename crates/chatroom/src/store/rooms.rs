@@ -4,7 +4,7 @@ use super::{
     Conn, DbResult,
     db::{Sql, exec, row, rows},
 };
-use protocol::{Cursor, RoomId, Visibility};
+use protocol::{Cursor, Role, RoomId, UserId, Visibility};
 
 row_struct! {
     /// A room as it is stored, without its texts.
@@ -12,7 +12,7 @@ row_struct! {
     pub struct RoomRow {
         pub room_id: RoomId,
         pub name: String,
-        pub owner_user_id: String,
+        pub owner_user_id: UserId,
         pub visibility: Visibility,
         pub archived: bool,
         pub created_at: i64,
@@ -27,7 +27,7 @@ row_struct! {
         /// Messages of one agent after another's since a person spoke.
         pub exchanges: i64,
         /// Whose message was the last one, where that was an agent's.
-        pub last_agent: Option<String>,
+        pub last_agent: Option<UserId>,
         /// When the last exchange was.
         pub exchanged_ms: i64,
     }
@@ -79,9 +79,9 @@ row_struct! {
     pub struct MyRoomRow {
         pub room_id: RoomId,
         pub name: String,
-        pub owner_user_id: String,
+        pub owner_user_id: UserId,
         pub archived: bool,
-        pub role: String,
+        pub role: Role,
         pub joined_at: i64,
         pub agent_endpoint: Option<String>,
         pub has_akm_key: bool,
@@ -108,7 +108,7 @@ row_struct! {
     pub struct AdminRoomRow {
         pub room_id: RoomId,
         pub name: String,
-        pub owner_user_id: String,
+        pub owner_user_id: UserId,
         pub visibility: Visibility,
         pub archived: bool,
         pub created_at: i64,
@@ -124,7 +124,7 @@ row_struct! {
         pub content: String,
         pub version: i64,
         pub updated_at: Option<i64>,
-        pub updated_by: Option<String>,
+        pub updated_by: Option<UserId>,
     }
 }
 
@@ -169,7 +169,7 @@ impl Conn {
         &mut self,
         room: &RoomId,
         name: &str,
-        owner: &str,
+        owner: &UserId,
         visibility: Visibility,
         now: i64,
     ) -> DbResult<bool> {
@@ -227,7 +227,7 @@ impl Conn {
         Ok(())
     }
 
-    pub async fn rooms_of(&mut self, user: &str) -> DbResult<Vec<MyRoomRow>> {
+    pub async fn rooms_of(&mut self, user: &UserId) -> DbResult<Vec<MyRoomRow>> {
         rows!(
             self,
             MyRoomRow,
@@ -284,7 +284,7 @@ impl Conn {
         room: &RoomId,
         text: Text,
         content: &str,
-        by: &str,
+        by: &UserId,
         now: i64,
     ) -> DbResult<i64> {
         let sql = match text {

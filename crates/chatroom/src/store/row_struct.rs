@@ -1,7 +1,10 @@
 //! Rows as structs. `sqlx` can derive this too, but its macros bring both drivers and their TLS
 //! into the compiler a second time.
 
-use protocol::{MemberKind, MessageType, RoomId, Scope, Via, Visibility};
+use protocol::{
+    AdapterType, MemberKind, MessageType, Role, RoomId, Scope, ScoreKind, UserId, Via, Visibility,
+    WelcomeCheck,
+};
 use std::{error::Error, str::FromStr};
 
 /// What a column is read as.
@@ -50,7 +53,19 @@ macro_rules! text_columns {
         })+
     };
 }
-text_columns!(MemberKind, MessageType, RoomId, Scope, Via, Visibility);
+text_columns!(
+    AdapterType,
+    MemberKind,
+    MessageType,
+    Role,
+    RoomId,
+    Scope,
+    ScoreKind,
+    UserId,
+    Via,
+    Visibility,
+    WelcomeCheck,
+);
 
 fn parse<T: FromStr<Err: Error + Send + Sync + 'static>>(
     text: &str,

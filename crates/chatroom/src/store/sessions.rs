@@ -3,8 +3,9 @@
 use super::{
     Conn, DbResult,
     db::{exec, row, rows},
+    members::{UserIdRow, user_ids},
 };
-use protocol::{RoomId, Scope};
+use protocol::{RoomId, Scope, UserId};
 
 row_struct! {
     /// An identity token, or a room key, which has a room.
@@ -24,7 +25,7 @@ impl Conn {
     /// The user's identity tokens and room keys that hold, so many of each.
     pub async fn sessions_of(
         &mut self,
-        user: &str,
+        user: &UserId,
         now: i64,
         limit: i64,
     ) -> DbResult<Vec<SessionRow>> {
@@ -50,7 +51,7 @@ impl Conn {
     }
 
     /// Revokes all short codes of a user; how many.
-    pub async fn revoke_cli_keys_of(&mut self, user: &str) -> DbResult<u64> {
+    pub async fn revoke_cli_keys_of(&mut self, user: &UserId) -> DbResult<u64> {
         exec!(
             self,
             "UPDATE cli_keys SET revoked = TRUE WHERE user_id = $1 AND revoked = FALSE",
@@ -59,19 +60,20 @@ impl Conn {
     }
 
     /// The ids of so many users after this one: members of rooms, and whoever holds an identity.
-    pub async fn users_after(&mut self, after: &str, limit: i64) -> DbResult<Vec<(String,)>> {
-        rows!(
+    pub async fn users_after(&mut self, after: &str, limit: i64) -> DbResult<Vec<UserId>> {
+        let found = rows!(
             self,
-            (String,),
+            UserIdRow,
             "SELECT user_id FROM room_members WHERE user_id > $1 \
              UNION SELECT user_id FROM identities WHERE user_id > $1 ORDER BY user_id LIMIT $2",
             after,
             limit
-        )
+        )?;
+        Ok(user_ids(found))
     }
 
     /// In how many rooms a user is, and a name they have in one.
-    pub async fn rooms_and_name_of(&mut self, user: &str) -> DbResult<(i64, Option<String>)> {
+    pub async fn rooms_and_name_of(&mut self, user: &UserId) -> DbResult<(i64, Option<String>)> {
         let found = row!(
             self,
             (i64, Option<String>),

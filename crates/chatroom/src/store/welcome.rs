@@ -5,13 +5,23 @@ use super::{
     db::{Sql, exec, row, rows},
     posting::json,
 };
-use protocol::RoomId;
+use protocol::{RoomId, UserId, WelcomeCheck};
 
 row_struct! {
     /// A check that was passed.
     #[derive(Debug)]
     pub struct ProgressRow {
-        pub check_id: String,
+        pub check_id: WelcomeCheck,
+        pub passed_at: i64,
+    }
+}
+
+row_struct! {
+    /// A check that a user passed.
+    #[derive(Debug)]
+    pub struct UserProgressRow {
+        pub user_id: UserId,
+        pub check_id: WelcomeCheck,
         pub passed_at: i64,
     }
 }
@@ -30,7 +40,7 @@ row_struct! {
 
 impl Conn {
     /// What the member has done in the room. On SQLite the index by sender is in blocks.
-    pub async fn welcome_probe(&mut self, room: &RoomId, user: &str) -> DbResult<Probe> {
+    pub async fn welcome_probe(&mut self, room: &RoomId, user: &UserId) -> DbResult<Probe> {
         const PROBE: Sql = Sql {
             sqlite: "WITH RECURSIVE block (b) AS (SELECT 0 UNION ALL SELECT b + 1 FROM block \
                  WHERE b < (SELECT last_seq / 512 FROM rooms WHERE room_id = $1)) \
@@ -50,7 +60,7 @@ impl Conn {
     }
 
     /// Notes these checks as passed; those noted before keep their time.
-    pub async fn stamp_checks(&mut self, user: &str, checks: &[&str], now: i64) -> DbResult<()> {
+    pub async fn stamp_checks(&mut self, user: &UserId, checks: &[&str], now: i64) -> DbResult<()> {
         const STAMP: Sql = Sql {
             sqlite: "INSERT INTO welcome_checklist_progress (user_id, check_id, passed_at) \
                  SELECT $1, value, $3 FROM json_each($2) WHERE TRUE ON CONFLICT DO NOTHING",
@@ -62,7 +72,7 @@ impl Conn {
         Ok(())
     }
 
-    pub async fn welcome_progress(&mut self, user: &str) -> DbResult<Vec<ProgressRow>> {
+    pub async fn welcome_progress(&mut self, user: &UserId) -> DbResult<Vec<ProgressRow>> {
         rows!(
             self,
             ProgressRow,
@@ -74,26 +84,14 @@ impl Conn {
     /// What these users have passed.
     pub async fn welcome_progress_of(
         &mut self,
-        users: &[&str],
-    ) -> DbResult<Vec<(String, ProgressRow)>> {
+        users: &[&UserId],
+    ) -> DbResult<Vec<UserProgressRow>> {
         const PROGRESS: Sql = Sql {
             sqlite: "SELECT user_id, check_id, passed_at FROM welcome_checklist_progress \
                  WHERE user_id IN (SELECT value FROM json_each($1))",
             postgres: "SELECT user_id, check_id, passed_at FROM welcome_checklist_progress \
                  WHERE user_id IN (SELECT jsonb_array_elements_text($1::jsonb))",
         };
-        let found = rows!(self, (String, String, i64), PROGRESS, json(users))?;
-        Ok(found
-            .into_iter()
-            .map(|(user, check_id, passed_at)| {
-                (
-                    user,
-                    ProgressRow {
-                        check_id,
-                        passed_at,
-                    },
-                )
-            })
-            .collect())
+        rows!(self, UserProgressRow, PROGRESS, json(users))
     }
 }

@@ -5,13 +5,13 @@ use super::exchanges::{self, Answers, Effect, UsedUp, Voice, Word};
 use crate::{
     clock::Now, config::Limits, error::Error, services::access::archived, store::rooms::RoomRow,
 };
-use protocol::ErrorCode;
+use protocol::{ErrorCode, UserId};
 
 /// Words that somebody wants to bring into a room.
 #[derive(Debug, Clone, Copy)]
 pub struct Words<'a> {
     pub voice: Voice,
-    pub user: &'a str,
+    pub user: &'a UserId,
     /// The message that they answer, where they say so.
     pub answers: Option<Answers<'a>>,
     /// How deep in a chain of answers they would stand; none for words that stand there already.
@@ -77,7 +77,7 @@ impl Admission {
     pub fn enter(
         self,
         room: &mut RoomRow,
-        user: &str,
+        user: &UserId,
         limits: &Limits,
         now: Now,
     ) -> Option<String> {

@@ -4,7 +4,7 @@
 //! though every agent in it lies about what it answers.
 
 use crate::{clock::Now, config::Limits, error::Error, store::rooms::RoomRow};
-use protocol::{ErrorCode, MemberKind, Via};
+use protocol::{ErrorCode, MemberKind, UserId, Via};
 
 /// So long without an exchange, and the agents may begin anew.
 const QUIET_MS: i64 = 3_600_000;
@@ -18,7 +18,7 @@ const LONGEST_WAIT_MS: i64 = 60_000;
 #[derive(Debug, Clone, Copy)]
 pub struct Word<'a> {
     pub voice: Voice,
-    pub user: &'a str,
+    pub user: &'a UserId,
     /// What it answers, where it says so.
     pub answers: Option<Answers<'a>>,
 }
@@ -26,13 +26,13 @@ pub struct Word<'a> {
 /// Whom a message answers, and how that was posted.
 #[derive(Debug, Clone, Copy)]
 pub struct Answers<'a> {
-    pub user: &'a str,
+    pub user: &'a UserId,
     pub via: &'a Via,
 }
 
 impl Word<'_> {
     /// Whether it is said to another agent, or after one.
-    fn is_exchange(&self, last_agent: Option<&str>) -> bool {
+    fn is_exchange(&self, last_agent: Option<&UserId>) -> bool {
         let answers = self.answers.filter(|to| *to.via == Via::Agent);
         let others = answers.map(|to| to.user).into_iter().chain(last_agent);
         others.into_iter().any(|other| other != self.user)
@@ -114,7 +114,7 @@ pub fn weigh(room: &RoomRow, word: Word<'_>, limits: &Limits, now: Now) -> Resul
     if word.voice == Voice::Person {
         return Ok(Effect::Refill);
     }
-    if !word.is_exchange(room.last_agent.as_deref()) {
+    if !word.is_exchange(room.last_agent.as_ref()) {
         return Ok(Effect::Free);
     }
     let (count, allowed) = (so_far(room, now), allowed(room, limits));
@@ -132,7 +132,7 @@ pub fn weigh(room: &RoomRow, word: Word<'_>, limits: &Limits, now: Now) -> Resul
 pub fn apply(
     room: &mut RoomRow,
     effect: Effect,
-    user: &str,
+    user: &UserId,
     limits: &Limits,
     now: Now,
 ) -> Option<String> {
@@ -148,8 +148,8 @@ pub fn apply(
             room.exchanged_ms = now.millis();
         }
     }
-    if room.last_agent.as_deref() != Some(user) {
-        room.last_agent = Some(user.to_owned());
+    if room.last_agent.as_ref() != Some(user) {
+        room.last_agent = Some(user.clone());
     }
     let last = effect == Effect::Exchange(allowed(room, limits));
     last.then(|| {

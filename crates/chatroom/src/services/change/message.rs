@@ -4,12 +4,12 @@ use crate::{
     clock::Now,
     store::{group::NewMessage, rooms::RoomRow},
 };
-use protocol::{MessageType, SYSTEM_USER, Via};
+use protocol::{MessageType, UserId, Via};
 
 /// What a member says.
 #[derive(Debug)]
 pub struct Said {
-    pub user_id: String,
+    pub user_id: UserId,
     pub user_name: Option<String>,
     pub via: Via,
     pub content: String,
@@ -41,7 +41,7 @@ pub fn notice(room: &mut RoomRow, content: String, now: Now) -> NewMessage {
     NewMessage {
         room_id: room.room_id.clone(),
         seq: room.next_seq(),
-        sender_user_id: SYSTEM_USER.to_owned(),
+        sender_user_id: UserId::system(),
         sender_user_name: None,
         via: Via::System,
         r#type: MessageType::System,

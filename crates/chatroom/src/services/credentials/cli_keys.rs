@@ -37,10 +37,7 @@ pub async fn create(app: &App, caller: &Caller, request: CreateCliKey) -> Result
     // Fixed here: the bearer goes where its owner sent it, wherever a membership points later.
     let endpoint = match endpoint {
         Some(named) => Some((named, access::may_name_private_endpoint(caller))),
-        None => {
-            tx.endpoint_of_container(user.id.as_str(), &container)
-                .await?
-        }
+        None => tx.endpoint_of_container(&user.id, &container).await?,
     };
     let (agent_endpoint, endpoint_trusted) = endpoint
         .map_or((None, false), |(endpoint, trusted)| {
@@ -54,7 +51,7 @@ pub async fn create(app: &App, caller: &Caller, request: CreateCliKey) -> Result
     let row = CliKeyRow {
         sealed_code: app.secrets.seal(&code).map_err(Error::internal)?,
         sealed_key: app.secrets.seal(&key).map_err(Error::internal)?,
-        user_id: user.id.to_string(),
+        user_id: user.id.clone(),
         container_id: container,
         agent_endpoint,
         endpoint_trusted,
@@ -78,7 +75,7 @@ pub async fn create(app: &App, caller: &Caller, request: CreateCliKey) -> Result
 /// The caller's own codes, those that still work or all of them.
 pub async fn list(app: &App, caller: &Caller, include_revoked: bool) -> Result<CliKeys> {
     let user = access::user(caller)?;
-    let rows = app.db.read().await?.cli_keys_of(user.id.as_str()).await?;
+    let rows = app.db.read().await?.cli_keys_of(&user.id).await?;
     let keys = rows
         .into_iter()
         .filter(|row| include_revoked || !row.revoked)
@@ -106,7 +103,7 @@ pub async fn revoke(app: &App, caller: &Caller, code: &str) -> Result<()> {
     let mut tx = app.db.begin_aside().await?;
     let row = tx.cli_key(&hash).await?.ok_or_else(missing)?;
     // Whoever does not own a code does not learn that it exists.
-    if row.user_id != user.id.as_str() {
+    if row.user_id != user.id {
         return Err(missing());
     }
     if row.expires_at <= Now::get().seconds() {

@@ -17,7 +17,6 @@ use crate::{
         access::refuse_shared,
         change::RoomTx,
         limits::{self, Limit},
-        wire::stored,
     },
     store::{Tx, identities::IdentityRow, members::MemberRow},
 };
@@ -75,10 +74,8 @@ pub async fn hold_source(tx: &mut Tx, caller: &Caller) -> Result<Option<String>>
 /// The lineage of this id that the bearer proves, if it proves one.
 pub fn proven(caller: &Caller, user: &UserId) -> Result<Option<Lineage>> {
     let lineage = match caller {
-        Caller::RoomKey(key) if key.user_id == user.as_str() => key.lineage.clone(),
-        Caller::Identity(Identity { row, .. }) if row.user_id == user.as_str() => {
-            row.lineage.clone()
-        }
+        Caller::RoomKey(key) if key.user_id == *user => key.lineage.clone(),
+        Caller::Identity(Identity { row, .. }) if row.user_id == *user => row.lineage.clone(),
         Caller::RoomKey(_) | Caller::Identity(_) => {
             return Err(Error::forbidden("The bearer belongs to another user_id"));
         }
@@ -94,14 +91,14 @@ pub async fn claim(app: &App, tx: &mut Tx, caller: &Caller, user: &UserId) -> Re
     let lineage = match proven {
         Some(lineage) => lineage,
         None => {
-            if tx.user_is_known(user.as_str()).await? {
+            if tx.user_is_known(user).await? {
                 tracing::info!(user = %user, "an id is claimed once more without proof; it gets a lineage of its own");
             }
             let code = app.secrets.random_code("lin:", 16);
             Lineage(code.map_err(Error::internal)?)
         }
     };
-    tx.claim_id(user.as_str(), lineage.as_str()).await?;
+    tx.claim_id(user, lineage.as_str()).await?;
     Ok(Basis { lineage, source })
 }
 
@@ -144,13 +141,13 @@ async fn derive(
         lineage: proof.lineage,
         source,
     };
-    let row = new_identity(app, &stored(proof.user)?, &basis, now)?;
+    let row = new_identity(app, proof.user, &basis, now)?;
     save(app, tx, row, person).await
 }
 
 /// Who a bearer shows its holder to be, beyond any one room.
 struct Proof<'a> {
-    user: &'a str,
+    user: &'a UserId,
     lineage: Lineage,
     jti: &'a str,
     auth_used: AuthUsed,
@@ -250,7 +247,7 @@ pub async fn reissue(
         Err(_) => return Err(no_proof()),
     };
     let proof = Proof::of(&caller)?;
-    if proof.user != user.as_str() {
+    if proof.user != user {
         return Err(Error::forbidden("The bearer belongs to another user_id"));
     }
     let now = Now::get();
@@ -258,7 +255,7 @@ pub async fn reissue(
     tx.lock_room(room)
         .await?
         .ok_or_else(Error::room_not_found)?;
-    let member = tx.member(room, user.as_str()).await?;
+    let member = tx.member(room, user).await?;
     let member = member.ok_or_else(Error::room_not_found)?;
     let source = hold_source(&mut tx, &caller).await?;
     let owner = lineage_of(&mut tx, &member, user).await?;
@@ -274,7 +271,7 @@ pub async fn reissue(
         lineage: proof.lineage,
         source,
     };
-    let key = keys::new_member_key(app, room, user.as_str(), &kind, &basis, now)?;
+    let key = keys::new_member_key(app, room, user, &kind, &basis, now)?;
     tx.insert_key(&key).await?;
     tx.commit().await?;
     Ok(TokenReissued {
@@ -289,7 +286,7 @@ pub async fn reissue(
 async fn lineage_of(tx: &mut Tx, member: &MemberRow, user: &UserId) -> Result<Option<String>> {
     match &member.lineage {
         Some(lineage) => Ok(Some(lineage.clone())),
-        None if user.is_external() => Ok(tx.first_lineage(user.as_str()).await?),
+        None if user.is_external() => Ok(tx.first_lineage(user).await?),
         None => Ok(Some(Lineage::of_user(user).0)),
     }
 }
@@ -297,7 +294,7 @@ async fn lineage_of(tx: &mut Tx, member: &MemberRow, user: &UserId) -> Result<Op
 pub fn new_identity(app: &App, user: &UserId, basis: &Basis, now: Now) -> Result<IdentityRow> {
     Ok(IdentityRow {
         jti: app.secrets.random_code("", 20).map_err(Error::internal)?,
-        user_id: user.to_string(),
+        user_id: user.clone(),
         lineage: Some(basis.lineage.as_str().to_owned()),
         derived_from: basis.source.clone(),
         issued_at: now.seconds(),
@@ -316,7 +313,7 @@ async fn save(
     tx.commit().await?;
     Ok(IdentityCreated {
         identity_token: app.tokens.identity(&row, person.as_ref()),
-        user_id: stored(&row.user_id)?,
+        user_id: row.user_id.clone(),
         expires_at: row.expires_at,
     })
 }

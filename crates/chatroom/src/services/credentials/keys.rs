@@ -18,7 +18,7 @@ use crate::{
 };
 use protocol::{
     CreateRoomKey, ErrorCode, KeysRevoked, MemberKind, RoleClass, RoomId, RoomKeyCreated,
-    RoomKeyView, RoomKeys, Scope, Via,
+    RoomKeyView, RoomKeys, Scope, UserId, Via,
 };
 
 pub async fn create(
@@ -39,10 +39,7 @@ pub async fn create(
         return Err(Error::forbidden("for_user_id must be your own user_id"));
     }
     let most = app.config.limits.room_keys_per_user;
-    let active = tx
-        .shared_keys(room, user.as_str(), now.seconds())
-        .await?
-        .len();
+    let active = tx.shared_keys(room, &user, now.seconds()).await?.len();
     if most > 0 && i64::try_from(active).unwrap_or(i64::MAX) >= most {
         return Err(Error::new(
             ErrorCode::TooManyKeys,
@@ -58,14 +55,14 @@ pub async fn create(
         scope,
         posts_as: Via::Web,
         shared: true,
-        ..new_key(app, room, user.as_str(), &basis, now)?
+        ..new_key(app, room, &user, &basis, now)?
     };
     let code = app.secrets.random_code("ck_", 8).map_err(Error::internal)?;
     tx.insert_key(&key).await?;
     let share = ShareCodeRow {
         room_id: room.clone(),
         jti: key.jti.clone(),
-        created_by: user.to_string(),
+        created_by: user,
         expires_at: key.expires_at,
         revoked: false,
     };
@@ -89,19 +86,15 @@ pub async fn list(app: &App, caller: &Caller, room: &RoomId) -> Result<RoomKeys>
     let user = &access::user(caller)?.id;
     let mut conn = app.db.read().await?;
     access::member(&mut conn, caller, room, Hold::No).await?;
-    let rows = conn
-        .shared_keys(room, user.as_str(), Now::get().seconds())
-        .await?;
-    let keys = rows.into_iter().map(|row| {
-        Ok(RoomKeyView {
-            scope: row.scope,
-            jti: row.jti,
-            issued_at: row.issued_at,
-            expires_at: row.expires_at,
-        })
+    let rows = conn.shared_keys(room, user, Now::get().seconds()).await?;
+    let keys = rows.into_iter().map(|row| RoomKeyView {
+        scope: row.scope,
+        jti: row.jti,
+        issued_at: row.issued_at,
+        expires_at: row.expires_at,
     });
     Ok(RoomKeys {
-        room_keys: keys.collect::<Result<_>>()?,
+        room_keys: keys.collect(),
     })
 }
 
@@ -109,9 +102,7 @@ pub async fn revoke_all(app: &App, caller: &Caller, room: &RoomId) -> Result<Key
     let user = &access::user(caller)?.id;
     let mut tx = RoomTx::begin(app).await?;
     access::member(&mut tx, caller, room, Hold::No).await?;
-    let keys = tx
-        .shared_keys(room, user.as_str(), Now::get().seconds())
-        .await?;
+    let keys = tx.shared_keys(room, user, Now::get().seconds()).await?;
     let roots: Vec<&str> = keys.iter().map(|key| key.jti.as_str()).collect();
     revocation::revoke(&mut tx, &roots, None).await?;
     tx.commit().await?;
@@ -124,9 +115,10 @@ pub async fn revoke(app: &App, caller: &Caller, room: &RoomId, jti: &str) -> Res
     let user = &access::user(caller)?.id;
     let mut tx = RoomTx::begin(app).await?;
     access::member(&mut tx, caller, room, Hold::No).await?;
-    let key = tx.key(jti).await?.filter(|key| {
-        key.room_id == *room && key.user_id == user.as_str() && key.shared && !key.revoked
-    });
+    let key = tx
+        .key(jti)
+        .await?
+        .filter(|key| key.room_id == *room && key.user_id == *user && key.shared && !key.revoked);
     if key.is_none() {
         return Err(Error::not_found("You have no such active room key"));
     }
@@ -163,7 +155,7 @@ pub async fn revoke_link(app: &App, caller: &Caller, code: &str) -> Result<()> {
     let mut tx = app.db.begin().await?;
     let share = tx.share_code(&hash).await?.ok_or_else(missing)?;
     let room = tx.room(&share.room_id).await?.ok_or_else(missing)?;
-    if share.created_by != user.id.as_str() && room.owner_user_id != user.id.as_str() {
+    if share.created_by != user.id && room.owner_user_id != user.id {
         return Err(Error::forbidden(
             "Only whoever made the link or the room's owner may revoke it",
         ));
@@ -179,7 +171,7 @@ pub async fn revoke_link(app: &App, caller: &Caller, code: &str) -> Result<()> {
 pub fn new_member_key(
     app: &App,
     room: &RoomId,
-    user: &str,
+    user: &UserId,
     kind: &MemberKind,
     basis: &Basis,
     now: Now,
@@ -194,11 +186,11 @@ pub fn new_member_key(
     })
 }
 
-fn new_key(app: &App, room: &RoomId, user: &str, basis: &Basis, now: Now) -> Result<KeyRow> {
+fn new_key(app: &App, room: &RoomId, user: &UserId, basis: &Basis, now: Now) -> Result<KeyRow> {
     Ok(KeyRow {
         jti: app.secrets.random_code("", 20).map_err(Error::internal)?,
         room_id: room.clone(),
-        user_id: user.to_owned(),
+        user_id: user.clone(),
         scope: Scope::ViewPost,
         posts_as: Via::Agent,
         shared: false,

@@ -2,7 +2,7 @@
 //! were minted with it, and what these minted. Who reads with one of them is disconnected.
 
 use crate::{error::Result, services::change::RoomTx};
-use protocol::RoomId;
+use protocol::{RoomId, UserId};
 
 /// Ends these credentials and everything derived from them. What `spared` names goes on, with what
 /// was derived from it: whoever ends an older credential of theirs keeps the one in hand.
@@ -21,7 +21,7 @@ pub async fn revoke(tx: &mut RoomTx, roots: &[&str], spared: Option<&str>) -> Re
 }
 
 /// Ends all keys of a member of a room, and everything derived from them.
-pub async fn revoke_member(tx: &mut RoomTx, room: &RoomId, user: &str) -> Result<()> {
+pub async fn revoke_member(tx: &mut RoomTx, room: &RoomId, user: &UserId) -> Result<()> {
     let keys = tx.keys_of_member(room, user).await?;
     let roots: Vec<&str> = keys.iter().map(|(jti,)| jti.as_str()).collect();
     // Also those who read with a user token.

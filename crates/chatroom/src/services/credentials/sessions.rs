@@ -9,14 +9,14 @@ use crate::{
     services::change::RoomTx,
     store::{Conn, Tx, cli_keys::CliKeyRow, sessions::SessionRow},
 };
-use protocol::{ErrorCode, Session, SessionKind, Sessions, SessionsEnded};
+use protocol::{ErrorCode, Session, SessionKind, Sessions, SessionsEnded, UserId};
 
 /// Keys and identity tokens of a user that are looked at, of each.
 const MOST: i64 = 1000;
 
 /// Whose sessions they are. An external id may be claimed by several parties; each sees its own.
 struct Owner {
-    user: String,
+    user: UserId,
     lineage: Option<String>,
     /// The identity token that asks, where it is one.
     current: Option<String>,
@@ -31,7 +31,7 @@ pub async fn list(app: &App, caller: &Caller) -> Result<Sessions> {
     let rows = own_rows(&mut conn, &owner).await?;
     let mut sessions = Vec::new();
     for row in rows {
-        sessions.push(session(row, owner.current.as_deref())?);
+        sessions.push(session(row, owner.current.as_deref()));
     }
     for row in cli_keys(&mut conn, &owner).await? {
         sessions.push(Session {
@@ -48,7 +48,7 @@ pub async fn list(app: &App, caller: &Caller) -> Result<Sessions> {
     }
     sessions.sort_by(|one, other| (other.issued_at, &other.id).cmp(&(one.issued_at, &one.id)));
     Ok(Sessions {
-        user_id: owner.user,
+        user_id: owner.user.into(),
         sessions,
     })
 }
@@ -104,7 +104,7 @@ pub async fn end(app: &App, caller: &Caller, id: &str) -> Result<SessionsEnded> 
 }
 
 /// User tokens of this user that were issued before are over, on every node.
-pub async fn cut_off(tx: &mut Tx, user: &str, not_before: i64) -> Result<()> {
+pub async fn cut_off(tx: &mut Tx, user: &UserId, not_before: i64) -> Result<()> {
     tx.set_token_cutoff(user, not_before).await?;
     changed(tx).await
 }
@@ -122,7 +122,7 @@ fn owner(caller: &Caller) -> Result<Owner> {
     match caller {
         Caller::Anonymous => Err(Error::missing_bearer()),
         Caller::User(user) => Ok(Owner {
-            user: user.id.to_string(),
+            user: user.id.clone(),
             lineage: None,
             current: user.identity.clone(),
             issued_at: user.issued_at,
@@ -165,13 +165,13 @@ async fn cli_keys(conn: &mut Conn, owner: &Owner) -> Result<Vec<CliKeyRow>> {
 }
 
 /// A session as it is shown.
-pub fn session(row: SessionRow, current: Option<&str>) -> Result<Session> {
+pub fn session(row: SessionRow, current: Option<&str>) -> Session {
     let kind = match (&row.room_id, row.shared) {
         (None, _) => SessionKind::Identity,
         (Some(_), false) => SessionKind::MemberToken,
         (Some(_), true) => SessionKind::SharedKey,
     };
-    Ok(Session {
+    Session {
         kind,
         room_id: row.room_id,
         scope: row.scope,
@@ -181,5 +181,5 @@ pub fn session(row: SessionRow, current: Option<&str>) -> Result<Session> {
         last_used_at: None,
         current: current == Some(row.jti.as_str()),
         id: row.jti,
-    })
+    }
 }

@@ -12,7 +12,7 @@ use crate::{
     },
     store::rooms::RoomRow,
 };
-use protocol::Via;
+use protocol::{UserId, Via};
 
 impl From<Refusal> for Settled {
     fn from(why: Refusal) -> Self {
@@ -40,14 +40,14 @@ impl From<Refusal> for Delivered {
 pub struct Answered {
     pub seq: i64,
     pub depth: i64,
-    pub sender: String,
+    pub sender: UserId,
     pub via: Via,
 }
 
 /// Whether an agent's answer to a message may enter the room.
 pub fn answerable(
     room: &RoomRow,
-    user: &str,
+    user: &UserId,
     answered: &Answered,
     limits: &Limits,
     now: Now,

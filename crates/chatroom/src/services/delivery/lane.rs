@@ -20,7 +20,7 @@ use crate::{
         rooms::RoomRow,
     },
 };
-use protocol::Via;
+use protocol::{UserId, Via};
 use std::time::Duration;
 
 /// Messages that are read at once to find the next one that concerns the agent.
@@ -349,8 +349,8 @@ fn answered(message: &MessageRow) -> Answered {
 
 /// Whether an agent is told of a message: of everything that stands but its own words and notices.
 /// What its person says it is told, though both have one id.
-fn concerns(message: &MessageRow, user: &str) -> bool {
-    let own = message.sender_user_id == user && message.via != Via::Web;
+fn concerns(message: &MessageRow, user: &UserId) -> bool {
+    let own = message.sender_user_id == *user && message.via != Via::Web;
     message.calls_agents && !message.deleted && !own
 }
 
@@ -392,7 +392,7 @@ mod tests {
     fn message(sender: &str, via: &str, deleted: bool) -> MessageRow {
         MessageRow {
             seq: 1,
-            sender_user_id: sender.into(),
+            sender_user_id: sender.parse().unwrap(),
             sender_user_name: None,
             via: via.parse().unwrap(),
             r#type: MessageType::Chat,
@@ -409,16 +409,17 @@ mod tests {
 
     #[test]
     fn an_agent_is_told_of_all_but_its_own_words() {
-        assert!(concerns(&message("u_bob", "agent", false), "u_alice"));
-        assert!(!concerns(&message("u_alice", "agent", false), "u_alice"));
-        assert!(concerns(&message("u_alice", "web", false), "u_alice"));
-        assert!(concerns(&message("u_system", "system", false), "u_alice"));
-        assert!(!concerns(&message("u_bob", "web", true), "u_alice"));
+        let alice = "u_alice".parse().unwrap();
+        assert!(concerns(&message("u_bob", "agent", false), &alice));
+        assert!(!concerns(&message("u_alice", "agent", false), &alice));
+        assert!(concerns(&message("u_alice", "web", false), &alice));
+        assert!(concerns(&message("u_system", "system", false), &alice));
+        assert!(!concerns(&message("u_bob", "web", true), &alice));
         let notice = MessageRow {
             calls_agents: false,
             ..message("u_system", "system", false)
         };
-        assert!(!concerns(&notice, "u_alice"));
+        assert!(!concerns(&notice, &alice));
     }
 
     #[test]

@@ -28,7 +28,7 @@ use crate::{
 };
 use lane::Task;
 use permits::{Permit, Permits};
-use protocol::RoomId;
+use protocol::{RoomId, UserId};
 use settle::Settler;
 use std::{
     collections::{HashMap, HashSet},
@@ -138,8 +138,8 @@ impl Fanout {
         self.stopping.load(Ordering::Acquire)
     }
 
-    async fn permit(&self, user: &str, endpoint: &str) -> Permit {
-        self.permits.take(user, endpoint).await
+    async fn permit(&self, user: &UserId, endpoint: &str) -> Permit {
+        self.permits.take(user.as_str(), endpoint).await
     }
 
     /// Wakes the lane's task; or gives the wakeup of one to start.
@@ -196,7 +196,7 @@ impl Skipped {
 pub async fn arm(
     tx: &mut Tx,
     room: &RoomRow,
-    user: &str,
+    user: &UserId,
     head: i64,
 ) -> Result<Option<Skipped>, DbError> {
     let oldest = head - LONGEST_BACKLOG + 1;
@@ -387,12 +387,12 @@ impl Dispatcher {
                 user_id: row.user_id,
             })
             .collect();
-        let free: Vec<(&RoomId, &str, Option<&str>)> = others
+        let free: Vec<(&RoomId, &UserId, Option<&str>)> = others
             .iter()
             .filter(|row| !row.held)
             .map(|row| {
                 let claimed_by = row.claimed_by.as_deref();
-                (&row.room_id, row.user_id.as_str(), claimed_by)
+                (&row.room_id, &row.user_id, claimed_by)
             })
             .collect();
         if !free.is_empty() {

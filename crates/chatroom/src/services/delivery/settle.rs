@@ -21,7 +21,7 @@ use crate::{
         posting::{Addressed, AddressedBy},
     },
 };
-use protocol::{ErrorCode, EventKind, MemberUpdated, Notice, RoomId, Via};
+use protocol::{ErrorCode, EventKind, MemberUpdated, Notice, RoomId, UserId, Via};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, Mutex},
@@ -77,7 +77,7 @@ struct Item {
     generation: i64,
     outcome: CallOutcome,
     /// Whom an answer mentions.
-    mentions: Vec<String>,
+    mentions: Vec<UserId>,
     told: oneshot::Sender<Result<Settled>>,
 }
 
@@ -245,9 +245,9 @@ async fn write(
 }
 
 async fn save_places(app: &App, places: &HashMap<Lane, i64>) -> Result<(), DbError> {
-    let rows: Vec<(&RoomId, &str, i64)> = places
+    let rows: Vec<(&RoomId, &UserId, i64)> = places
         .iter()
-        .map(|(lane, next)| (&lane.room_id, lane.user_id.as_str(), *next))
+        .map(|(lane, next)| (&lane.room_id, &lane.user_id, *next))
         .collect();
     let mut tx = app.db.begin_aside().await?;
     tx.save_places(&rows, &app.node).await?;
@@ -311,7 +311,7 @@ async fn settle_one(
     item: &Item,
     times: Times,
 ) -> Result<Settled> {
-    let (room, user) = (&item.lane.room_id, item.lane.user_id.as_str());
+    let (room, user) = (&item.lane.room_id, &item.lane.user_id);
     let held = Held {
         room,
         user,
@@ -344,7 +344,7 @@ async fn settle_one(
             }
             tx.set_stale(room, user).await?;
             let event = MemberUpdated {
-                user_id: user.to_owned(),
+                user_id: user.to_string(),
                 has_agent_endpoint: true,
                 has_akm_key: true,
                 key_stale: true,
@@ -360,7 +360,7 @@ async fn settle_one(
                 return Ok(Settled::Lost);
             }
             let notice = Notice::MemberLeft {
-                user_id: user.to_owned(),
+                user_id: user.to_string(),
                 user_name: member.user_name.clone(),
             };
             members::take_out(tx, log, &member, user, "member_left", notice, times.now).await?;
@@ -373,7 +373,7 @@ async fn settle_one(
 struct ReplyToPost<'a> {
     answered: &'a Answered,
     content: &'a str,
-    mentions: &'a [String],
+    mentions: &'a [UserId],
 }
 
 /// Posts what an agent answered.
@@ -403,7 +403,7 @@ async fn settle_reply(
         Err(Refusal::Archived) => return Ok(Settled::Lost),
         Err(why) => {
             // Counted too; with many agents there are too many of these for a log.
-            tracing::debug!(%room, user, seq, ?why, "an agent's answer was dropped");
+            tracing::debug!(%room, %user, seq, ?why, "an agent's answer was dropped");
             let passed = tx.pass_message(held, *seq).await?;
             return Ok(if passed { why.into() } else { Settled::Lost });
         }
@@ -423,15 +423,15 @@ async fn settle_reply(
     };
     let depth = said.depth;
     let posted = log.chat(tx, said, now).await?;
-    let mentioned = mentions.iter().map(String::as_str);
-    let rows: Vec<(&RoomId, &str, i64)> = mentioned.clone().map(|u| (room, u, posted)).collect();
+    let rows: Vec<(&RoomId, &UserId, i64)> =
+        mentions.iter().map(|user| (room, user, posted)).collect();
     tx.insert_mentions(&rows).await?;
     let by = AddressedBy {
         seq: posted,
         depth,
         at: now.seconds(),
     };
-    let to = mentioned.chain([sender.as_str()]);
+    let to = mentions.iter().chain([sender]);
     let addressed: Vec<Addressed<'_>> = addressed(by, Some(user), to)
         .map(|(user, by)| Addressed { room, user, by })
         .collect();

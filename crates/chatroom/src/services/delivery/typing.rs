@@ -48,7 +48,7 @@ impl<'a> Typing<'a> {
         self.last = Some(Instant::now());
         self.shown = text.len();
         let delta = AgentDelta {
-            user_id: self.lane.user_id.clone(),
+            user_id: self.lane.user_id.to_string(),
             reply_to_seq: self.seq,
             text: text.to_owned(),
         };
@@ -58,7 +58,7 @@ impl<'a> Typing<'a> {
 
     fn tell(&self, typing: bool) {
         let event = AgentTyping {
-            user_id: self.lane.user_id.clone(),
+            user_id: self.lane.user_id.to_string(),
             reply_to_seq: self.seq,
             typing,
         };

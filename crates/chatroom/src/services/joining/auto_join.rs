@@ -17,7 +17,6 @@ use crate::{
         limits::{self, Limit},
         members::{names, petnames},
         visitors,
-        wire::stored,
     },
     store::{Tx, members::MemberRow},
 };
@@ -51,13 +50,13 @@ pub async fn join(app: &App, caller: &Caller, ip: IpAddr, request: AutoJoin) -> 
     if matches!(caller, Caller::Anonymous) {
         visitors::count_read(app, ip, "/rooms/public/auto-join").await?;
     }
-    app.denylist.refuse_banned(newcomer.user.as_str())?;
+    app.denylist.refuse_banned(&newcomer.user)?;
     let mut tx = RoomTx::begin(app).await?;
     let reserved = RoomId::reserved();
     let rows = tx.lock_rooms(&reserved.each_ref()).await?;
     let mut members = Vec::new();
     for room in reserved {
-        let member = tx.member(&room, newcomer.user.as_str()).await?;
+        let member = tx.member(&room, &newcomer.user).await?;
         members.push((room, member));
     }
     if matches!(caller, Caller::Anonymous) && members.iter().any(|(_, member)| member.is_none()) {
@@ -147,13 +146,12 @@ fn external(caller: &Caller, request: AutoJoin) -> Result<Newcomer> {
     })
 }
 
-fn told_by_bearer(holder: &str, wanted: Option<&str>) -> Result<UserId> {
-    let holder: UserId = stored(holder)?;
+fn told_by_bearer(holder: &UserId, wanted: Option<&str>) -> Result<UserId> {
     match wanted {
-        Some(wanted) if agent_id(wanted)? != holder => {
+        Some(wanted) if agent_id(wanted)? != *holder => {
             Err(Error::forbidden("The bearer belongs to another user_id"))
         }
-        _ => Ok(holder),
+        _ => Ok(holder.clone()),
     }
 }
 

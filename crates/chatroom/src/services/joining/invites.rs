@@ -10,11 +10,12 @@ use crate::{
         audit, checks,
         idempotency::Repeatable,
         limits::{self, Limit},
-        wire::stored,
     },
     store::{Tx, invites::InviteRow},
 };
-use protocol::{AutoInvite, CreateInvite, ErrorCode, InviteCreated, InviteView, Invites, RoomId};
+use protocol::{
+    AutoInvite, CreateInvite, ErrorCode, InviteCreated, InviteView, Invites, RoomId, UserId,
+};
 use qrcode::{QrCode, render::svg};
 use serde_json::json;
 use std::net::IpAddr;
@@ -92,14 +93,15 @@ pub async fn create_for_visitor(app: &App, room: &RoomId, ip: IpAddr) -> Result<
         stored: true,
     };
     limits::take(&mut tx, &[limit], now).await?;
-    let invite = new_invite(app, room, audit::VISITOR, now)?;
+    let visitor = UserId::visitor();
+    let invite = new_invite(app, room, &visitor, now)?;
     let created = save(app, &mut tx, &invite).await?;
     let detail = json!({"expires_at": invite.expires_at});
     let target = Some(invite.jti.as_str());
     audit::record(
         &mut tx,
         room,
-        audit::VISITOR,
+        &visitor,
         "auto_invite_created",
         target,
         detail,
@@ -123,17 +125,15 @@ pub async fn list(app: &App, caller: &Caller, room: &RoomId) -> Result<Invites> 
         .await?
         .as_owner()?;
     let rows = conn.active_invites(room, Now::get().seconds()).await?;
-    let invites = rows.into_iter().map(|row| {
-        Ok(InviteView {
-            code_jti: row.jti,
-            uses: row.uses,
-            max_uses: row.max_uses,
-            expires_at: row.expires_at,
-            created_by_user_id: stored(&row.created_by)?,
-        })
+    let invites = rows.into_iter().map(|row| InviteView {
+        code_jti: row.jti,
+        uses: row.uses,
+        max_uses: row.max_uses,
+        expires_at: row.expires_at,
+        created_by_user_id: row.created_by,
     });
     Ok(Invites {
-        invites: invites.collect::<Result<_>>()?,
+        invites: invites.collect(),
     })
 }
 
@@ -204,11 +204,11 @@ pub async fn refuse_full(app: &App, tx: &mut Tx, room: &RoomId) -> Result<()> {
 }
 
 /// An invite for one use within the hour.
-pub fn new_invite(app: &App, room: &RoomId, by: &str, now: Now) -> Result<InviteRow> {
+pub fn new_invite(app: &App, room: &RoomId, by: &UserId, now: Now) -> Result<InviteRow> {
     Ok(InviteRow {
         jti: app.secrets.random_code("", 20).map_err(Error::internal)?,
         room_id: room.clone(),
-        created_by: by.to_owned(),
+        created_by: by.clone(),
         display_name: None,
         max_uses: 1,
         uses: 0,

@@ -11,7 +11,6 @@ use crate::{
     error::{Error, Result},
     services::{
         access::{may_name_private_endpoint, refuse_archived},
-        audit,
         change::{RoomLog, RoomTx},
         checks,
         credentials::{
@@ -117,7 +116,7 @@ pub async fn join(
     joiner.invite = invite.as_ref().map(|invite| invite.jti.clone());
     bans::refuse_banned(app, &mut tx, room, &joiner.user).await?;
     refuse_archived(&row)?;
-    if tx.member(room, joiner.user.as_str()).await?.is_some() {
+    if tx.member(room, &joiner.user).await?.is_some() {
         return Err(Error::new(
             ErrorCode::AlreadyMember,
             format!("{} is in this room already", joiner.user),
@@ -157,7 +156,7 @@ fn admit(row: Option<RoomRow>, caller: &Caller, invite: Option<&InviteRow>) -> R
     let row = row.ok_or_else(Error::room_not_found)?;
     match (caller, invite) {
         // A visitor's invite is for as long as anybody may read the room.
-        (_, Some(invite)) if invite.created_by == audit::VISITOR && !row.is_public() => {
+        (_, Some(invite)) if invite.created_by == UserId::visitor() && !row.is_public() => {
             Err(invite_invalid())
         }
         (_, Some(_)) => Ok(row),
@@ -244,7 +243,7 @@ async fn external(
         }
         // Nobody is there to name whoever invited themselves.
         (None, None)
-            if kind == MemberKind::ExternalAgent && invite.created_by == audit::VISITOR =>
+            if kind == MemberKind::ExternalAgent && invite.created_by == UserId::visitor() =>
         {
             Some(petnames::free_name(app, tx, &[&row.room_id]).await?)
         }
@@ -319,14 +318,8 @@ async fn add(
     let member_key = match reach.adapter {
         AdapterType::Clawd => None,
         AdapterType::Pull => {
-            let key = keys::new_member_key(
-                app,
-                &room,
-                joiner.user.as_str(),
-                &joiner.kind,
-                &joiner.basis,
-                now,
-            )?;
+            let key =
+                keys::new_member_key(app, &room, &joiner.user, &joiner.kind, &joiner.basis, now)?;
             tx.insert_key(&key).await?;
             Some(key)
         }
@@ -368,11 +361,11 @@ pub async fn take_seat(
     let reach = seat.reach;
     tx.insert_member(NewMember {
         room_id: &row.room_id,
-        user_id: seat.user.as_str(),
+        user_id: seat.user,
         user_name: seat.name,
-        member_kind: seat.kind.as_str(),
-        role: Role::Member.as_str(),
-        adapter_type: reach.adapter.as_str(),
+        member_kind: &seat.kind,
+        role: Role::Member,
+        adapter_type: reach.adapter,
         joined_at: now.seconds(),
         agent_endpoint: reach.endpoint.as_deref(),
         endpoint_trusted: reach.endpoint_trusted,
@@ -389,10 +382,10 @@ pub async fn take_seat(
     .await?;
     if reach.akm_key.is_some() {
         // From the message after the one that tells of the joining.
-        delivery::arm(tx, &row, seat.user.as_str(), row.last_seq + 1).await?;
+        delivery::arm(tx, &row, seat.user, row.last_seq + 1).await?;
         app.hub.dirty_rooms().follow(&row.room_id);
     }
-    names::remember(tx, &row.room_id, seat.user.as_str(), seat.name).await?;
+    names::remember(tx, &row.room_id, seat.user, seat.name).await?;
     let mut log = RoomLog::new(row);
     let notice = Notice::MemberJoined {
         user_id: seat.user.to_string(),

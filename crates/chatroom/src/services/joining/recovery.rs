@@ -44,7 +44,7 @@ pub async fn allow(
         }
     };
     refuse_archived(&row)?;
-    let member = tx.member(room, user.as_str()).await?;
+    let member = tx.member(room, user).await?;
     let member = member.ok_or_else(|| Error::not_found("No such member in this room"))?;
     if !member.member_kind.is_external() {
         return Err(Error::forbidden(
@@ -52,11 +52,11 @@ pub async fn allow(
         ));
     }
     let invite = InviteRow {
-        recovers: Some(user.to_string()),
-        ..invites::new_invite(app, room, actor.id.as_str(), now)?
+        recovers: Some(user.clone()),
+        ..invites::new_invite(app, room, &actor.id, now)?
     };
     let created = invites::save(app, &mut tx, &invite).await?;
-    let (actor, target) = (actor.id.as_str(), Some(user.as_str()));
+    let (actor, target) = (&actor.id, Some(user.as_str()));
     let detail = json!({"expires_at": invite.expires_at});
     audit::record(
         &mut tx,
@@ -84,33 +84,31 @@ pub async fn redeem(
     repeatable: &Repeatable,
 ) -> Result<Joined> {
     let now = Now::get();
-    let recovers = invite.recovers.as_deref().unwrap_or_default();
-    let user = asked_for(caller, request, recovers)?;
-    app.denylist.refuse_banned(user.as_str())?;
+    let user = asked_for(caller, request, invite.recovers.as_ref())?;
+    app.denylist.refuse_banned(&user)?;
     refuse_archived(&row)?;
     let room = row.room_id.clone();
-    let member = tx.member(&room, user.as_str()).await?;
+    let member = tx.member(&room, &user).await?;
     let member = member.ok_or_else(invite_invalid)?;
     if !tx.use_invite(&invite.jti, &room, now.seconds()).await? {
         return Err(invite_invalid());
     }
     let basis = identity::claim(app, &mut tx, caller, &user).await?;
-    revocation::revoke_member(&mut tx, &room, user.as_str()).await?;
-    tx.set_lineage(&room, user.as_str(), basis.lineage.as_str())
-        .await?;
+    revocation::revoke_member(&mut tx, &room, &user).await?;
+    tx.set_lineage(&room, &user, basis.lineage.as_str()).await?;
     let detached = Endpoint {
         agent_endpoint: None,
         container_id: None,
         akm: PushKey::Forget,
         trusted: None,
     };
-    tx.set_endpoint(&room, user.as_str(), detached).await?;
-    tx.disarm_delivery(&room, user.as_str()).await?;
-    let key = keys::new_member_key(app, &room, user.as_str(), &member.member_kind, &basis, now)?;
+    tx.set_endpoint(&room, &user, detached).await?;
+    tx.disarm_delivery(&room, &user).await?;
+    let key = keys::new_member_key(app, &room, &user, &member.member_kind, &basis, now)?;
     tx.insert_key(&key).await?;
     let identity = identity::new_identity(app, &user, &basis, now)?;
     tx.insert_identity(&identity).await?;
-    let actor = user.as_str();
+    let actor = &user;
     let target = Some(invite.jti.as_str());
     audit::record(
         &mut tx,
@@ -145,11 +143,10 @@ pub async fn redeem(
 }
 
 /// The id that is asked for, if it is the one that the invite is for.
-fn asked_for(caller: &Caller, request: &Join, member: &str) -> Result<UserId> {
+fn asked_for(caller: &Caller, request: &Join, member: Option<&UserId>) -> Result<UserId> {
     let wanted: Option<UserId> = request.user_id.as_deref().and_then(|id| id.parse().ok());
     let wanted = wanted.map(|wanted| wanted.external());
-    let user =
-        wanted.filter(|wanted| wanted.as_str() == member && !matches!(caller, Caller::User(_)));
+    let user = wanted.filter(|wanted| Some(wanted) == member && !matches!(caller, Caller::User(_)));
     let user = user.ok_or_else(|| {
         Error::new(
             protocol::ErrorCode::InviteInvalid,

@@ -40,14 +40,14 @@ pub async fn ban(
     let entry = access::member(&mut tx, caller, room, Hold::Yes)
         .await?
         .as_owner()?;
-    if entry.member.user_id == user.as_str() {
+    if entry.member.user_id == user {
         return Err(Error::forbidden("You cannot ban yourself"));
     }
     let owner = entry.member.user_id;
-    let member = tx.member(room, user.as_str()).await?;
-    let invite = tx.invite_of_member(room, user.as_str()).await?;
+    let member = tx.member(room, &user).await?;
+    let invite = tx.invite_of_member(room, &user).await?;
     let ban = RoomBanRow {
-        user_id: user.to_string(),
+        user_id: user.clone(),
         user_name: member.as_ref().and_then(|member| member.user_name.clone()),
         reason,
         banned_by: owner.clone(),
@@ -88,10 +88,10 @@ pub async fn list(app: &App, caller: &Caller, room: &RoomId) -> Result<RoomBans>
         .as_owner()?;
     let rows = conn.room_bans(room).await?;
     let bans = rows.into_iter().map(|row| RoomBan {
-        user_id: row.user_id,
+        user_id: row.user_id.into(),
         user_name: row.user_name,
         reason: row.reason,
-        banned_by: row.banned_by,
+        banned_by: row.banned_by.into(),
         banned_at: row.banned_at,
     });
     Ok(RoomBans {
@@ -105,7 +105,7 @@ pub async fn lift(app: &App, caller: &Caller, room: &RoomId, user: &UserId) -> R
     let entry = access::member(&mut tx, caller, room, Hold::Yes)
         .await?
         .as_owner()?;
-    if !tx.delete_room_ban(room, user.as_str()).await? {
+    if !tx.delete_room_ban(room, user).await? {
         return Err(Error::not_found("No such ban in this room"));
     }
     audit::record(
@@ -124,8 +124,8 @@ pub async fn lift(app: &App, caller: &Caller, room: &RoomId, user: &UserId) -> R
 
 /// Refuses whoever the room's owner or the operator keeps out.
 pub async fn refuse_banned(app: &App, conn: &mut Conn, room: &RoomId, user: &UserId) -> Result<()> {
-    app.denylist.refuse_banned(user.as_str())?;
-    match conn.is_banned_from(room, user.as_str()).await? {
+    app.denylist.refuse_banned(user)?;
+    match conn.is_banned_from(room, user).await? {
         true => Err(Error::forbidden(
             "The owner of this room has banned this user from it",
         )),

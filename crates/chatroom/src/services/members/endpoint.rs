@@ -113,12 +113,12 @@ pub async fn set(
     let change = EndpointChange::of(&request)?;
     let mut tx = RoomTx::begin(app).await?;
     let mut entry = access::member(&mut tx, caller, room, Hold::Yes).await?;
-    let own = entry.member.user_id == user.as_str();
+    let own = entry.member.user_id == *user;
     entry = match own {
         true => entry.as_oneself()?,
         false => entry.as_owner()?,
     };
-    let target = tx.member(room, user.as_str()).await?;
+    let target = tx.member(room, user).await?;
     let target = target.ok_or_else(|| Error::not_found("No such member in this room"))?;
     if !own && !matches!(change, EndpointChange::Detach) {
         return Err(Error::forbidden(
@@ -140,10 +140,10 @@ pub async fn set(
         PushKey::Keep => None,
         PushKey::Forget | PushKey::New(_) => target.akm_prefix.clone(),
     };
-    tx.set_endpoint(room, user.as_str(), endpoint).await?;
+    tx.set_endpoint(room, user, endpoint).await?;
     let actor = &entry.member.user_id;
     if matches!(change, EndpointChange::Detach) {
-        tx.disarm_delivery(room, user.as_str()).await?;
+        tx.disarm_delivery(room, user).await?;
     }
     if !own {
         let (action, target) = ("endpoint_detached", Some(user.as_str()));
@@ -154,7 +154,7 @@ pub async fn set(
     let mut skipped = None;
     if has_endpoint && has_key && !key_stale {
         let head = log.room().last_seq;
-        skipped = delivery::arm(&mut tx, log.room(), user.as_str(), head).await?;
+        skipped = delivery::arm(&mut tx, log.room(), user, head).await?;
         app.hub.dirty_rooms().follow(room);
     }
     if let Some(skipped) = skipped {
@@ -183,7 +183,7 @@ async fn record_skipped(
     tx: &mut Tx,
     room: &RoomId,
     user: &UserId,
-    actor: &str,
+    actor: &UserId,
     skipped: Skipped,
 ) -> Result<()> {
     let Skipped { from_seq, to_seq } = skipped;
@@ -193,8 +193,17 @@ async fn record_skipped(
         "an agent was not called for so long that it goes on with the newest messages; it is not told of these"
     );
     let detail = json!({"from_seq": from_seq, "to_seq": to_seq, "messages": messages});
-    let (room, user) = (room, Some(user.as_str()));
-    audit::record(tx, room, actor, "backlog_skipped", user, detail, Now::get()).await
+    let target = Some(user.as_str());
+    audit::record(
+        tx,
+        room,
+        actor,
+        "backlog_skipped",
+        target,
+        detail,
+        Now::get(),
+    )
+    .await
 }
 
 /// A push bearer as it is stored: encrypted, with the part that may be shown.

@@ -47,15 +47,16 @@ pub async fn list(
     if more {
         rows.pop();
     }
-    let errors: HashMap<String, String> = conn.delivery_errors(room).await?.into_iter().collect();
+    let errors = conn.delivery_errors(room).await?.into_iter();
+    let errors: HashMap<UserId, String> = errors.map(|row| (row.user_id, row.last_error)).collect();
     let online = app.online(room);
     let members = rows.iter().map(|row| {
-        let mut member = wire::member(row, online.contains(&row.user_id), &app.secrets)?;
+        let mut member = wire::member(row, online.contains(&row.user_id), &app.secrets);
         member.last_error = errors.get(&row.user_id).cloned();
-        Ok(member)
+        member
     });
     let mut members = Members {
-        members: members.collect::<Result<_>>()?,
+        members: members.collect(),
         next_offset: more.then_some(offset + limit),
     };
     if *room == RoomId::welcome() {
@@ -79,12 +80,12 @@ pub async fn remove(app: &App, caller: &Caller, room: &RoomId, user: &UserId) ->
         }
         entry => entry?,
     };
-    let leaving = entry.member.user_id == user.as_str();
+    let leaving = entry.member.user_id == *user;
     entry = match leaving {
         true => entry.as_oneself()?,
         false => entry.as_owner()?,
     };
-    let target = tx.member(room, user.as_str()).await?;
+    let target = tx.member(room, user).await?;
     let target = target.ok_or_else(|| Error::not_found("No such member in this room"))?;
     if target.is_owner() {
         return Err(Error::forbidden(
@@ -97,7 +98,7 @@ pub async fn remove(app: &App, caller: &Caller, room: &RoomId, user: &UserId) ->
     }
     let mut log = RoomLog::new(entry.room);
     let notice = Notice::MemberLeft {
-        user_id: target.user_id.clone(),
+        user_id: target.user_id.to_string(),
         user_name: target.user_name.clone(),
     };
     take_out(
@@ -120,15 +121,15 @@ pub async fn kick(
     mut tx: RoomTx,
     room: RoomRow,
     member: &MemberRow,
-    owner: &str,
+    owner: &UserId,
     now: Now,
 ) -> Result<()> {
     let (id, told_at) = (room.room_id.clone(), room.last_seq + 1);
-    let user = member.user_id.as_str();
+    let user = &member.user_id;
     let notice = Notice::MemberRemoved {
-        user_id: user.to_owned(),
+        user_id: user.to_string(),
         user_name: member.user_name.clone(),
-        by_user_id: owner.to_owned(),
+        by_user_id: owner.to_string(),
     };
     let mut log = RoomLog::new(room);
     take_out(
@@ -151,16 +152,17 @@ pub async fn take_out(
     tx: &mut RoomTx,
     log: &mut RoomLog,
     member: &MemberRow,
-    actor: &str,
+    actor: &UserId,
     action: &str,
     notice: Notice,
     now: Now,
 ) -> Result<()> {
     let room = log.room().room_id.clone();
-    let user = member.user_id.as_str();
+    let user = &member.user_id;
     tx.delete_member(&room, user).await?;
     revocation::revoke_member(tx, &room, user).await?;
-    audit::record(tx, &room, actor, action, Some(user), json!({}), now).await?;
+    let target = Some(user.as_str());
+    audit::record(tx, &room, actor, action, target, json!({}), now).await?;
     log.notice(tx, notice, now).await
 }
 
@@ -178,15 +180,15 @@ pub async fn rename(
     let entry = access::member(&mut tx, caller, room, Hold::Yes)
         .await?
         .as_owner()?;
-    let target = tx.member(room, user.as_str()).await?;
+    let target = tx.member(room, user).await?;
     let target = target.ok_or_else(|| Error::not_found("No such member in this room"))?;
     if !target.member_kind.is_external() {
         return Err(Error::forbidden(
             "The names of Starchild members come with their tokens",
         ));
     }
-    tx.set_member_name(room, user.as_str(), &name).await?;
-    names::remember(&mut tx, room, user.as_str(), Some(&name)).await?;
+    tx.set_member_name(room, user, &name).await?;
+    names::remember(&mut tx, room, user, Some(&name)).await?;
     let detail = json!({"from": target.user_name, "to": name});
     let actor = &entry.member.user_id;
     audit::record(
@@ -220,7 +222,7 @@ pub async fn set_agent_card(
         .transpose()?;
     let mut tx = app.db.begin().await?;
     let entry = access::member(&mut tx, caller, room, Hold::Yes).await?;
-    if entry.member.user_id == user.as_str() {
+    if entry.member.user_id == *user {
         entry.as_oneself()?;
     } else {
         entry.as_owner()?;
@@ -229,12 +231,11 @@ pub async fn set_agent_card(
                 "Of another member's agent card, an owner can only clear the address",
             ));
         }
-        if tx.member(room, user.as_str()).await?.is_none() {
+        if tx.member(room, user).await?.is_none() {
             return Err(Error::not_found("No such member in this room"));
         }
     }
-    tx.set_agent_card(room, user.as_str(), url.as_deref())
-        .await?;
+    tx.set_agent_card(room, user, url.as_deref()).await?;
     tx.commit().await?;
     Ok(AgentCardUpdated {
         ok: true,

@@ -24,7 +24,7 @@ use crate::{
 use posting::mentions::mentioned;
 use protocol::{
     EventKind, Message, MessageDeleted, MessageEdited, Messages, Reaction, ReactionAdded,
-    ReactionCount, ReactionRemoved, RoomId, Thread, Via,
+    ReactionCount, ReactionRemoved, RoomId, Thread, UserId, Via,
 };
 use serde_json::json;
 use std::{collections::HashSet, net::IpAddr};
@@ -82,7 +82,7 @@ pub async fn list(
         Reading::Member(entry) => {
             let me = entry.member.user_id;
             page.sender = query.sender.as_deref();
-            page.mentions = query.mentions_me.then_some(me.as_str());
+            page.mentions = query.mentions_me.then_some(&me);
             read_page(&mut conn, &entry.room, page, Some(&me)).await?
         }
     };
@@ -97,7 +97,7 @@ async fn read_page(
     conn: &mut Conn,
     room: &RoomRow,
     page: Page<'_>,
-    me: Option<&str>,
+    me: Option<&UserId>,
 ) -> Result<Messages> {
     let rows = conn.messages(&room.room_id, &page).await?;
     Ok(Messages {
@@ -112,7 +112,7 @@ pub async fn to_messages(
     conn: &mut Conn,
     room: &RoomRow,
     rows: Vec<MessageRow>,
-    me: Option<&str>,
+    me: Option<&UserId>,
 ) -> Result<Vec<Message>> {
     let (Some(first), Some(last)) = (rows.first().map(|m| m.seq), rows.last().map(|m| m.seq))
     else {
@@ -123,10 +123,7 @@ pub async fn to_messages(
         .into_iter()
         .map(|row| row.into_message(room.rules_version))
         .collect();
-    for reaction in conn
-        .reactions(&room.room_id, &seqs, me.unwrap_or_default())
-        .await?
-    {
+    for reaction in conn.reactions(&room.room_id, &seqs, me).await? {
         let count = ReactionCount {
             count: reaction.count,
             by_me: reaction.by_me && me.is_some(),
@@ -172,7 +169,7 @@ pub async fn thread(
     if rows.is_empty() {
         return Err(no_message());
     }
-    let mut thread = to_messages(&mut conn, &row, rows, me.as_deref()).await?;
+    let mut thread = to_messages(&mut conn, &row, rows, me.as_ref()).await?;
     drop(conn);
     if html {
         app.renderer.messages(&mut thread).await;
@@ -198,7 +195,7 @@ pub async fn edit(
     }
     let mut log = RoomLog::new(entry.room.clone());
     // An edit is a word like a message: agents must not go on in edits.
-    let (limits, sender) = (&app.config.limits, row.sender_user_id.as_str());
+    let (limits, sender) = (&app.config.limits, &row.sender_user_id);
     let words = Words {
         voice: voice(caller, &entry),
         user: sender,
@@ -210,10 +207,7 @@ pub async fn edit(
     tx.save_exchanges(log.room()).await?;
     tx.edit_message(room, seq, content.as_str(), now.seconds())
         .await?;
-    let mentions: Vec<_> = mentioned
-        .iter()
-        .map(|user| (room, user.as_str(), seq))
-        .collect();
+    let mentions: Vec<_> = mentioned.iter().map(|user| (room, user, seq)).collect();
     tx.insert_mentions(&mentions).await?;
     let by = AddressedBy {
         seq,
@@ -221,8 +215,8 @@ pub async fn edit(
         at: now.seconds(),
     };
     // Whoever edits has not answered anything with that.
-    let others = mentioned.iter().map(String::as_str);
-    let addressed: Vec<_> = addressed(by, None, others.filter(|user| *user != sender))
+    let others = mentioned.iter().filter(|user| *user != sender);
+    let addressed: Vec<_> = addressed(by, None, others)
         .map(|(user, by)| Addressed {
             room: room,
             user,
@@ -294,7 +288,7 @@ pub async fn react(
         scorer::reacted(&mut tx, room, &message, &me, emoji, now).await?;
         let reaction = Reaction {
             seq,
-            user_id: me,
+            user_id: me.into(),
             emoji: emoji.to_owned(),
         };
         let mut log = RoomLog::new(entry.room);
@@ -322,7 +316,7 @@ pub async fn unreact(
     if removed {
         let reaction = Reaction {
             seq,
-            user_id: me,
+            user_id: me.into(),
             emoji: emoji.to_owned(),
         };
         let mut log = RoomLog::new(entry.room);

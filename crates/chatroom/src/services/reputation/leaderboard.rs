@@ -15,14 +15,15 @@ use crate::{
         checks::in_range,
         members::petnames::petname,
         visitors,
-        wire::stored,
     },
     store::{
         leaderboard::{RankedRow, Ranking},
         rooms::RoomRow,
     },
 };
-use protocol::{Leaderboard, MyScore, Ranked, RoomId, ScoreEvent, ScoreSummary};
+use protocol::{
+    Leaderboard, MemberKind, MyScore, Ranked, RoomId, ScoreEvent, ScoreSummary, UserId,
+};
 use std::{
     collections::{BTreeMap, HashMap},
     net::IpAddr,
@@ -66,11 +67,12 @@ pub async fn everywhere(app: &App, query: &Query) -> Result<Leaderboard> {
     let window = Window::new(query.days, now.seconds());
     let mut conn = app.db.read().await?;
     let rows = conn.ranked_everywhere(query.ranking(window)).await?;
-    let users: Vec<&str> = rows.iter().map(|row| row.user_id.as_str()).collect();
-    let mut known: HashMap<String, (Option<String>, String)> = HashMap::new();
-    for (user, name, kind) in conn.public_members(&users).await? {
-        let (first_name, _) = known.entry(user).or_insert((None, kind));
-        *first_name = first_name.take().or(name);
+    let users: Vec<&UserId> = rows.iter().map(|row| &row.user_id).collect();
+    let mut known: HashMap<UserId, (Option<String>, MemberKind)> = HashMap::new();
+    for row in conn.public_members(&users).await? {
+        let unnamed = (None, row.member_kind);
+        let (first_name, _) = known.entry(row.user_id).or_insert(unnamed);
+        *first_name = first_name.take().or(row.user_name);
     }
     let ranked = rows.into_iter().zip(1..).map(|(mut row, rank)| {
         let shown = match known.remove(&row.user_id) {
@@ -144,7 +146,7 @@ enum Shown {
 }
 
 fn place(app: &App, row: RankedRow, rank: i64, window: Window, shown: Shown) -> Result<Ranked> {
-    let avatar_seed = app.secrets.pseudonym(&row.user_id);
+    let avatar_seed = app.secrets.pseudonym(row.user_id.as_str());
     let score = window.score(Sums {
         events: row.events,
         points: row.points,
@@ -152,8 +154,8 @@ fn place(app: &App, row: RankedRow, rank: i64, window: Window, shown: Shown) -> 
     });
     let (user_id, display_name) = match shown {
         Shown::Known(name) => {
-            let name = name.unwrap_or_else(|| row.user_id.clone());
-            (Some(stored(&row.user_id)?), name)
+            let name = name.unwrap_or_else(|| row.user_id.to_string());
+            (Some(row.user_id), name)
         }
         Shown::ByName(name) => (None, name),
         Shown::Hidden => {
@@ -167,7 +169,7 @@ fn place(app: &App, row: RankedRow, rank: i64, window: Window, shown: Shown) -> 
         event_count: row.events,
         user_id,
         display_name,
-        member_kind: row.member_kind.as_deref().map(stored).transpose()?,
+        member_kind: row.member_kind,
         avatar_seed,
     })
 }
@@ -184,15 +186,13 @@ pub async fn of_caller(
     let entry = access::member(&mut conn, caller, room, Hold::No).await?;
     drop(conn);
     scorer::settle(&app.db, room).await?;
-    let (room_id, user) = (room, entry.member.user_id.as_str());
+    let user = entry.member.user_id;
     let now = Now::get().seconds();
     let window = Window::new(days, now);
     let mut conn = app.db.read().await?;
-    let kinds = conn.score_by_kind(room_id, user, window.begin()).await?;
-    let recent = conn
-        .recent_score_events(room_id, user, RECENT_EVENTS)
-        .await?;
-    let first = conn.first_event_at(user).await?;
+    let kinds = conn.score_by_kind(room, &user, window.begin()).await?;
+    let recent = conn.recent_score_events(room, &user, RECENT_EVENTS).await?;
+    let first = conn.first_event_at(&user).await?;
 
     let mut total = Sums::default();
     let mut by_kind = BTreeMap::new();
@@ -203,21 +203,19 @@ pub async fn of_caller(
             moment: row.moment,
         };
         total += sums;
-        by_kind.insert(stored(&row.kind)?, window.score(sums));
+        by_kind.insert(row.kind, window.score(sums));
     }
-    let recent_events = recent.into_iter().map(|row| {
-        Ok(ScoreEvent {
-            id: row.id,
-            kind: stored(&row.kind)?,
-            points: row.points,
-            source_user_id: row.source_user_id,
-            source_seq: row.source_seq,
-            source_emoji: row.source_emoji,
-            created_at: row.created_at,
-        })
+    let recent_events = recent.into_iter().map(|row| ScoreEvent {
+        id: row.id,
+        kind: row.kind,
+        points: row.points,
+        source_user_id: row.source_user_id.into(),
+        source_seq: row.source_seq,
+        source_emoji: row.source_emoji,
+        created_at: row.created_at,
     });
     Ok(MyScore {
-        user_id: stored(user)?,
+        user_id: user,
         room_id: room.clone(),
         summary: ScoreSummary {
             score: window.score(total),
@@ -227,7 +225,7 @@ pub async fn of_caller(
             newcomer_boost_active: first
                 .is_none_or(|first| now < first + score::NEWCOMER_DAYS * score::DAY),
         },
-        recent_events: recent_events.collect::<Result<_>>()?,
+        recent_events: recent_events.collect(),
         scoring_version: VERSION,
     })
 }

@@ -3,7 +3,7 @@
 //! [`candidates`] finds what may count among new messages, [`Ledger::admit`] applies the caps and
 //! the newcomer's boost, and [`Sums`] gives a score at any moment.
 
-use protocol::{RoomId, ScoreKind, ScoringRules};
+use protocol::{RoomId, ScoreKind, ScoringRules, UserId};
 use std::{
     collections::{BTreeMap, HashMap},
     ops::RangeInclusive,
@@ -106,10 +106,10 @@ pub fn rules() -> ScoringRules {
 pub struct Event {
     pub room_id: RoomId,
     /// Whose score it moves.
-    pub user_id: String,
+    pub user_id: UserId,
     pub kind: ScoreKind,
     /// Whose doing it was.
-    pub source_user_id: String,
+    pub source_user_id: UserId,
     pub source_seq: i64,
     pub source_emoji: Option<String>,
     /// In unix seconds.
@@ -128,11 +128,11 @@ pub struct Scored {
 #[derive(Debug, Clone)]
 pub struct Post {
     pub seq: i64,
-    pub author: String,
+    pub author: UserId,
     pub reply_to_seq: Option<i64>,
     pub at: i64,
     /// Whom it mentioned when it was posted.
-    pub mentions: Vec<String>,
+    pub mentions: Vec<UserId>,
 }
 
 /// What may count among these messages, in order. `roots` tells who began the threads that are
@@ -140,14 +140,14 @@ pub struct Post {
 pub fn candidates(
     room: &RoomId,
     posts: &[Post],
-    roots: &HashMap<i64, String>,
+    roots: &HashMap<i64, UserId>,
     replies: &mut BTreeMap<i64, i64>,
 ) -> Vec<Event> {
     let mut found = Vec::new();
     for post in posts {
-        let event = |user: &str, kind, seq| Event {
+        let event = |user: &UserId, kind, seq| Event {
             room_id: room.clone(),
-            user_id: user.to_owned(),
+            user_id: user.clone(),
             kind,
             source_user_id: post.author.clone(),
             source_seq: seq,
@@ -172,7 +172,7 @@ pub fn candidates(
 }
 
 /// What the caps count: whose score, what, whose doing, on which day.
-pub type Pair = (String, ScoreKind, String, i64);
+pub type Pair = (UserId, ScoreKind, UserId, i64);
 
 impl Event {
     /// What the caps count it under.
@@ -192,7 +192,7 @@ impl Event {
 pub struct Ledger {
     pub counts: HashMap<Pair, i64>,
     /// Each user's first event ever.
-    pub first: BTreeMap<String, i64>,
+    pub first: BTreeMap<UserId, i64>,
 }
 
 impl Ledger {

@@ -9,12 +9,16 @@ fn room() -> RoomId {
     "rm_a".parse().unwrap()
 }
 
+fn user_id(n: u8) -> UserId {
+    format!("u{n}").parse().unwrap()
+}
+
 fn event(kind: ScoreKind, user: u8, source: u8, at: i64) -> Event {
     Event {
         room_id: room(),
-        user_id: format!("u{user}"),
+        user_id: user_id(user),
         kind,
-        source_user_id: format!("u{source}"),
+        source_user_id: user_id(source),
         source_seq: 1,
         source_emoji: None,
         at,
@@ -44,10 +48,10 @@ fn posts() -> impl Strategy<Value = Vec<Post>> {
         numbered
             .map(|(seq, (author, reply, mentions))| Post {
                 seq,
-                author: format!("u{author}"),
+                author: user_id(author),
                 reply_to_seq: reply.filter(|to| *to < seq),
                 at: NOW + seq,
-                mentions: mentions.iter().map(|user| format!("u{user}")).collect(),
+                mentions: mentions.iter().map(|user| user_id(*user)).collect(),
             })
             .collect()
     })
@@ -115,7 +119,7 @@ proptest! {
 
     #[test]
     fn messages_in_batches_of_any_size_give_the_same_candidates(posts in posts(), cut in 0..60usize) {
-        let roots: HashMap<i64, String> = posts.iter()
+        let roots: HashMap<i64, UserId> = posts.iter()
             .filter(|post| post.reply_to_seq.is_none())
             .map(|post| (post.seq, post.author.clone()))
             .collect();

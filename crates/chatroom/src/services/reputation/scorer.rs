@@ -9,10 +9,10 @@ use crate::{
     store::{
         Db, DbError, Tx,
         messages::MessageRow,
-        reputation::{EVERYWHERE, PostRow},
+        reputation::{EVERYWHERE, MentionRow, PostRow},
     },
 };
-use protocol::{MessageType, RoomId, ScoreKind};
+use protocol::{MessageType, RoomId, ScoreKind, UserId};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Messages that are scored in one transaction.
@@ -74,7 +74,7 @@ fn answered(rows: &[PostRow]) -> Vec<i64> {
 }
 
 /// Those that begin a thread, with their authors.
-fn roots_of(rows: Vec<PostRow>) -> HashMap<i64, String> {
+fn roots_of(rows: Vec<PostRow>) -> HashMap<i64, UserId> {
     rows.into_iter()
         .filter(|row| is_chat(row) && row.reply_to_seq.is_none())
         .map(|row| (row.seq, row.sender_user_id))
@@ -82,10 +82,13 @@ fn roots_of(rows: Vec<PostRow>) -> HashMap<i64, String> {
 }
 
 /// What people and agents wrote; the server's own messages score nothing.
-fn chat(rows: Vec<PostRow>, mentions: Vec<(i64, String)>) -> Vec<Post> {
-    let mut mentioned: HashMap<i64, Vec<String>> = HashMap::new();
-    for (seq, user) in mentions {
-        mentioned.entry(seq).or_default().push(user);
+fn chat(rows: Vec<PostRow>, mentions: Vec<MentionRow>) -> Vec<Post> {
+    let mut mentioned: HashMap<i64, Vec<UserId>> = HashMap::new();
+    for mention in mentions {
+        mentioned
+            .entry(mention.seq)
+            .or_default()
+            .push(mention.user_id);
     }
     rows.into_iter()
         .filter(is_chat)
@@ -108,7 +111,7 @@ pub async fn reacted(
     tx: &mut Tx,
     room: &RoomId,
     message: &MessageRow,
-    reactor: &str,
+    reactor: &UserId,
     emoji: &str,
     at: i64,
 ) -> Result<(), DbError> {
@@ -123,7 +126,7 @@ pub async fn reacted(
         room_id: room.clone(),
         user_id: message.sender_user_id.clone(),
         kind: ScoreKind::ReactionReceived,
-        source_user_id: reactor.to_owned(),
+        source_user_id: reactor.clone(),
         source_seq: message.seq,
         source_emoji: Some(emoji.to_owned()),
         at,
@@ -136,16 +139,16 @@ pub async fn reacted(
 pub async fn kicked(
     tx: &mut Tx,
     room: &RoomId,
-    user: &str,
-    owner: &str,
+    user: &UserId,
+    owner: &UserId,
     seq: i64,
     at: i64,
 ) -> Result<(), DbError> {
     let event = Event {
         room_id: room.clone(),
-        user_id: user.to_owned(),
+        user_id: user.clone(),
         kind: ScoreKind::PenaltyKick,
-        source_user_id: owner.to_owned(),
+        source_user_id: owner.clone(),
         source_seq: seq,
         source_emoji: None,
         at,
@@ -159,46 +162,46 @@ async fn count(tx: &mut Tx, events: Vec<Event>) -> Result<(), DbError> {
         return Ok(());
     }
     let mut ledger = Ledger::default();
-    let users: BTreeSet<&str> = events.iter().map(|event| event.user_id.as_str()).collect();
-    let users: Vec<&str> = users.into_iter().collect();
-    for (user, first) in tx.lock_scored_users(&users).await? {
-        ledger.first.extend(first.map(|first| (user, first)));
+    let users: BTreeSet<&UserId> = events.iter().map(|event| &event.user_id).collect();
+    let users: Vec<&UserId> = users.into_iter().collect();
+    for row in tx.lock_scored_users(&users).await? {
+        let first = row.first_event_at;
+        ledger.first.extend(first.map(|first| (row.user_id, first)));
     }
     let before = ledger.first.clone();
     let capped: BTreeSet<_> = events
         .iter()
         .filter(|event| score::daily_cap(event.kind).is_some())
         .map(|event| {
-            let (user, source) = (event.user_id.as_str(), event.source_user_id.as_str());
+            let (user, source) = (&event.user_id, &event.source_user_id);
             (user, event.kind.as_str(), source, score::day_of(event.at))
         })
         .collect();
     let capped: Vec<_> = capped.into_iter().collect();
-    for (user, kind, source, day, count) in tx.event_counts(&capped).await? {
-        if let Ok(kind) = kind.parse() {
-            ledger.counts.insert((user, kind, source, day), count);
-        }
+    for row in tx.event_counts(&capped).await? {
+        let pair = (row.user_id, row.kind, row.source_user_id, row.day);
+        ledger.counts.insert(pair, row.count);
     }
     let scored = ledger.admit(events);
     if scored.is_empty() {
         return Ok(());
     }
     write(tx, &scored).await?;
-    let moved: Vec<(&str, i64)> = ledger
+    let moved: Vec<(&UserId, i64)> = ledger
         .first
         .iter()
         .filter(|(user, first)| before.get(*user) != Some(first))
-        .map(|(user, first)| (user.as_str(), *first))
+        .map(|(user, first)| (user, *first))
         .collect();
     tx.save_first_events(&moved).await
 }
 
 async fn write(tx: &mut Tx, scored: &[Scored]) -> Result<(), DbError> {
-    let mut days: BTreeMap<(&str, &str, i64), Sums> = BTreeMap::new();
+    let mut days: BTreeMap<(&str, &UserId, i64), Sums> = BTreeMap::new();
     let mut rows = Vec::with_capacity(scored.len());
     for one in scored {
         let event = &one.event;
-        let (user, day) = (event.user_id.as_str(), score::day_of(event.at));
+        let (user, day) = (&event.user_id, score::day_of(event.at));
         for scope in [event.room_id.as_str(), EVERYWHERE] {
             days.entry((scope, user, day)).or_default().add(one);
         }
@@ -208,7 +211,7 @@ async fn write(tx: &mut Tx, scored: &[Scored]) -> Result<(), DbError> {
             event.kind.as_str(),
             one.points,
             one.boost,
-            event.source_user_id.as_str(),
+            &event.source_user_id,
             event.source_seq,
             event.source_emoji.as_deref(),
             day,
@@ -220,12 +223,12 @@ async fn write(tx: &mut Tx, scored: &[Scored]) -> Result<(), DbError> {
 }
 
 /// Adds what came about on these days to the totals, and to what they were when later days began.
-async fn add_days(tx: &mut Tx, days: BTreeMap<(&str, &str, i64), Sums>) -> Result<(), DbError> {
+async fn add_days(tx: &mut Tx, days: BTreeMap<(&str, &UserId, i64), Sums>) -> Result<(), DbError> {
     let scopes: BTreeSet<&str> = days.keys().map(|(scope, ..)| *scope).collect();
-    let users: BTreeSet<&str> = days.keys().map(|(_, user, _)| *user).collect();
-    let (scopes, users): (Vec<&str>, Vec<&str>) =
+    let users: BTreeSet<&UserId> = days.keys().map(|(_, user, _)| *user).collect();
+    let (scopes, users): (Vec<&str>, Vec<&UserId>) =
         (scopes.into_iter().collect(), users.into_iter().collect());
-    let mut known: HashMap<(String, String), Totals> = HashMap::new();
+    let mut known: HashMap<(String, UserId), Totals> = HashMap::new();
     for row in tx.score_totals(&scopes, &users).await? {
         let sums = Sums {
             events: row.events,
@@ -235,11 +238,11 @@ async fn add_days(tx: &mut Tx, days: BTreeMap<(&str, &str, i64), Sums>) -> Resul
         let last_day = Some(row.last_day);
         known.insert((row.scope, row.user_id), Totals { sums, last_day });
     }
-    let mut totals: BTreeMap<(&str, &str), Totals> = BTreeMap::new();
-    let mut starts: BTreeMap<(&str, i64, &str), Sums> = BTreeMap::new();
+    let mut totals: BTreeMap<(&str, &UserId), Totals> = BTreeMap::new();
+    let mut starts: BTreeMap<(&str, i64, &UserId), Sums> = BTreeMap::new();
     for ((scope, user, day), sums) in days {
         let total = totals.entry((scope, user)).or_insert_with(|| {
-            let stored = known.remove(&(scope.to_owned(), user.to_owned()));
+            let stored = known.remove(&(scope.to_owned(), user.clone()));
             stored.unwrap_or_default()
         });
         let (later_days, more) = total.add(day, sums);

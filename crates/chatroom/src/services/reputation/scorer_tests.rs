@@ -15,6 +15,10 @@ fn room() -> RoomId {
     "rm_a".parse().unwrap()
 }
 
+fn user() -> UserId {
+    "u_a".parse().unwrap()
+}
+
 async fn database() -> (tempfile::TempDir, Db) {
     let dir = tempfile::tempdir().unwrap();
     let db = Db::open_sqlite(&dir.path().join("chatroom.db"), Duration::from_secs(10))
@@ -27,14 +31,14 @@ async fn database() -> (tempfile::TempDir, Db) {
 /// Messages of one user at these times, as if they had been posted.
 async fn posted(db: &Db, times: &[i64]) {
     let mut tx = db.begin().await.unwrap();
-    tx.insert_room(&room(), "a", "u_a", Visibility::Public, 1)
+    tx.insert_room(&room(), "a", &user(), Visibility::Public, 1)
         .await
         .unwrap();
     for (seq, at) in (1..).zip(times) {
         let message = NewMessage {
             room_id: room(),
             seq,
-            sender_user_id: "u_a".into(),
+            sender_user_id: user(),
             sender_user_name: None,
             via: Via::Agent,
             r#type: MessageType::Chat,
@@ -124,7 +128,8 @@ async fn it_does_not_matter_in_which_order_days_are_scored() {
                 points: 0.5,
                 moment: 0.5 * at as f64,
             };
-            let days = [0, 1, 7].map(|day| (("*", "u_a", score::day_of(at) + day), sums));
+            let user = user();
+            let days = [0, 1, 7].map(|day| (("*", &user, score::day_of(at) + day), sums));
             add_days(&mut tx, days.into()).await.unwrap();
         }
         tx.commit().await.unwrap();
@@ -158,7 +163,7 @@ async fn a_log_of_many_batches_is_scored_once() {
     settle_all(&db).await.unwrap();
     let days = score::day_of(times[times.len() - 1]) - score::day_of(NOON) + 1;
     let mut conn = db.read().await.unwrap();
-    let kinds = conn.score_by_kind(&room, "u_a", 0).await.unwrap();
+    let kinds = conn.score_by_kind(&room, &user(), 0).await.unwrap();
     assert_eq!(kinds[0].events, days * 20);
     assert_eq!(conn.scored_seq(&room).await.unwrap(), messages);
     assert_eq!(conn.rooms_to_score().await.unwrap(), []);

@@ -16,14 +16,13 @@ use crate::{
         audit, checks,
         idempotency::Repeatable,
         members::{PAGE, names},
-        visitors,
-        wire::{self, stored},
+        visitors, wire,
     },
     store::members::NewMember,
 };
 use protocol::{
     AdapterType, AdminRoom, AdminRooms, CreateRoom, KindCounts, MemberKind, MyRoom, MyRooms,
-    PublicRoom, PublicRooms, PublicSummary, Role, Room, RoomCreated, RoomId, UpdateRoom,
+    PublicRoom, PublicRooms, PublicSummary, Role, Room, RoomCreated, RoomId, UpdateRoom, UserId,
     Visibility,
 };
 use reserved::refuse_change;
@@ -46,7 +45,7 @@ pub async fn create(
     let name = checks::room_name(&request.name)?;
     let visibility = request.visibility.unwrap_or(Visibility::Private);
     let now = Now::get();
-    let owner = user.id.as_str();
+    let owner = &user.id;
     let mut tx = app.db.begin().await?;
     if let Some(answer) = repeatable.answered(app, &mut tx).await? {
         return Ok(answer);
@@ -75,9 +74,9 @@ pub async fn create(
         room_id: &room,
         user_id: owner,
         user_name: owner_name.as_deref(),
-        member_kind: kind.as_str(),
-        role: Role::Owner.as_str(),
-        adapter_type: AdapterType::Clawd.as_str(),
+        member_kind: &kind,
+        role: Role::Owner,
+        adapter_type: AdapterType::Clawd,
         joined_at: now.seconds(),
         agent_endpoint: None,
         endpoint_trusted: false,
@@ -104,37 +103,33 @@ pub async fn create(
 
 pub async fn mine(app: &App, caller: &Caller) -> Result<MyRooms> {
     let user = access::user(caller)?;
-    let rows = app.db.read().await?.rooms_of(user.id.as_str()).await?;
-    let rooms = rows.into_iter().map(|row| {
-        Ok(MyRoom {
-            room_id: row.room_id.clone(),
-            name: row.name,
-            owner_user_id: stored(&row.owner_user_id)?,
-            role: stored(&row.role)?,
-            joined_at: row.joined_at,
-            archived: row.archived,
-            agent_endpoint: row.agent_endpoint,
-            has_akm_key: row.has_akm_key,
-            key_stale: row.key_stale,
-        })
+    let rows = app.db.read().await?.rooms_of(&user.id).await?;
+    let rooms = rows.into_iter().map(|row| MyRoom {
+        room_id: row.room_id,
+        name: row.name,
+        owner_user_id: row.owner_user_id,
+        role: row.role,
+        joined_at: row.joined_at,
+        archived: row.archived,
+        agent_endpoint: row.agent_endpoint,
+        has_akm_key: row.has_akm_key,
+        key_stale: row.key_stale,
     });
     Ok(MyRooms {
-        rooms: rooms.collect::<Result<_>>()?,
+        rooms: rooms.collect(),
     })
 }
 
 pub async fn public(app: &App, limit: i64, offset: i64) -> Result<PublicRooms> {
     let rows = app.db.read().await?.public_rooms(limit, offset).await?;
-    let rooms = rows.into_iter().map(|row| {
-        Ok(PublicRoom {
-            room_id: row.room_id.clone(),
-            owner_user_id: stored(&row.owner_user_id)?,
-            name: row.name,
-            created_at: row.created_at,
-        })
+    let rooms = rows.into_iter().map(|row| PublicRoom {
+        room_id: row.room_id,
+        owner_user_id: row.owner_user_id,
+        name: row.name,
+        created_at: row.created_at,
     });
     Ok(PublicRooms {
-        rooms: rooms.collect::<Result<_>>()?,
+        rooms: rooms.collect(),
         limit,
         offset,
     })
@@ -178,7 +173,7 @@ pub async fn public_summary(app: &App, ip: IpAddr, room: &RoomId) -> Result<Publ
 
 pub async fn get(app: &App, caller: &Caller, room: &RoomId) -> Result<Room> {
     let entry = access::member(&mut app.db.read().await?, caller, room, Hold::No).await?;
-    wire::room(&entry.room, &app.config.limits, Now::get())
+    Ok(wire::room(&entry.room, &app.config.limits, Now::get()))
 }
 
 pub async fn update(app: &App, caller: &Caller, room: &RoomId, request: UpdateRoom) -> Result<()> {
@@ -239,7 +234,7 @@ pub async fn update(app: &App, caller: &Caller, room: &RoomId, request: UpdateRo
         ));
         row.visibility = visibility;
         if visibility == Visibility::Private {
-            tx.revoke_invites_by(room, audit::VISITOR).await?;
+            tx.revoke_invites_by(room, &UserId::visitor()).await?;
         }
     }
     if let Some(depth) = depth.filter(|depth| *depth != row.max_reply_chain_depth) {
@@ -271,20 +266,18 @@ pub async fn all(app: &App, caller: &Caller, limit: i64, offset: i64) -> Result<
     let mut conn = app.db.read().await?;
     let total = conn.room_count().await?;
     let rows = conn.all_rooms(limit, offset).await?;
-    let rooms = rows.into_iter().map(|row| {
-        Ok(AdminRoom {
-            room_id: row.room_id.clone(),
-            owner_user_id: stored(&row.owner_user_id)?,
-            visibility: row.visibility,
-            name: row.name,
-            archived: row.archived,
-            created_at: row.created_at,
-            member_count: row.member_count,
-            message_count: row.last_seq,
-        })
+    let rooms = rows.into_iter().map(|row| AdminRoom {
+        room_id: row.room_id,
+        owner_user_id: row.owner_user_id,
+        visibility: row.visibility,
+        name: row.name,
+        archived: row.archived,
+        created_at: row.created_at,
+        member_count: row.member_count,
+        message_count: row.last_seq,
     });
     Ok(AdminRooms {
-        rooms: rooms.collect::<Result<_>>()?,
+        rooms: rooms.collect(),
         total,
         limit,
         offset,

@@ -10,7 +10,7 @@ use crate::{
     },
     store::{Tx, rooms::Text},
 };
-use protocol::{ErrorCode, RoomId, SYSTEM_USER, Visibility};
+use protocol::{ErrorCode, RoomId, UserId, Visibility};
 
 /// A reserved room's name and rules, in the order of [`RoomId::reserved`].
 const ROOMS: [(&str, &str); 3] = [
@@ -83,10 +83,16 @@ async fn make(app: &App) -> Result<()> {
 
 async fn make_one(tx: &mut Tx, id: &RoomId, name: &str, rules: &str, now: Now) -> Result<()> {
     let made = tx
-        .insert_room(id, name, SYSTEM_USER, Visibility::Public, now.seconds())
+        .insert_room(
+            id,
+            name,
+            &UserId::system(),
+            Visibility::Public,
+            now.seconds(),
+        )
         .await?;
     if made {
-        tx.set_text(id, Text::Rules, rules, SYSTEM_USER, now.seconds())
+        tx.set_text(id, Text::Rules, rules, &UserId::system(), now.seconds())
             .await?;
     }
     Ok(())

@@ -11,12 +11,13 @@ use crate::{
         change::exchanges,
         members::PAGE,
         messages::to_messages,
-        wire::{self, stored},
+        wire,
     },
     store::{Conn, messages::Page},
 };
 use protocol::{
-    Me, MemberCounts, MyRoomView, RoleClass, RoomId, RoomState, StateMember, StateMessage, Via,
+    Me, MemberCounts, MyRoomView, RoleClass, RoomId, RoomState, StateMember, StateMessage, UserId,
+    Via,
 };
 use std::collections::HashSet;
 
@@ -32,12 +33,12 @@ pub async fn me(app: &App, caller: &Caller, room: &RoomId) -> Result<Me> {
         false => None,
     };
     Ok(Me {
-        user_id: stored(&member.user_id)?,
+        user_id: member.user_id.clone(),
         mention_key: format!("@{}", member.shown_name()),
         user_name: member.user_name,
         member_kind: member.member_kind,
         agent_card_url: member.agent_card_url,
-        role: stored(&member.role)?,
+        role: member.role,
         joined_at: member.joined_at,
         last_message_seq,
         messages_since_last_reply: row.last_seq - last,
@@ -67,7 +68,7 @@ pub async fn state(app: &App, caller: &Caller, room: &RoomId, recent: i64) -> Re
     for row in &rows {
         let role_class = RoleClass::from(&row.member_kind);
         members.push(StateMember {
-            member: wire::member(row, online.contains(&row.user_id), &app.secrets)?,
+            member: wire::member(row, online.contains(&row.user_id), &app.secrets),
             role_class,
         });
     }
@@ -97,7 +98,7 @@ pub async fn state(app: &App, caller: &Caller, room: &RoomId, recent: i64) -> Re
         })
         .collect();
     Ok(RoomState {
-        room: wire::room(&entry.room, &app.config.limits, Now::get())?,
+        room: wire::room(&entry.room, &app.config.limits, Now::get()),
         member_counts,
         members,
         recent_messages,
@@ -105,7 +106,7 @@ pub async fn state(app: &App, caller: &Caller, room: &RoomId, recent: i64) -> Re
 }
 
 /// How many members of each sort the room has.
-async fn count(conn: &mut Conn, room: &RoomId, online: &HashSet<String>) -> Result<MemberCounts> {
+async fn count(conn: &mut Conn, room: &RoomId, online: &HashSet<UserId>) -> Result<MemberCounts> {
     let mut counts = MemberCounts::default();
     for row in conn.kinds_of_members(room).await? {
         counts.total += row.members;
@@ -117,9 +118,9 @@ async fn count(conn: &mut Conn, room: &RoomId, online: &HashSet<String>) -> Resu
             }
         }
     }
-    let online: Vec<&str> = online.iter().map(String::as_str).collect();
-    for (kind,) in conn.kinds_among(room, &online).await? {
-        let class = RoleClass::from(&stored(&kind)?);
+    let online: Vec<&UserId> = online.iter().collect();
+    for kind in conn.kinds_among(room, &online).await? {
+        let class = RoleClass::from(&kind);
         counts.online_humans += i64::from(class == RoleClass::Human);
     }
     Ok(counts)

@@ -28,7 +28,7 @@ pub async fn read(app: &App, caller: &Caller, room: &RoomId, text: Text) -> Resu
         content: row.content,
         version: row.version,
         updated_at: row.updated_at,
-        updated_by: row.updated_by,
+        updated_by: row.updated_by.map(String::from),
     })
 }
 
@@ -64,7 +64,7 @@ pub async fn write(
         log.set_rules_version(version);
         let event = RulesUpdated {
             version,
-            updated_by: owner.user_id.clone(),
+            updated_by: owner.user_id.to_string(),
             updated_at: now.seconds(),
         };
         log.event(&mut tx, EventKind::RulesUpdated, &event).await?;
@@ -78,6 +78,6 @@ pub async fn write(
         content,
         version,
         updated_at: Some(now.seconds()),
-        updated_by: Some(owner.user_id),
+        updated_by: Some(owner.user_id.into()),
     })
 }

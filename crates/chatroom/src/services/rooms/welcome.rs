@@ -5,14 +5,11 @@ use crate::{
     auth::Caller,
     clock::Now,
     error::Result,
-    services::{
-        access::{self, Hold},
-        wire::stored,
-    },
-    store::{Conn, welcome::ProgressRow},
+    services::access::{self, Hold},
+    store::Conn,
 };
 use protocol::{
-    Check, Checklist, ChecklistRefreshed, MemberView, RoomId, WelcomeCheck, WelcomeScore,
+    Check, Checklist, ChecklistRefreshed, MemberView, RoomId, UserId, WelcomeCheck, WelcomeScore,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -106,39 +103,39 @@ pub async fn refresh(app: &App, caller: &Caller) -> Result<ChecklistRefreshed> {
     let score = score_of(&mut tx, &member.user_id).await?;
     tx.commit().await?;
     Ok(ChecklistRefreshed {
-        user_id: stored(&member.user_id)?,
+        user_id: member.user_id,
         score,
     })
 }
 
 /// How far a member has come.
-pub async fn score_of(conn: &mut Conn, user: &str) -> Result<WelcomeScore> {
-    score(&conn.welcome_progress(user).await?)
+pub async fn score_of(conn: &mut Conn, user: &UserId) -> Result<WelcomeScore> {
+    let rows = conn.welcome_progress(user).await?;
+    Ok(score(rows.iter().map(|row| (row.check_id, row.passed_at))))
 }
 
 /// Tells of every member of the welcome room how far it has come.
 pub async fn add_scores(conn: &mut Conn, members: &mut [MemberView]) -> Result<()> {
-    let users: Vec<&str> = members.iter().map(|m| m.user_id.as_str()).collect();
-    let mut by_user: HashMap<String, Vec<ProgressRow>> = HashMap::new();
-    for (user, row) in conn.welcome_progress_of(&users).await? {
-        by_user.entry(user).or_default().push(row);
+    let users: Vec<&UserId> = members.iter().map(|m| &m.user_id).collect();
+    let mut by_user: HashMap<UserId, Vec<(WelcomeCheck, i64)>> = HashMap::new();
+    for row in conn.welcome_progress_of(&users).await? {
+        let passed = by_user.entry(row.user_id).or_default();
+        passed.push((row.check_id, row.passed_at));
     }
     for member in members {
-        let rows = by_user.remove(member.user_id.as_str()).unwrap_or_default();
-        member.welcome_score = Some(score(&rows)?);
+        let passed = by_user.remove(&member.user_id).unwrap_or_default();
+        member.welcome_score = Some(score(passed.into_iter()));
     }
     Ok(())
 }
 
-fn score(rows: &[ProgressRow]) -> Result<WelcomeScore> {
+fn score(passed: impl Iterator<Item = (WelcomeCheck, i64)>) -> WelcomeScore {
     let mut checks: BTreeMap<_, _> = CHECKS.iter().map(|(check, ..)| (*check, None)).collect();
-    for row in rows {
-        checks.insert(stored(&row.check_id)?, Some(row.passed_at));
-    }
+    checks.extend(passed.map(|(check, at)| (check, Some(at))));
     let passed = checks.values().flatten().count();
-    Ok(WelcomeScore {
+    WelcomeScore {
         passed: i64::try_from(passed).unwrap_or(i64::MAX),
         total: i64::try_from(checks.len()).unwrap_or(i64::MAX),
         checks,
-    })
+    }
 }

@@ -51,9 +51,7 @@ pub async fn pretence(
     if is_reserved(name) {
         return Ok(Some("a name of the server itself"));
     }
-    let taken = conn
-        .look_is_taken(rooms, &looks(name), user.as_str())
-        .await?;
+    let taken = conn.look_is_taken(rooms, &looks(name), user).await?;
     Ok(taken.then_some("the name of a member who is here already"))
 }
 
@@ -84,26 +82,24 @@ pub async fn for_user(
     let Some(name) = name.filter(|name| !is_reserved(name)) else {
         return Ok(None);
     };
-    let taken = conn
-        .look_is_taken(rooms, &looks(name), user.as_str())
-        .await?;
+    let taken = conn.look_is_taken(rooms, &looks(name), user).await?;
     Ok(match taken {
         false => Some(name.to_owned()),
-        true => with_id(name, user.as_str()),
+        true => with_id(name, user),
     })
 }
 
 /// A name that cannot be mistaken for another's, because the id stands beside it.
-pub fn with_id(name: &str, user: &str) -> Option<String> {
-    let room = MAX_NAME_CHARS.checked_sub(user.chars().count() + 3)?;
+pub fn with_id(name: &str, user: &UserId) -> Option<String> {
+    let room = MAX_NAME_CHARS.checked_sub(user.as_str().len() + 3)?;
     let name: String = name.chars().take(room).collect();
     let name = name.trim_end();
     (!name.is_empty()).then(|| format!("{name} ({user})"))
 }
 
 /// What a member looks like: by name and by id, which is shown where there is no name.
-pub fn looks_of_member(user: &str, name: Option<&str>) -> Vec<String> {
-    let mut all = looks(user);
+pub fn looks_of_member(user: &UserId, name: Option<&str>) -> Vec<String> {
+    let mut all = looks(user.as_str());
     all.extend(name.map(looks).unwrap_or_default());
     all.sort_unstable();
     all.dedup();
@@ -111,7 +107,7 @@ pub fn looks_of_member(user: &str, name: Option<&str>) -> Vec<String> {
 }
 
 /// Remembers what a member looks like from now on.
-pub async fn remember(tx: &mut Tx, room: &RoomId, user: &str, name: Option<&str>) -> Result<()> {
+pub async fn remember(tx: &mut Tx, room: &RoomId, user: &UserId, name: Option<&str>) -> Result<()> {
     tx.set_looks(room, user, &looks_of_member(user, name))
         .await?;
     Ok(())
@@ -152,9 +148,10 @@ mod tests {
 
     #[test]
     fn a_name_beside_an_id_is_not_too_long() {
-        assert_eq!(with_id("Ann", "u_ann2").as_deref(), Some("Ann (u_ann2)"));
-        let long = with_id(&"x".repeat(64), "u_ann2").unwrap();
+        let user: UserId = "u_ann2".parse().unwrap();
+        assert_eq!(with_id("Ann", &user).as_deref(), Some("Ann (u_ann2)"));
+        let long = with_id(&"x".repeat(64), &user).unwrap();
         assert_eq!(long.chars().count(), MAX_NAME_CHARS);
-        assert_eq!(with_id("Ann", &"u".repeat(100)), None);
+        assert_eq!(with_id("Ann", &"u".repeat(100).parse().unwrap()), None);
     }
 }

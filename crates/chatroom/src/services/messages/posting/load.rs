@@ -129,19 +129,19 @@ async fn load_new_names(
             continue;
         };
         let room = known.rooms.get(&post.room);
-        let author = room.and_then(|room| room.authors.get(user.id.as_str()));
+        let author = room.and_then(|room| room.authors.get(&user.id));
         let (Some(author), Some(name)) = (author, &user.name) else {
             continue;
         };
         if author.user_name.as_ref() == Some(name)
-            || author.user_name == names::with_id(name, user.id.as_str())
+            || author.user_name == names::with_id(name, &user.id)
         {
             continue;
         }
         let rooms = [&post.room];
         let conn = turn.conn().await?;
         if let Some(name) = names::for_user(conn, &rooms, &user.id, Some(name)).await? {
-            let at = (post.room.clone(), user.id.to_string());
+            let at = (post.room.clone(), user.id.clone());
             known.new_names.insert(at, name);
         }
     }

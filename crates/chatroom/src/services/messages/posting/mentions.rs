@@ -2,13 +2,13 @@
 
 use crate::store::{Db, DbResult};
 use protocol::{
-    RoomId,
+    RoomId, UserId,
     mentions::{MAX_MENTIONS, candidates},
 };
 
 /// The members of the room that the text mentions, [`MAX_MENTIONS`] at the most. Looked up outside
 /// of any transaction, so that nobody waits for it.
-pub async fn mentioned(db: &Db, room: &RoomId, text: &str) -> DbResult<Vec<String>> {
+pub async fn mentioned(db: &Db, room: &RoomId, text: &str) -> DbResult<Vec<UserId>> {
     if !text.contains('@') {
         return Ok(Vec::new());
     }

@@ -25,7 +25,7 @@ use crate::{
         rooms::RoomRow,
     },
 };
-use protocol::{ErrorCode, Posted, RoomId, Scope, Via};
+use protocol::{ErrorCode, Posted, RoomId, Scope, UserId, Via};
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
@@ -48,14 +48,14 @@ pub struct Post {
     pub depth: i64,
     pub client_key: Option<String>,
     /// The members that it mentions.
-    pub mentions: Vec<String>,
+    pub mentions: Vec<UserId>,
 }
 
 impl Post {
     /// The user the credential is for.
-    pub fn user(&self) -> Option<&str> {
+    pub fn user(&self) -> Option<&UserId> {
         match &self.credential {
-            Credential::User(user) => Some(user.id.as_str()),
+            Credential::User(user) => Some(&user.id),
             Credential::RoomKey(claims) => Some(&claims.user_id),
             Credential::None | Credential::Identity(_) => None,
         }
@@ -72,7 +72,8 @@ impl Post {
     /// The limits it is under when it is posted this way. What is counted by the hour is stored;
     /// what is counted by the minute is stored only where other processes count too.
     pub fn limits(&self, via: &Via, limits: &Limits, single_writer: bool) -> [Limit; 2] {
-        let (room, user) = (&self.room, self.user().unwrap_or_default());
+        let room = &self.room;
+        let user = self.user().map_or("", UserId::as_str);
         let jti = self.jti().unwrap_or_default();
         let cooldown = i64::from(limits.agent_cooldown_seconds > 0);
         let a_minute = limits.agent_messages_per_minute;
@@ -140,9 +141,9 @@ pub struct Known {
     /// The messages that are answered, by room and seq.
     pub parents: HashMap<(RoomId, i64), ParentRow>,
     /// What was posted before under a client key, by room, sender and key.
-    pub prior: HashMap<(RoomId, String, String), PriorPostRow>,
+    pub prior: HashMap<(RoomId, UserId, String), PriorPostRow>,
     /// The names of members whose token brought another than they have here, by room and user.
-    pub new_names: HashMap<(RoomId, String), String>,
+    pub new_names: HashMap<(RoomId, UserId), String>,
     as_of: Option<u64>,
 }
 
@@ -150,7 +151,7 @@ pub struct Known {
 #[derive(Debug)]
 pub struct KnownRoom {
     pub row: RoomRow,
-    pub authors: HashMap<String, PosterRow>,
+    pub authors: HashMap<UserId, PosterRow>,
 }
 
 /// More rooms and keys than this are forgotten.
@@ -188,9 +189,9 @@ impl Known {
 pub struct Decided {
     pub messages: Vec<NewMessage>,
     /// Room, user and seq of each mention.
-    pub mentions: Vec<(RoomId, String, i64)>,
+    pub mentions: Vec<(RoomId, UserId, i64)>,
     /// Who, by room and user, is addressed by which message, or has now spoken.
-    addressed: BTreeMap<(RoomId, String), Option<AddressedBy>>,
+    addressed: BTreeMap<(RoomId, UserId), Option<AddressedBy>>,
     pub names: Vec<NewName>,
     pub answers: Vec<Result<Posted>>,
 }
@@ -280,7 +281,7 @@ fn decide_one(
         .extend(mentions.map(|user| (message.room_id.clone(), user.clone(), seq)));
     let answered = parent.map(|parent| &parent.sender_user_id);
     let to = answered.into_iter().chain(&post.mentions);
-    note_addressed(&message, to.map(String::as_str), room, decided);
+    note_addressed(&message, to, room, decided);
     let notice = notice.map(|words| message::notice(&mut room.row, words, now));
     for message in [message].into_iter().chain(notice) {
         note(&message, known);
@@ -303,7 +304,7 @@ fn voice_of(post: &Post, via: &Via, author: &PosterRow) -> Voice {
 /// Notes whom a message addresses, and that an agent who speaks has answered what it was told.
 fn note_addressed<'a>(
     message: &'a NewMessage,
-    to: impl Iterator<Item = &'a str>,
+    to: impl Iterator<Item = &'a UserId>,
     room: &mut KnownRoom,
     decided: &mut Decided,
 ) {
@@ -312,20 +313,20 @@ fn note_addressed<'a>(
         depth: message.reply_chain_depth,
         at: message.created_at,
     };
-    let was_told = |user: &&String| {
-        let author = room.authors.get(user.as_str());
+    let was_told = |user: &&UserId| {
+        let author = room.authors.get(*user);
         author.is_some_and(|author| author.addressed_by().is_some())
     };
     let spoke = Some(&message.sender_user_id).filter(|_| message.via != Via::Web);
     let has_answered = spoke.filter(was_told).is_some();
-    for (user, by) in addressed(by, spoke.map(String::as_str), to) {
+    for (user, by) in addressed(by, spoke, to) {
         if by.is_none() && !has_answered {
             continue;
         }
         if let Some(author) = room.authors.get_mut(user) {
             author.set_addressed(by);
         }
-        let at = (message.room_id.clone(), user.to_owned());
+        let at = (message.room_id.clone(), user.clone());
         decided.addressed.insert(at, by);
     }
 }
@@ -334,7 +335,7 @@ fn note_addressed<'a>(
 fn keep_up_with_name(
     mut author: PosterRow,
     room: &mut KnownRoom,
-    new_names: &HashMap<(RoomId, String), String>,
+    new_names: &HashMap<(RoomId, UserId), String>,
     decided: &mut Decided,
 ) -> PosterRow {
     if !new_names.is_empty()
@@ -355,7 +356,7 @@ fn keep_up_with_name(
 
 /// Who posts and as what, if the credential holds.
 fn author_of(post: &Post, known: &Known, now: Now) -> Result<(Via, PosterRow)> {
-    let user = match &post.credential {
+    match &post.credential {
         Credential::None => return Err(Error::missing_bearer()),
         Credential::Identity(_) => {
             return Err(Error::new(
@@ -363,8 +364,8 @@ fn author_of(post: &Post, known: &Known, now: Now) -> Result<(Via, PosterRow)> {
                 "An identity token opens no room by itself; mint a room key with reissue-token",
             ));
         }
-        Credential::User(_) | Credential::RoomKey(_) => post.user().unwrap_or_default(),
-    };
+        Credential::User(_) | Credential::RoomKey(_) => {}
+    }
     let key = match post.jti() {
         None => None,
         Some(jti) => {
@@ -384,7 +385,8 @@ fn author_of(post: &Post, known: &Known, now: Now) -> Result<(Via, PosterRow)> {
     {
         return Err(foreign_key(&room.row));
     }
-    let member = room.authors.get(user).cloned();
+    let member = post.user().and_then(|user| room.authors.get(user));
+    let member = member.cloned();
     let Some(key) = key else {
         let member = member.ok_or_else(|| {
             Error::new(

@@ -18,7 +18,7 @@ use crate::{
     },
 };
 use proptest::prelude::*;
-use protocol::{ErrorCode, MessageType, Scope, Via, Visibility};
+use protocol::{ErrorCode, MessageType, Scope, UserId, Via, Visibility};
 use serde_json::json;
 use std::{collections::HashMap, net::IpAddr, sync::Arc};
 
@@ -80,15 +80,15 @@ struct Manner {
 #[derive(Clone)]
 struct World {
     room: RoomRow,
-    posters: HashMap<String, PosterRow>,
+    posters: HashMap<UserId, PosterRow>,
     kinds: Vec<Kind>,
     log: Vec<NewMessage>,
     limits: Limits,
     now: i64,
 }
 
-fn user(n: usize) -> String {
-    format!("u_{n}")
+fn user(n: usize) -> UserId {
+    format!("u_{n}").parse().unwrap()
 }
 
 impl World {
@@ -191,7 +191,7 @@ impl World {
     fn post(&self, n: usize, content: &str, reply_to_seq: Option<i64>) -> Post {
         let credential = match self.kinds[n] {
             Kind::Container | Kind::SignedIn | Kind::Push => Credential::User(User {
-                id: user(n).parse().unwrap(),
+                id: user(n),
                 name: None,
                 token_type: match self.kinds[n] {
                     Kind::SignedIn => TokenType::Access,
@@ -207,8 +207,8 @@ impl World {
                 Credential::RoomKey(Arc::new(serde_json::from_value(claims).unwrap()))
             }
         };
-        let mentioned = |user: &&String| content.contains(&format!("@{user}"));
-        let mut mentions: Vec<String> = self.posters.keys().filter(mentioned).cloned().collect();
+        let mentioned = |user: &&UserId| content.contains(&format!("@{user}"));
+        let mut mentions: Vec<UserId> = self.posters.keys().filter(mentioned).cloned().collect();
         mentions.sort();
         Post {
             room: ROOM.parse().unwrap(),
