@@ -5,7 +5,7 @@ use crate::{
     app::App,
     auth::{Caller, StreamCaller, network::Origin},
     error::{Error, Result},
-    events::{self, ConnectionCut, Reader, StreamSettings},
+    events::{self, ConnectionCut, Form, Reader, StreamSettings},
     occupancy::Seat,
     services::access::{self, Hold},
 };
@@ -77,6 +77,10 @@ async fn stream(
         heartbeat: Duration::from_secs(app.config.stream.heartbeat_seconds.max(1)),
         replay_limit: app.config.stream.replay_limit,
         deltas: matches!(position.deltas.as_deref(), Some("1" | "true")),
+        form: match position.render {
+            None => Form::Plain,
+            Some(Render::Html) => Form::WithMessages,
+        },
     };
     let cut = cut.map(|cut| cut.0).unwrap_or_default();
     let frames = events::open(&app.hub, &app.db, reader, cursor, settings, cut).await?;
@@ -91,8 +95,8 @@ async fn stream(
         let _ = &seats;
     });
     let body = match position.render {
-        None => Body::from_stream(frames),
-        Some(Render::Html) => Body::from_stream(frames.then(move |Ok(frames)| {
+        None => Body::from_stream(frames.map(|frames| Ok::<_, Infallible>(frames.into_bytes()))),
+        Some(Render::Html) => Body::from_stream(frames.then(move |frames| {
             let app = app.clone();
             async move { Ok::<_, Infallible>(app.renderer.frames(frames).await) }
         })),

@@ -6,6 +6,7 @@
 
 use super::{
     dirty_rooms::DirtyRooms,
+    frame::{Form, Frames},
     ring::{Look, Ring},
 };
 use bytes::Bytes;
@@ -30,7 +31,7 @@ pub struct Commit {
     pub from: Cursor,
     /// The room's place after.
     pub head: Cursor,
-    pub frames: Bytes,
+    pub frames: Frames,
 }
 
 /// Ends a connection from outside: a reader that takes nothing cannot be told to go.
@@ -278,10 +279,10 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// What there is after the cursor.
-    pub fn look(&self, cursor: Cursor) -> Look {
+    /// What there is after the cursor, in this form.
+    pub fn look(&self, cursor: Cursor, form: Form) -> Look {
         self.place.seq.store(cursor.seq, Ordering::Release);
-        lock(&self.channel.ring).after(cursor)
+        lock(&self.channel.ring).after(cursor, form)
     }
 
     /// What is told from now on and not worth keeping.

@@ -15,8 +15,6 @@ mod stream;
 pub use bus::{AWAY as BUS_AWAY, Bus, BusError};
 pub use dirty_rooms::DirtyRooms;
 pub use follow::follow;
-pub use frame::{
-    ephemeral as ephemeral_frame, event as event_frame, message_frame, raw_event as raw_event_frame,
-};
+pub use frame::{Form, FrameBuffer, Frames, ephemeral as ephemeral_frame};
 pub use hub::{Commit, ConnectionCut, Hub};
 pub use stream::{Reader, Settings as StreamSettings, open};

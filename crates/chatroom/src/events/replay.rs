@@ -1,11 +1,10 @@
 //! Reading a room's log back into frames.
 
-use super::frame;
+use super::frame::{FrameBuffer, Frames};
 use crate::{
     error::Result,
     store::{Conn, messages::Page, rooms::RoomRow},
 };
-use bytes::{Bytes, BytesMut};
 use protocol::{Cursor, EventKind, Resync, RoomId};
 
 /// Rows of the log that are read at once.
@@ -16,7 +15,7 @@ pub enum Start {
     /// The log holds everything after its cursor.
     Resume(Cursor),
     /// It does not: the reader is told to read the room anew, and goes on from there.
-    Resync(Bytes, Cursor),
+    Resync(Frames, Cursor),
 }
 
 /// Whether a reader can resume from its cursor.
@@ -34,14 +33,14 @@ pub fn start(room: &RoomRow, cursor: Cursor, replay_limit: i64) -> Start {
     let Some(reason) = reason else {
         return Start::Resume(cursor);
     };
-    let mut buffer = BytesMut::new();
+    let mut frames = FrameBuffer::default();
     let resync = Resync {
         room_id: room.room_id.clone(),
         reason: reason.to_owned(),
         latest_seq: head.seq,
     };
-    frame::event(&mut buffer, head, EventKind::Resync, &resync);
-    Start::Resync(buffer.freeze(), head)
+    frames.event(head, EventKind::Resync, &resync);
+    Start::Resync(frames.finish(), head)
 }
 
 /// The next page of the log after the cursor, and where it ends; nothing where the log ends there,
@@ -50,7 +49,7 @@ pub async fn page(
     conn: &mut Conn,
     room: &RoomId,
     after: Cursor,
-) -> Result<Option<(Bytes, Cursor)>> {
+) -> Result<Option<(Frames, Cursor)>> {
     let Some(row) = conn.room(room).await? else {
         return Ok(None);
     };
@@ -88,37 +87,33 @@ pub async fn page(
         _ => upto,
     };
 
-    let mut buffer = BytesMut::new();
+    let mut frames = FrameBuffer::default();
     let mut events = events.into_iter().peekable();
     for message in messages.into_iter().filter(|m| m.seq <= upto.seq) {
         while let Some(event) = events.next_if(|event| event.cursor() < Cursor::at(message.seq)) {
-            side_event(conn, room, &row, &mut buffer, event).await?;
+            side_event(conn, room, &row, &mut frames, event).await?;
         }
-        frame::message_frame(&mut buffer, &message.into_message(row.rules_version));
+        frames.message(message.into_message(row.rules_version));
     }
     for event in events {
-        side_event(conn, room, &row, &mut buffer, event).await?;
+        side_event(conn, room, &row, &mut frames, event).await?;
     }
-    Ok(Some((buffer.freeze(), upto)))
+    Ok(Some((frames.finish(), upto)))
 }
 
 async fn side_event(
     conn: &mut Conn,
     room: &RoomId,
     row: &RoomRow,
-    buffer: &mut BytesMut,
+    frames: &mut FrameBuffer,
     event: crate::store::log::EventRow,
 ) -> Result<()> {
     match event.about {
-        None => frame::raw_event(buffer, event.cursor(), &event.kind, &event.data),
+        None => frames.raw_event(event.cursor(), &event.kind, &event.data),
         Some(seq) => {
             if let Some(message) = conn.message(room, seq).await? {
-                frame::event(
-                    buffer,
-                    event.cursor(),
-                    EventKind::MessageEdited,
-                    &message.into_message(row.rules_version),
-                );
+                let message = message.into_message(row.rules_version);
+                frames.message_event(event.cursor(), EventKind::MessageEdited, message);
             }
         }
     }

@@ -1,11 +1,13 @@
 //! The frames of a room's last commits, for readers who hold a cursor into them.
 
-use super::hub::Commit;
-use bytes::{Bytes, BytesMut};
+use super::{
+    frame::{Form, FrameBuffer, Frames},
+    hub::Commit,
+};
 use protocol::Cursor;
 use std::collections::VecDeque;
 
-/// Frames held for the readers of one room, at the most.
+/// Frames held for the readers of one room, at the most. The messages beside them take about as much.
 const MAX_CHANNEL_BYTES: usize = 8 * 1024 * 1024;
 /// Readers that fell behind are looked for once in so many evictions.
 const CUT_EVERY: u64 = 64;
@@ -13,7 +15,7 @@ const CUT_EVERY: u64 = 64;
 /// The last commits, oldest first.
 #[derive(Default)]
 pub struct Ring {
-    commits: VecDeque<(Cursor, Bytes)>,
+    commits: VecDeque<(Cursor, Frames)>,
     /// The frames held begin after this place; unknown until the first commit.
     tail: Option<Cursor>,
     head: Cursor,
@@ -26,7 +28,7 @@ pub struct Ring {
 /// What a reader finds when it looks into the channel.
 pub enum Look {
     /// Frames after its cursor, and where they end.
-    Frames(Bytes, Cursor),
+    Frames(Frames, Cursor),
     /// Nothing new.
     UpToDate,
     /// The channel does not reach back to its cursor; the log does.
@@ -81,8 +83,8 @@ impl Ring {
         self.head
     }
 
-    /// What stands after a reader's place.
-    pub fn after(&self, cursor: Cursor) -> Look {
+    /// What stands after a reader's place, in the form that it wants.
+    pub fn after(&self, cursor: Cursor, form: Form) -> Look {
         let Some(tail) = self.tail else {
             return Look::UpToDate;
         };
@@ -107,11 +109,12 @@ impl Ring {
         let mut fresh = self.commits.range(start..);
         match (fresh.next(), fresh.len()) {
             (None, _) => Look::UpToDate,
-            (Some((head, frames)), 0) => Look::Frames(frames.clone(), *head),
+            (Some((head, frames)), 0) => Look::Frames(frames.in_form(form), *head),
             (Some((_, first)), _) => {
-                let mut all = BytesMut::from(first.as_ref());
-                fresh.for_each(|(_, frames)| all.extend_from_slice(frames));
-                Look::Frames(all.freeze(), self.head)
+                let mut all = FrameBuffer::default();
+                all.append(first, form);
+                fresh.for_each(|(_, frames)| all.append(frames, form));
+                Look::Frames(all.finish(), self.head)
             }
         }
     }
@@ -120,19 +123,20 @@ impl Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytes::Bytes;
 
     fn commit(from: i64, head: i64) -> Commit {
         Commit {
             room_id: "rm_a".parse().unwrap(),
             from: Cursor::at(from),
             head: Cursor::at(head),
-            frames: Bytes::from(format!("[{from}-{head}]")),
+            frames: Bytes::from(format!("[{from}-{head}]")).into(),
         }
     }
 
     fn frames(look: Look) -> String {
         match look {
-            Look::Frames(bytes, _) => String::from_utf8(bytes.to_vec()).unwrap(),
+            Look::Frames(frames, _) => String::from_utf8(frames.into_bytes().to_vec()).unwrap(),
             Look::UpToDate => "up to date".into(),
             Look::ReadLog => "read the log".into(),
             Look::CutOff => "cut off".into(),
@@ -144,16 +148,19 @@ mod tests {
         let mut ring = Ring::default();
         ring.push(commit(4, 5), 10);
         ring.push(commit(5, 7), 10);
-        assert_eq!(frames(ring.after(Cursor::at(4))), "[4-5][5-7]");
-        assert_eq!(frames(ring.after(Cursor::at(5))), "[5-7]");
-        assert_eq!(frames(ring.after(Cursor::at(7))), "up to date");
+        assert_eq!(frames(ring.after(Cursor::at(4), Form::Plain)), "[4-5][5-7]");
+        assert_eq!(frames(ring.after(Cursor::at(5), Form::Plain)), "[5-7]");
+        assert_eq!(frames(ring.after(Cursor::at(7), Form::Plain)), "up to date");
     }
 
     #[test]
     fn a_reader_from_before_the_channel_reads_the_log() {
         let mut ring = Ring::default();
         ring.push(commit(4, 5), 10);
-        assert_eq!(frames(ring.after(Cursor::at(3))), "read the log");
+        assert_eq!(
+            frames(ring.after(Cursor::at(3), Form::Plain)),
+            "read the log"
+        );
     }
 
     #[test]
@@ -161,10 +168,13 @@ mod tests {
         let mut ring = Ring::default();
         ring.push(commit(1, 2), 10);
         ring.push(commit(3, 4), 10);
-        assert_eq!(frames(ring.after(Cursor::at(2))), "read the log");
-        assert_eq!(frames(ring.after(Cursor::at(3))), "[3-4]");
+        assert_eq!(
+            frames(ring.after(Cursor::at(2), Form::Plain)),
+            "read the log"
+        );
+        assert_eq!(frames(ring.after(Cursor::at(3), Form::Plain)), "[3-4]");
         ring.push(commit(2, 3), 10);
-        assert_eq!(frames(ring.after(Cursor::at(3))), "[3-4]");
+        assert_eq!(frames(ring.after(Cursor::at(3), Form::Plain)), "[3-4]");
     }
 
     #[test]
@@ -172,9 +182,15 @@ mod tests {
         let mut ring = Ring::default();
         ring.push(commit(1, 4), 10);
         ring.push(commit(4, 8), 10);
-        assert_eq!(frames(ring.after(Cursor::at(2))), "read the log");
-        assert_eq!(frames(ring.after(Cursor::at(6))), "read the log");
-        assert_eq!(frames(ring.after(Cursor::at(4))), "[4-8]");
+        assert_eq!(
+            frames(ring.after(Cursor::at(2), Form::Plain)),
+            "read the log"
+        );
+        assert_eq!(
+            frames(ring.after(Cursor::at(6), Form::Plain)),
+            "read the log"
+        );
+        assert_eq!(frames(ring.after(Cursor::at(4), Form::Plain)), "[4-8]");
     }
 
     #[test]
@@ -182,7 +198,7 @@ mod tests {
         let mut ring = Ring::default();
         ring.push(commit(1, 2), 10);
         ring.push(commit(1, 2), 10);
-        assert_eq!(frames(ring.after(Cursor::at(1))), "[1-2]");
+        assert_eq!(frames(ring.after(Cursor::at(1), Form::Plain)), "[1-2]");
     }
 
     #[test]
@@ -192,9 +208,9 @@ mod tests {
             ring.push(commit(n, n + 1), 4);
         }
         assert_eq!(ring.commits.len(), 4);
-        assert_eq!(frames(ring.after(Cursor::at(3))), "cut off");
+        assert_eq!(frames(ring.after(Cursor::at(3), Form::Plain)), "cut off");
         assert_eq!(
-            frames(ring.after(Cursor::at(16))),
+            frames(ring.after(Cursor::at(16), Form::Plain)),
             "[16-17][17-18][18-19][19-20]"
         );
     }

@@ -1,7 +1,7 @@
 //! One reader's stream: the log up to now, then what is published, with signs of life.
 
 use super::{
-    frame,
+    frame::{Form, FrameBuffer, Frames, HEARTBEAT},
     hub::{ConnectionCut, Hub, Subscription},
     replay::{self, Start},
     ring::Look,
@@ -12,10 +12,10 @@ use crate::{
     error::{Error, Result},
     store::Db,
 };
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::{Stream, stream};
 use protocol::{Cursor, RoomId, UserId};
-use std::{convert::Infallible, net::IpAddr, pin::Pin, sync::Arc, time::Duration};
+use std::{net::IpAddr, pin::Pin, sync::Arc, time::Duration};
 use tokio::{
     sync::broadcast::{
         self,
@@ -69,6 +69,8 @@ pub struct Settings {
     pub replay_limit: i64,
     /// Whether the reader wants to see how agents' answers grow.
     pub deltas: bool,
+    /// In which form the reader wants the messages.
+    pub form: Form,
 }
 
 struct State {
@@ -80,12 +82,13 @@ struct State {
     log_until: Cursor,
     /// Whether the stream has caught up once: from then on it keeps up or is cut off.
     live: bool,
+    form: Form,
     heartbeat: Duration,
     alarm: Pin<Box<Sleep>>,
     spoke_at: Instant,
     ephemerals: Option<broadcast::Receiver<Bytes>>,
     /// Sent before anything else.
-    opening: Option<Bytes>,
+    opening: Option<Frames>,
 }
 
 /// Opens a stream for a reader, from its cursor or from now.
@@ -96,7 +99,7 @@ pub async fn open(
     cursor: Option<Cursor>,
     settings: Settings,
     cut: ConnectionCut,
-) -> Result<impl Stream<Item = Result<Bytes, Infallible>> + Send + use<>> {
+) -> Result<impl Stream<Item = Frames> + Send + use<>> {
     // Subscribed before the room is read, so that no commit falls between the two.
     let subscription = hub.subscribe(&reader.room_id, &reader.user_id, cut);
     // And before the right to read is proven, so that no revocation does.
@@ -110,18 +113,18 @@ pub async fn open(
         .await?
         .ok_or_else(Error::room_not_found)?;
     let ephemerals = settings.deltas.then(|| subscription.listen());
-    let mut opening = BytesMut::new();
+    let mut opening = FrameBuffer::default();
     let cursor = match cursor.map(|cursor| replay::start(&room, cursor, settings.replay_limit)) {
         None => {
-            frame::position(&mut opening, room.head());
+            opening.position(room.head());
             room.head()
         }
         Some(Start::Resume(cursor)) => {
-            frame::position(&mut opening, cursor);
+            opening.position(cursor);
             cursor
         }
         Some(Start::Resync(frames, head)) => {
-            opening.extend_from_slice(&frames);
+            opening.append(&frames, settings.form);
             head
         }
     };
@@ -132,15 +135,16 @@ pub async fn open(
         cursor,
         log_until: room.head(),
         live: false,
+        form: settings.form,
         heartbeat: settings.heartbeat,
         alarm: Box::pin(tokio::time::sleep(settings.heartbeat)),
         spoke_at: Instant::now(),
         ephemerals,
-        opening: Some(opening.freeze()),
+        opening: Some(opening.finish()),
     };
     Ok(stream::unfold(state, |mut state| async move {
         let frames = state.next().await?;
-        Some((Ok(frames), state))
+        Some((frames, state))
     }))
 }
 
@@ -159,8 +163,8 @@ async fn heard(ephemerals: &mut Option<broadcast::Receiver<Bytes>>) -> Bytes {
 }
 
 impl State {
-    /// The next bytes, or nothing once the stream is to end.
-    async fn next(&mut self) -> Option<Bytes> {
+    /// The next frames, or nothing once the stream is to end.
+    async fn next(&mut self) -> Option<Frames> {
         if let Some(opening) = self.opening.take() {
             return Some(opening);
         }
@@ -174,7 +178,7 @@ impl State {
             if self.cursor < self.log_until {
                 return self.read_log().await;
             }
-            match self.subscription.look(self.cursor) {
+            match self.subscription.look(self.cursor, self.form) {
                 Look::Frames(frames, head) => {
                     self.spoke_at = Instant::now();
                     self.keep_up();
@@ -188,7 +192,7 @@ impl State {
             tokio::select! {
                 biased;
                 () = self.subscription.woken() => {}
-                ephemeral = heard(&mut self.ephemerals) => return Some(ephemeral),
+                ephemeral = heard(&mut self.ephemerals) => return Some(ephemeral.into()),
                 () = self.alarm.as_mut() => {
                     // Setting it anew with each frame would cost more than this.
                     let silent_for = self.spoke_at.elapsed();
@@ -197,29 +201,29 @@ impl State {
                     self.alarm.as_mut().reset(Instant::now() + next);
                     if due && !self.reader.expired() {
                         self.spoke_at = Instant::now();
-                        return Some(Bytes::from_static(frame::HEARTBEAT));
+                        return Some(Bytes::from_static(HEARTBEAT).into());
                     }
                 }
             }
         }
     }
 
-    /// Ephemeral events from before these frames goes before them: an answer is never
-    /// followed by its own beginnings.
-    fn after_ephemerals(&mut self, frames: Bytes) -> Bytes {
+    /// Ephemeral events from before these frames go before them: an answer is never followed by
+    /// its own beginnings.
+    fn after_ephemerals(&mut self, frames: Frames) -> Frames {
         let Some(ephemerals) = &mut self.ephemerals else {
             return frames;
         };
-        let mut all = BytesMut::new();
+        let mut all = FrameBuffer::default();
         loop {
             match ephemerals.try_recv() {
-                Ok(ephemeral) => all.extend_from_slice(&ephemeral),
+                Ok(ephemeral) => all.append(&ephemeral.into(), Form::Plain),
                 Err(TryRecvError::Lagged(_)) => {}
                 Err(_) => break,
             }
         }
-        all.extend_from_slice(&frames);
-        all.freeze()
+        all.append(&frames, self.form);
+        all.finish()
     }
 
     fn keep_up(&mut self) {
@@ -231,7 +235,7 @@ impl State {
 
     // Both are rare, and their futures large: boxed, they cost an idle stream nothing.
 
-    fn read_log(&mut self) -> Pin<Box<dyn Future<Output = Option<Bytes>> + Send + '_>> {
+    fn read_log(&mut self) -> Pin<Box<dyn Future<Output = Option<Frames>> + Send + '_>> {
         Box::pin(async {
             let mut conn = self.db.read().await.ok()?;
             let page = replay::page(&mut conn, &self.reader.room_id, self.cursor)

@@ -5,13 +5,12 @@
 //! time for its code: what is over the budget stays plain.
 
 mod budget;
-mod frames;
 mod highlight;
 mod markdown;
 
+use crate::events::Frames;
 use budget::{Abandoned, DEBUG_BUILD_FACTOR, RequestBudget};
 use bytes::Bytes;
-use frames::Frame;
 use protocol::{Message, MessageType};
 use std::{
     collections::HashMap,
@@ -65,17 +64,13 @@ impl Renderer {
     }
 
     /// A stream's frames with `content_html` in the messages that somebody wrote.
-    pub async fn frames(&self, frames: Bytes) -> Bytes {
-        if !frames::hold_messages(&frames) {
-            return frames;
+    pub async fn frames(&self, frames: Frames) -> Bytes {
+        let mut messages: Vec<Message> = frames.messages().cloned().collect();
+        if messages.is_empty() {
+            return frames.into_bytes();
         }
-        let mut split = frames::split(&frames);
-        let messages = split.iter_mut().filter_map(|frame| match frame {
-            Frame::Message(_, message) => Some(message.as_mut()),
-            Frame::Other(_) => None,
-        });
-        self.messages(messages).await;
-        frames::join(&split)
+        self.messages(&mut messages).await;
+        frames.with_messages(&messages)
     }
 
     /// The HTML of these texts: from the cache, or rendered away from the threads that serve.
@@ -178,26 +173,34 @@ fn is_written(message: &Message) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::events::{Form, FrameBuffer};
+    use protocol::Cursor;
 
-    fn frame(seq: i64, kind: &str, content: &str) -> String {
-        let data = serde_json::json!({
+    const HEARTBEAT: &[u8] = b": still here\n\n";
+
+    fn message(seq: i64, kind: &str, content: &str) -> Message {
+        let message = serde_json::json!({
             "seq": seq, "sender_user_id": "u_a", "sender_user_name": null, "via": "web",
             "type": kind, "content": content, "reply_to_seq": null, "reply_chain_depth": 0,
             "rules_version": 0, "created_at": 1, "deleted": false, "edited_at": null, "reactions": {}
         });
-        format!("id: {seq}\nevent: message\ndata: {data}\n\n")
+        serde_json::from_value(message).unwrap()
     }
 
     #[tokio::test]
     async fn frames_keep_their_order_and_gain_html() {
-        let plain = format!(
-            "{}id: 1.1\nevent: reaction_added\ndata: {{\"seq\":1}}\n\n: still here\n\n{}",
-            frame(1, "chat", "*hi*"),
-            frame(2, "system", "<b> joined")
-        );
-        let renderer = Renderer::default();
-        let rendered = renderer.frames(Bytes::from(plain.clone())).await;
-        let rendered = String::from_utf8(rendered.to_vec()).unwrap();
+        let mut first = FrameBuffer::default();
+        first.message(message(1, "chat", "*hi*"));
+        let reaction = Cursor { seq: 1, sub: 1 };
+        first.raw_event(reaction, "reaction_added", r#"{"seq":1}"#);
+        let mut frames = FrameBuffer::default();
+        frames.append(&Bytes::from_static(HEARTBEAT).into(), Form::WithMessages);
+        frames.append(&first.finish(), Form::WithMessages);
+        frames.message(message(2, "system", "<b> joined"));
+        let frames = frames.finish();
+        let text = |bytes: Bytes| String::from_utf8(bytes.to_vec()).unwrap();
+        let plain = text(frames.in_form(Form::Plain).into_bytes());
+        let rendered = text(Renderer::default().frames(frames).await);
         let ids = |text: &str| {
             text.lines()
                 .filter(|line| line.starts_with("id: ") || line.starts_with(':'))
@@ -215,9 +218,9 @@ mod tests {
         let renderer = Renderer::default();
         let long = "word ".repeat(800);
         for page in 0..40 {
-            let mut texts = String::new();
-            (0..50).for_each(|n| texts.push_str(&frame(n, "chat", &format!("{page}.{n} {long}"))));
-            let rendered = renderer.frames(Bytes::from(texts)).await;
+            let mut frames = FrameBuffer::default();
+            (0..50).for_each(|n| frames.message(message(n, "chat", &format!("{page}.{n} {long}"))));
+            let rendered = renderer.frames(frames.finish()).await;
             let rendered = String::from_utf8(rendered.to_vec()).unwrap();
             assert_eq!(rendered.matches("content_html").count(), 50);
         }

@@ -4,10 +4,9 @@ use super::message;
 use crate::{
     clock::Now,
     error::Result,
-    events::{Commit, event_frame, message_frame, raw_event_frame},
+    events::{Commit, FrameBuffer},
     store::{Tx, group::NewMessage, messages::MessageRow, rooms::RoomRow},
 };
-use bytes::BytesMut;
 use protocol::{Cursor, EventKind, Notice};
 use serde::Serialize;
 
@@ -15,7 +14,7 @@ use serde::Serialize;
 pub struct RoomLog {
     room: RoomRow,
     from: Cursor,
-    frames: BytesMut,
+    frames: FrameBuffer,
 }
 
 impl RoomLog {
@@ -23,7 +22,7 @@ impl RoomLog {
         Self {
             from: room.head(),
             room,
-            frames: BytesMut::new(),
+            frames: FrameBuffer::default(),
         }
     }
 
@@ -76,7 +75,7 @@ impl RoomLog {
         tx.insert_message(&message).await?;
         let mut message = message.into_message(self.room.rules_version);
         message.event = event;
-        message_frame(&mut self.frames, &message);
+        self.frames.message(message);
         Ok(())
     }
 
@@ -91,7 +90,7 @@ impl RoomLog {
         let at = self.room.next_sub();
         tx.insert_event(&self.room.room_id, at, kind.as_str(), None, &text)
             .await?;
-        raw_event_frame(&mut self.frames, at, kind.as_str(), &text);
+        self.frames.raw_event(at, kind.as_str(), &text);
         Ok(())
     }
 
@@ -103,7 +102,7 @@ impl RoomLog {
         tx.insert_event(&self.room.room_id, at, kind.as_str(), about, "")
             .await?;
         let message = message.into_message(self.room.rules_version);
-        event_frame(&mut self.frames, at, kind, &message);
+        self.frames.message_event(at, kind, message);
         Ok(())
     }
 
@@ -127,7 +126,7 @@ impl RoomLog {
         self.room.head() != self.from
     }
 
-    /// DirtyRooms the room on, and gives what to publish once the transaction is committed.
+    /// Moves the room on, and gives what to publish once the transaction is committed.
     pub async fn finish(self, tx: &mut Tx) -> Result<Commit> {
         let head = self.room.head();
         tx.set_head(&self.room.room_id, head).await?;
@@ -135,7 +134,7 @@ impl RoomLog {
             room_id: self.room.room_id,
             from: self.from,
             head,
-            frames: self.frames.freeze(),
+            frames: self.frames.finish(),
         })
     }
 }

@@ -18,7 +18,7 @@ use crate::{
     clock::Now,
     config::Limits,
     error::{Error, Result},
-    events::{Bus, Commit, Hub, message_frame},
+    events::{Bus, Commit, FrameBuffer, Hub},
     metrics::Metrics,
     store::{
         Db, DbError,
@@ -26,7 +26,6 @@ use crate::{
         health::Trouble,
     },
 };
-use bytes::BytesMut;
 use deferred::{DeferredPosts, PendingPost};
 use load::Locking;
 use protocol::{Cursor, Posted, RoomId};
@@ -144,7 +143,7 @@ struct News {
     from: Cursor,
     head: Cursor,
     rules_version: i64,
-    frames: BytesMut,
+    frames: FrameBuffer,
 }
 
 impl Running {
@@ -321,7 +320,7 @@ impl Running {
                     from: room.row.head(),
                     head: room.row.head(),
                     rules_version: room.row.rules_version,
-                    frames: BytesMut::new(),
+                    frames: FrameBuffer::default(),
                 };
                 rooms.insert(post.room.clone(), nothing);
             }
@@ -382,8 +381,8 @@ fn commits(written: Written) -> impl Iterator<Item = Commit> {
     for message in messages {
         if let Some(news) = rooms.get_mut(&message.room_id) {
             news.head = Cursor::at(message.seq);
-            let message = message.into_message(news.rules_version);
-            message_frame(&mut news.frames, &message);
+            news.frames
+                .message(message.into_message(news.rules_version));
         }
     }
     rooms
@@ -393,7 +392,7 @@ fn commits(written: Written) -> impl Iterator<Item = Commit> {
             room_id,
             from: news.from,
             head: news.head,
-            frames: news.frames.freeze(),
+            frames: news.frames.finish(),
         })
 }
 
