@@ -14,6 +14,7 @@
 //! ```
 
 pub mod agent_stream;
+pub mod answer;
 mod ban;
 mod cli_key;
 mod error;

@@ -3,10 +3,8 @@
 use protocol::{
     MAX_CONTENT_BYTES,
     agent_stream::{AgentStream, Part, StreamError},
+    answer::{may_be_silence, postable},
 };
-
-const SILENT: &str = "[SILENT]";
-const CUT: &str = "…";
 
 /// Why an answer cannot be read. What the agent says about it is left out: it would reach the room.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -66,14 +64,12 @@ impl Reply {
     pub fn finish(mut self) -> Result<Answer, ReplyError> {
         self.stream.finish()?;
         self.take()?;
-        Ok(answer(&self.text))
+        Ok(postable(&self.text).map_or(Answer::Silent, Answer::Text))
     }
 
     /// What has been said so far and may be shown: not while it may still turn out to be silence.
     pub fn so_far(&self) -> Option<&str> {
-        let text = self.text.trim_start();
-        let may_be_silence = SILENT.starts_with(text) || text.starts_with(SILENT);
-        (!may_be_silence).then_some(text)
+        (!may_be_silence(&self.text)).then(|| self.text.trim_start())
     }
 
     /// Whether the agent works on an answer, as far as one can tell.
@@ -97,19 +93,6 @@ impl Reply {
             self.text.extend(text.chars().filter(|c| *c != '\0'));
         }
     }
-}
-
-/// The text as it can be posted, cut where it is too long.
-fn answer(text: &str) -> Answer {
-    let text = text.trim();
-    if text.is_empty() || text.starts_with(SILENT) {
-        return Answer::Silent;
-    }
-    if text.len() <= MAX_CONTENT_BYTES {
-        return Answer::Text(text.to_owned());
-    }
-    let end = text.floor_char_boundary(MAX_CONTENT_BYTES - CUT.len());
-    Answer::Text(format!("{}{CUT}", &text[..end]))
 }
 
 #[cfg(test)]
