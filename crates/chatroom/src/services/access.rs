@@ -1,15 +1,17 @@
-//! Who may enter a room, and as what.
+//! Who may enter a room, and as what. Decided here, for every handler, and for posts, which ask with
+//! what they have loaded for a whole group.
 
 use crate::{
-    auth::{self, Caller, TokenType, User},
+    auth::{self, Caller, Credential, TokenType, User},
     error::{Error, Result},
     services::rooms::reserved,
     store::{Conn, keys::KeyRow, members::MemberRow, rooms::RoomRow},
 };
-use protocol::{ErrorCode, RoomId};
+use protocol::{ErrorCode, RoomId, Scope, UserId};
+use std::borrow::Borrow;
 
 /// A caller who is a member of the room, or holds a member's key.
-pub struct Entry {
+pub struct RoomAccess {
     pub room: RoomRow,
     pub member: MemberRow,
     /// The key the caller came with, where it is one.
@@ -17,9 +19,9 @@ pub struct Entry {
 }
 
 /// A caller who may read the room.
-pub enum Reading {
+pub enum ReadAccess {
     /// As a member.
-    Member(Box<Entry>),
+    Member(Box<RoomAccess>),
     /// Because the room is public.
     Visitor(Box<RoomRow>),
 }
@@ -63,36 +65,60 @@ pub fn may_name_private_endpoint(caller: &Caller) -> bool {
 }
 
 /// The caller as a member of the room.
-pub async fn member(conn: &mut Conn, caller: &Caller, room: &RoomId, hold: Hold) -> Result<Entry> {
+pub async fn member(
+    conn: &mut Conn,
+    caller: &Caller,
+    room: &RoomId,
+    hold: Hold,
+) -> Result<RoomAccess> {
     if matches!(caller, Caller::Anonymous) {
         return Err(Error::missing_bearer());
     }
     let found = find(conn, room, hold).await?;
     let entry = enter(conn, caller, found).await?;
-    match (hold, &entry.key) {
-        (Hold::Yes, Some(key)) if !key.may_post() => Err(scope_insufficient()),
-        _ => Ok(entry),
+    if let (Hold::Yes, Some(key)) = (hold, &entry.key) {
+        refuse_read_only(key.scope)?;
     }
+    Ok(entry)
 }
 
 /// The caller as somebody who may read the room.
-pub async fn reader(conn: &mut Conn, caller: &Caller, room: &RoomId) -> Result<Reading> {
+pub async fn reader(conn: &mut Conn, caller: &Caller, room: &RoomId) -> Result<ReadAccess> {
     let found = find(conn, room, Hold::No).await?;
     if matches!(caller, Caller::Anonymous) {
         return visitor(found);
     }
     match (caller, enter(conn, caller, found.clone()).await) {
-        (_, Ok(entry)) => Ok(Reading::Member(Box::new(entry))),
+        (_, Ok(entry)) => Ok(ReadAccess::Member(Box::new(entry))),
         // Whoever signed in reads no less than nobody at all does.
         (Caller::User(_), Err(refused)) => visitor(found).map_err(|_| refused),
         (_, Err(refused)) => Err(refused),
     }
 }
 
-fn visitor(found: Option<RoomRow>) -> Result<Reading> {
+fn visitor(found: Option<RoomRow>) -> Result<ReadAccess> {
+    Ok(ReadAccess::Visitor(Box::new(public_room(found)?)))
+}
+
+/// The room, if anybody may see it.
+pub fn public_room(found: Option<RoomRow>) -> Result<RoomRow> {
     let room = found.filter(RoomRow::is_public);
-    let room = room.ok_or_else(Error::room_not_found)?;
-    Ok(Reading::Visitor(Box::new(room)))
+    room.ok_or_else(Error::room_not_found)
+}
+
+/// The room for its owner, or for an operator, who may do this in any room.
+pub async fn owner_or_operator(
+    conn: &mut Conn,
+    caller: &Caller,
+    room: &RoomId,
+    hold: Hold,
+) -> Result<RoomRow> {
+    if operator(caller).is_ok() {
+        return find(conn, room, hold)
+            .await?
+            .ok_or_else(Error::room_not_found);
+    }
+    Ok(member(conn, caller, room, hold).await?.as_owner()?.room)
 }
 
 async fn find(conn: &mut Conn, room: &RoomId, hold: Hold) -> Result<Option<RoomRow>> {
@@ -102,48 +128,118 @@ async fn find(conn: &mut Conn, room: &RoomId, hold: Hold) -> Result<Option<RoomR
     })
 }
 
-async fn enter(conn: &mut Conn, caller: &Caller, room: Option<RoomRow>) -> Result<Entry> {
-    match caller {
-        Caller::Anonymous => Err(Error::missing_bearer()),
-        Caller::Identity(_) => Err(Error::new(
-            ErrorCode::TokenInvalid,
-            "An identity token opens no room by itself; mint a room key with reissue-token",
-        )),
-        Caller::User(user) => {
-            let room = room.ok_or_else(Error::room_not_found)?;
-            let member = conn.member(&room.room_id, &user.id).await?.ok_or_else(|| {
-                Error::new(
-                    ErrorCode::NotAMember,
-                    "You are not a member of this room; join it first",
-                )
-            })?;
-            Ok(Entry {
-                room,
-                member,
-                key: None,
-            })
+async fn enter(conn: &mut Conn, caller: &Caller, room: Option<RoomRow>) -> Result<RoomAccess> {
+    let bearer = Bearer::from(caller);
+    let room = bearer.open(room)?;
+    let found = match bearer.user() {
+        Some(user) => conn.member(&room.room_id, user).await?,
+        None => None,
+    };
+    Ok(RoomAccess {
+        member: bearer.member(found)?,
+        room,
+        key: match caller {
+            Caller::RoomKey(key) => Some(key.clone()),
+            _ => None,
+        },
+    })
+}
+
+/// What somebody presents at a room's door: nothing, or a bearer that holds.
+#[derive(Debug, Clone, Copy)]
+pub enum Bearer<'a> {
+    Nothing,
+    User(&'a UserId),
+    /// A key of this room, made for this member.
+    RoomKey {
+        room: &'a RoomId,
+        user: &'a UserId,
+    },
+    Identity,
+}
+
+impl<'a> Bearer<'a> {
+    /// The member that it would stand for.
+    pub fn user(self) -> Option<&'a UserId> {
+        match self {
+            Self::User(user) | Self::RoomKey { user, .. } => Some(user),
+            Self::Nothing | Self::Identity => None,
         }
-        Caller::RoomKey(key) => {
-            let room = room.ok_or_else(Error::room_not_found)?;
-            if key.room_id != room.room_id {
-                return Err(foreign_key(&room));
+    }
+
+    /// The room that was asked for, if this may open it.
+    pub fn open<R: Borrow<RoomRow>>(self, room: Option<R>) -> Result<R> {
+        match self {
+            Self::Nothing => Err(Error::missing_bearer()),
+            Self::Identity => Err(Error::new(
+                ErrorCode::TokenInvalid,
+                "An identity token opens no room by itself; mint a room key with reissue-token",
+            )),
+            Self::User(_) => room.ok_or_else(Error::room_not_found),
+            Self::RoomKey { room: own, .. } => {
+                let room = room.ok_or_else(Error::room_not_found)?;
+                match room.borrow().room_id == *own {
+                    true => Ok(room),
+                    false => Err(foreign_key(room.borrow())),
+                }
             }
+        }
+    }
+
+    /// The member that it stands for, as found in the room that it opened.
+    pub fn member<M>(self, found: Option<M>) -> Result<M> {
+        found.ok_or_else(|| match self {
             // A key ends with the membership that it was made for.
-            let member = conn
-                .member(&room.room_id, &key.user_id)
-                .await?
-                .ok_or_else(auth::key_ended)?;
-            Ok(Entry {
-                room,
-                member,
-                key: Some(key.clone()),
-            })
+            Self::RoomKey { .. } => auth::key_ended(),
+            Self::Nothing | Self::User(_) | Self::Identity => Error::new(
+                ErrorCode::NotAMember,
+                "You are not a member of this room; join it first",
+            ),
+        })
+    }
+}
+
+impl<'a> From<&'a Caller> for Bearer<'a> {
+    fn from(caller: &'a Caller) -> Self {
+        match caller {
+            Caller::Anonymous => Self::Nothing,
+            Caller::User(user) => Self::User(&user.id),
+            Caller::RoomKey(key) => Self::RoomKey {
+                room: &key.room_id,
+                user: &key.user_id,
+            },
+            Caller::Identity(_) => Self::Identity,
         }
     }
 }
 
+impl<'a> From<&'a Credential> for Bearer<'a> {
+    fn from(credential: &'a Credential) -> Self {
+        match credential {
+            Credential::None => Self::Nothing,
+            Credential::User(user) => Self::User(&user.id),
+            Credential::RoomKey(claims) => Self::RoomKey {
+                room: &claims.room_id,
+                user: &claims.user_id,
+            },
+            Credential::Identity(_) => Self::Identity,
+        }
+    }
+}
+
+/// Whether a key with this scope may change anything.
+pub fn refuse_read_only(scope: Scope) -> Result<()> {
+    match scope {
+        Scope::ViewPost => Ok(()),
+        Scope::View => Err(Error::new(
+            ErrorCode::KeyScopeInsufficient,
+            "This room key may read and change nothing",
+        )),
+    }
+}
+
 /// What the holder of another room's key is told: nothing of a private room.
-pub fn foreign_key(room: &RoomRow) -> Error {
+fn foreign_key(room: &RoomRow) -> Error {
     if room.is_public() {
         Error::new(
             ErrorCode::KeyScopeInsufficient,
@@ -154,7 +250,7 @@ pub fn foreign_key(room: &RoomRow) -> Error {
     }
 }
 
-impl Entry {
+impl RoomAccess {
     /// The owner, with a user token: a key that was shared to let somebody post must not let them
     /// change the room.
     pub fn as_owner(self) -> Result<Self> {
@@ -197,14 +293,6 @@ pub fn refuse_shared(key: &KeyRow) -> Result<()> {
              member_token or the identity_token that you got for yourself",
         )),
     }
-}
-
-/// The error for a key that may only read.
-pub fn scope_insufficient() -> Error {
-    Error::new(
-        ErrorCode::KeyScopeInsufficient,
-        "This room key may read and change nothing",
-    )
 }
 
 /// An archived room takes no changes.

@@ -80,8 +80,7 @@ pub async fn create(
 pub async fn create_for_visitor(app: &App, room: &RoomId, ip: IpAddr) -> Result<AutoInvite> {
     let now = Now::get();
     let mut tx = app.db.begin().await?;
-    let row = tx.lock_room(room).await?.filter(|row| row.is_public());
-    let row = row.ok_or_else(Error::room_not_found)?;
+    let row = access::public_room(tx.lock_room(room).await?)?;
     refuse_archived(&row)?;
     refuse_full(app, &mut tx, room).await?;
     let limit = Limit {

@@ -4,7 +4,7 @@
 use super::{invite_invalid, invites};
 use crate::{
     app::App,
-    auth::{Caller, TokenType},
+    auth::Caller,
     clock::Now,
     error::{Error, Result},
     services::{
@@ -33,16 +33,7 @@ pub async fn allow(
     let actor = access::user(caller)?;
     let now = Now::get();
     let mut tx = app.db.begin().await?;
-    let row = match actor.token_type {
-        TokenType::Admin => {
-            let row = tx.lock_room(room).await?;
-            row.ok_or_else(Error::room_not_found)?
-        }
-        TokenType::Container | TokenType::Access => {
-            let entry = access::member(&mut tx, caller, room, Hold::Yes).await?;
-            entry.as_owner()?.room
-        }
-    };
+    let row = access::owner_or_operator(&mut tx, caller, room, Hold::Yes).await?;
     refuse_archived(&row)?;
     let member = tx.member(room, user).await?;
     let member = member.ok_or_else(|| Error::not_found("No such member in this room"))?;

@@ -1,4 +1,4 @@
-//! Reading messages, and what members do to them afterwards.
+//! ReadAccess messages, and what members do to them afterwards.
 
 pub mod posting;
 
@@ -8,7 +8,7 @@ use crate::{
     clock::Now,
     error::{Error, Result},
     services::{
-        access::{self, Entry, Hold, Reading},
+        access::{self, Hold, ReadAccess, RoomAccess},
         change::{RoomLog, RoomTx, Words, addressed, admit, exchanges::Voice},
         checks::{self, Content},
         reputation::scorer,
@@ -69,7 +69,7 @@ pub async fn list(
         ..Page::default()
     };
     let mut read = match access::reader(&mut conn, caller, room).await? {
-        Reading::Visitor(row) => {
+        ReadAccess::Visitor(row) => {
             if query.mentions_me {
                 return Err(Error::missing_bearer());
             }
@@ -79,7 +79,7 @@ pub async fn list(
             page.limit = limit.min(MOST_FOR_VISITORS);
             read_page(&mut conn, &row, page, None).await?
         }
-        Reading::Member(entry) => {
+        ReadAccess::Member(entry) => {
             let me = entry.member.user_id;
             page.sender = query.sender.as_deref();
             page.mentions = query.mentions_me.then_some(&me);
@@ -157,8 +157,8 @@ pub async fn thread(
 ) -> Result<Thread> {
     let mut conn = app.db.read().await?;
     let (row, me) = match access::reader(&mut conn, caller, room).await? {
-        Reading::Member(entry) => (entry.room, Some(entry.member.user_id)),
-        Reading::Visitor(row) => {
+        ReadAccess::Member(entry) => (entry.room, Some(entry.member.user_id)),
+        ReadAccess::Visitor(row) => {
             drop(conn);
             visitors::count_read(app, ip, room.as_str()).await?;
             conn = app.db.read().await?;
@@ -329,7 +329,7 @@ pub async fn unreact(
 }
 
 /// Whose word a change is.
-fn voice(caller: &Caller, entry: &Entry) -> Voice {
+fn voice(caller: &Caller, entry: &RoomAccess) -> Voice {
     let signed_in = matches!(caller, Caller::User(user) if user.token_type == TokenType::Access);
     let via = match &entry.key {
         Some(key) if key.posts_as == Via::Web => Via::Web,
@@ -338,7 +338,7 @@ fn voice(caller: &Caller, entry: &Entry) -> Voice {
     Voice::of(&via, &entry.member.member_kind, signed_in)
 }
 
-async fn writer(conn: &mut Conn, caller: &Caller, room: &RoomId) -> Result<Entry> {
+async fn writer(conn: &mut Conn, caller: &Caller, room: &RoomId) -> Result<RoomAccess> {
     access::member(conn, caller, room, Hold::Yes)
         .await?
         .not_archived()
@@ -348,7 +348,7 @@ async fn writer(conn: &mut Conn, caller: &Caller, room: &RoomId) -> Result<Entry
 async fn own_message(
     app: &App,
     conn: &mut Conn,
-    entry: &Entry,
+    entry: &RoomAccess,
     seq: i64,
     now: Now,
 ) -> Result<MessageRow> {

@@ -138,8 +138,7 @@ pub async fn public(app: &App, limit: i64, offset: i64) -> Result<PublicRooms> {
 /// What a visitor may see of a public room. Names, never ids.
 pub async fn public_summary(app: &App, ip: IpAddr, room: &RoomId) -> Result<PublicSummary> {
     let mut conn = app.db.read().await?;
-    let row = conn.room(room).await?.filter(|row| row.is_public());
-    let row = row.ok_or_else(Error::room_not_found)?;
+    let row = access::public_room(conn.room(room).await?)?;
     drop(conn);
     visitors::count_read(app, ip, room.as_str()).await?;
     let mut conn = app.db.read().await?;

@@ -9,7 +9,7 @@ use crate::{
     config::Limits,
     error::{Error, Result},
     services::{
-        access::{foreign_key, scope_insufficient},
+        access::{Bearer, refuse_read_only},
         change::{
             Refusal, Words, addressed, admit,
             exchanges::{Answers, Voice},
@@ -25,7 +25,7 @@ use crate::{
         rooms::RoomRow,
     },
 };
-use protocol::{ErrorCode, Posted, RoomId, Scope, UserId, Via};
+use protocol::{ErrorCode, Posted, RoomId, UserId, Via};
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
@@ -54,11 +54,7 @@ pub struct Post {
 impl Post {
     /// The user the credential is for.
     pub fn user(&self) -> Option<&UserId> {
-        match &self.credential {
-            Credential::User(user) => Some(&user.id),
-            Credential::RoomKey(claims) => Some(&claims.user_id),
-            Credential::None | Credential::Identity(_) => None,
-        }
+        Bearer::from(&self.credential).user()
     }
 
     /// The room key the credential is, where it is one.
@@ -356,16 +352,7 @@ fn keep_up_with_name(
 
 /// Who posts and as what, if the credential holds.
 fn author_of(post: &Post, known: &Known, now: Now) -> Result<(Via, PosterRow)> {
-    match &post.credential {
-        Credential::None => return Err(Error::missing_bearer()),
-        Credential::Identity(_) => {
-            return Err(Error::new(
-                ErrorCode::TokenInvalid,
-                "An identity token opens no room by itself; mint a room key with reissue-token",
-            ));
-        }
-        Credential::User(_) | Credential::RoomKey(_) => {}
-    }
+    let bearer = Bearer::from(&post.credential);
     let key = match post.jti() {
         None => None,
         Some(jti) => {
@@ -376,31 +363,15 @@ fn author_of(post: &Post, known: &Known, now: Now) -> Result<(Via, PosterRow)> {
             Some(held.ok_or_else(auth::key_ended)?)
         }
     };
-    let room = known
-        .rooms
-        .get(&post.room)
-        .ok_or_else(Error::room_not_found)?;
-    if let Credential::RoomKey(claims) = &post.credential
-        && claims.room_id != post.room
-    {
-        return Err(foreign_key(&room.row));
-    }
-    let member = post.user().and_then(|user| room.authors.get(user));
-    let member = member.cloned();
+    let room = known.rooms.get(&post.room);
+    bearer.open(room.map(|room| &room.row))?;
+    let found = room.zip(bearer.user());
+    let found = found.and_then(|(room, user)| room.authors.get(user));
+    let member = bearer.member(found)?.clone();
     let Some(key) = key else {
-        let member = member.ok_or_else(|| {
-            Error::new(
-                ErrorCode::NotAMember,
-                "You are not a member of this room; join it first",
-            )
-        })?;
         return Ok((Via::Agent, member));
     };
-    // A key ends with the membership that it was made for.
-    let member = member.ok_or_else(auth::key_ended)?;
-    if key.scope != Scope::ViewPost {
-        return Err(scope_insufficient());
-    }
+    refuse_read_only(key.scope)?;
     let via = match key.posts_as {
         Via::Web => Via::Web,
         Via::Agent | Via::System | Via::Other(_) => Via::Agent,
