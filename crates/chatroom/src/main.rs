@@ -53,7 +53,7 @@ enum Command {
         /// The file to write; it must not exist.
         file: PathBuf,
         #[command(flatten)]
-        place: Place,
+        location: Location,
     },
     /// Unpack a backup into a new data folder.
     Restore {
@@ -69,7 +69,7 @@ enum Command {
 }
 
 #[derive(Args, Default)]
-struct Place {
+struct Location {
     /// The folder for the database and the keys [default: ./data].
     #[arg(long)]
     data: Option<PathBuf>,
@@ -81,7 +81,7 @@ struct Place {
 #[derive(Args, Default)]
 struct Serve {
     #[command(flatten)]
-    place: Place,
+    location: Location,
     /// The address to listen on [default: 127.0.0.1:8080].
     #[arg(long)]
     listen: Option<SocketAddr>,
@@ -99,7 +99,7 @@ struct Serve {
 #[derive(Args)]
 struct Token {
     #[command(flatten)]
-    place: Place,
+    location: Location,
     /// The user's id.
     #[arg(long)]
     user: String,
@@ -121,7 +121,7 @@ enum User {
         /// The person's name.
         name: String,
         #[command(flatten)]
-        place: Place,
+        location: Location,
         /// How long the link works, e.g. 15m, 1h.
         #[arg(long, default_value = "1h", value_parser = humantime::parse_duration)]
         ttl: Duration,
@@ -129,14 +129,14 @@ enum User {
     /// List users: id, name, rooms, keys and identity tokens, whether banned.
     List {
         #[command(flatten)]
-        beside: Beside,
+        beside: RunningServer,
     },
     /// End every key, identity token, short code and user token that a user has so far.
     Revoke {
         /// The user's id.
         user: String,
         #[command(flatten)]
-        beside: Beside,
+        beside: RunningServer,
     },
 }
 
@@ -147,14 +147,14 @@ enum Credential {
         /// The user's id.
         user: String,
         #[command(flatten)]
-        beside: Beside,
+        beside: RunningServer,
     },
     /// Revoke one, and everything derived from it.
     Revoke {
         /// Its id, as `list` shows it.
         id: String,
         #[command(flatten)]
-        beside: Beside,
+        beside: RunningServer,
     },
 }
 
@@ -168,35 +168,35 @@ enum Ban {
         #[arg(long)]
         reason: Option<String>,
         #[command(flatten)]
-        beside: Beside,
+        beside: RunningServer,
     },
     /// List bans: whom, since when, why.
     List {
         #[command(flatten)]
-        beside: Beside,
+        beside: RunningServer,
     },
     /// Lift a ban. What ended with it stays ended.
     Remove {
         /// Whom, as `list` shows it.
         subject: String,
         #[command(flatten)]
-        beside: Beside,
+        beside: RunningServer,
     },
 }
 
 /// Which running server is meant.
 #[derive(Args)]
-struct Beside {
+struct RunningServer {
     #[command(flatten)]
-    place: Place,
+    location: Location,
     /// A running server, where it is not the one on the data folder.
     #[arg(long)]
     server: Option<String>,
 }
 
-impl Beside {
+impl RunningServer {
     fn server(&self) -> Result<admin::Server, Box<dyn Error>> {
-        let config = load(&self.place)?;
+        let config = load(&self.location)?;
         Ok(admin::Server::find(&config, self.server.as_deref())?)
     }
 }
@@ -212,7 +212,7 @@ enum Calls {
 #[derive(Args)]
 struct Database {
     #[command(flatten)]
-    place: Place,
+    location: Location,
     /// Where the rooms are kept in PostgreSQL: postgres://user:password@host/database.
     #[arg(long)]
     database_url: Option<String>,
@@ -235,7 +235,7 @@ fn run(command: Command) -> Result<(), Box<dyn Error>> {
     match command {
         Command::Serve(options) => start(options),
         Command::Token(options) => {
-            let config = load(&options.place)?;
+            let config = load(&options.location)?;
             let name = options.name.as_deref();
             println!(
                 "{}",
@@ -249,8 +249,12 @@ fn run(command: Command) -> Result<(), Box<dyn Error>> {
             );
             Ok(())
         }
-        Command::User(User::Add { name, place, ttl }) => {
-            let config = load(&place)?;
+        Command::User(User::Add {
+            name,
+            location,
+            ttl,
+        }) => {
+            let config = load(&location)?;
             let id = users::id_for(&name)?;
             let token = users::token(&config.keys_dir(), &id, Some(&name), TokenType::Access, ttl)?;
             let url = config
@@ -275,8 +279,8 @@ fn run(command: Command) -> Result<(), Box<dyn Error>> {
         Command::Key(command) => credentials(command, false),
         Command::Identity(command) => credentials(command, true),
         Command::Ban(command) => ban(command),
-        Command::Backup { file, place } => {
-            let config = load(&place)?;
+        Command::Backup { file, location } => {
+            let config = load(&location)?;
             if config.database_url.is_some() {
                 return Err(backup::BackupError::Postgres(config.keys_dir()).into());
             }
@@ -305,7 +309,7 @@ fn run(command: Command) -> Result<(), Box<dyn Error>> {
 }
 
 fn set_calls_paused(database: Database, paused: bool) -> Result<(), Box<dyn Error>> {
-    let mut config = load(&database.place)?;
+    let mut config = load(&database.location)?;
     config.database_url = database.database_url.or(config.database_url);
     block_on(calls::set_paused(&config, paused))??;
     eprintln!(
@@ -357,7 +361,7 @@ fn print_lines(lines: &[String]) {
 }
 
 fn start(options: Serve) -> Result<(), Box<dyn Error>> {
-    let mut config = load(&options.place)?;
+    let mut config = load(&options.location)?;
     config.listen = options.listen.unwrap_or(config.listen);
     config.database_url = options.database_url.or(config.database_url);
     config.bus = options.bus.or(config.bus);
@@ -371,11 +375,11 @@ fn start(options: Serve) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn load(place: &Place) -> Result<Config, Box<dyn Error>> {
+fn load(location: &Location) -> Result<Config, Box<dyn Error>> {
     let env = std::env::vars_os()
         .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
-    let mut config = Config::load(place.config.as_deref().map(Path::new), env)?;
-    config.data = place.data.clone().unwrap_or(config.data);
+    let mut config = Config::load(location.config.as_deref().map(Path::new), env)?;
+    config.data = location.data.clone().unwrap_or(config.data);
     Ok(config)
 }
 

@@ -168,10 +168,10 @@ impl<T: DeserializeOwned + Send> FromRequestParts<App> for Path<T> {
 }
 
 /// PostgreSQL cannot even be asked about text that holds a NUL.
-fn refuse_nul(place: &str, encoded: &str) -> Result<()> {
+fn refuse_nul(part: &str, encoded: &str) -> Result<()> {
     if encoded.contains("%00") {
         return Err(Error::bad_request(format!(
-            "The {place} must not hold the character U+0000"
+            "The {part} must not hold the character U+0000"
         )));
     }
     Ok(())

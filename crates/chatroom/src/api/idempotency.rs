@@ -53,9 +53,9 @@ impl IdempotencyKey {
         invite: Option<&str>,
         request: &impl Serialize,
     ) -> Result<Repeatable> {
-        let place = format!("{} {}", self.method, self.uri.path());
+        let route = format!("{} {}", self.method, self.uri.path());
         let key = self.key.as_deref();
-        Repeatable::new(app, caller, invite, key, &place, request)
+        Repeatable::new(app, caller, invite, key, &route, request)
     }
 }
 

@@ -42,7 +42,8 @@ impl From<Bytes> for Frames {
 }
 
 impl Frames {
-    pub fn len(&self) -> usize {
+    /// How many bytes they are.
+    pub fn size(&self) -> usize {
         self.bytes.len()
     }
 

@@ -102,7 +102,7 @@ impl Hub {
         }
     }
 
-    /// Whether the room's readers were told of everything up to this place.
+    /// Whether the room's readers were told of everything up to this position.
     pub fn has_told(&self, room: &RoomId, head: Cursor) -> bool {
         self.channel(room)
             .is_none_or(|channel| lock(&channel.ring).head() >= head)
@@ -198,12 +198,12 @@ impl Hub {
             .or_insert_with(|| Arc::new(Channel::new(room)))
             .clone();
         *lock(&channel.present).entry(user.clone()).or_default() += 1;
-        let place = Arc::new(RingPosition {
+        let position = Arc::new(RingPosition {
             seq: AtomicI64::new(0),
             live: AtomicBool::new(false),
             cut,
         });
-        lock(&channel.readers).push(place.clone());
+        lock(&channel.readers).push(position.clone());
         drop(channels);
         Subscription {
             wake: channel.wake.subscribe(),
@@ -211,7 +211,7 @@ impl Hub {
             hub: self.clone(),
             channel,
             user: user.clone(),
-            place,
+            position,
         }
     }
 
@@ -259,10 +259,10 @@ impl Channel {
     }
 
     fn cut_those_before(&self, evicted: Cursor) {
-        for place in lock(&self.readers).iter() {
-            let behind = place.seq.load(Ordering::Acquire) < evicted.seq;
-            if behind && place.live.load(Ordering::Acquire) {
-                place.cut.cut();
+        for position in lock(&self.readers).iter() {
+            let behind = position.seq.load(Ordering::Acquire) < evicted.seq;
+            if behind && position.live.load(Ordering::Acquire) {
+                position.cut.cut();
             }
         }
     }
@@ -275,13 +275,13 @@ pub struct Subscription {
     wake: watch::Receiver<u64>,
     rechecked: u64,
     user: UserId,
-    place: Arc<RingPosition>,
+    position: Arc<RingPosition>,
 }
 
 impl Subscription {
     /// What there is after the cursor, in this form.
     pub fn look(&self, cursor: Cursor, form: Form) -> Look {
-        self.place.seq.store(cursor.seq, Ordering::Release);
+        self.position.seq.store(cursor.seq, Ordering::Release);
         lock(&self.channel.ring).after(cursor, form)
     }
 
@@ -294,7 +294,7 @@ impl Subscription {
 
     /// From now on the reader keeps up or is cut off.
     pub fn live(&self) {
-        self.place.live.store(true, Ordering::Release);
+        self.position.live.store(true, Ordering::Release);
     }
 
     /// Returns once something may have happened.
@@ -318,7 +318,7 @@ impl Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         let mut channels = lock(&self.hub.channels);
-        lock(&self.channel.readers).retain(|place| !Arc::ptr_eq(place, &self.place));
+        lock(&self.channel.readers).retain(|position| !Arc::ptr_eq(position, &self.position));
         let mut present = lock(&self.channel.present);
         if let Some(count) = present.get_mut(&self.user) {
             *count -= 1;

@@ -48,7 +48,7 @@ impl Ring {
             // Commits in between are not published yet, or came from another node.
             self.skip_to(commit.from);
         }
-        self.bytes += commit.frames.len();
+        self.bytes += commit.frames.size();
         self.head = commit.head;
         self.commits.push_back((commit.head, commit.frames));
         let mut look = false;
@@ -58,7 +58,7 @@ impl Ring {
             let Some((head, frames)) = self.commits.pop_front() else {
                 break;
             };
-            self.bytes -= frames.len();
+            self.bytes -= frames.size();
             self.tail = Some(head);
             self.evicted = head;
             self.evictions += 1;
@@ -68,14 +68,14 @@ impl Ring {
     }
 
     /// Forgets all frames: what comes next follows this place.
-    pub fn skip_to(&mut self, place: Cursor) {
-        if self.tail.is_some() && place <= self.head {
+    pub fn skip_to(&mut self, cursor: Cursor) {
+        if self.tail.is_some() && cursor <= self.head {
             return;
         }
         self.commits.clear();
         self.bytes = 0;
-        self.tail = Some(place);
-        self.head = place;
+        self.tail = Some(cursor);
+        self.head = cursor;
     }
 
     /// The newest place that readers were told of.

@@ -31,14 +31,14 @@ struct Attempt {
 }
 
 impl Repeatable {
-    /// `place` is what is asked of the server, method and path. Whoever has no token is known by
+    /// `route` is what is asked of the server, method and path. Whoever has no token is known by
     /// the invite that they bring.
     pub fn new(
         app: &App,
         caller: &Caller,
         invite: Option<&str>,
         key: Option<&str>,
-        place: &str,
+        route: &str,
         request: &impl Serialize,
     ) -> Result<Self> {
         let Some(key) = key else {
@@ -59,7 +59,7 @@ impl Repeatable {
         let request = serde_json::to_string(request).map_err(Error::internal)?;
         let hash = |what: &str, text: &str| app.secrets.hash_code(&format!("{what} {text}"));
         Ok(Self(Some(Attempt {
-            id: hash("reply", &format!("{caller}\n{place}\n{key}")),
+            id: hash("reply", &format!("{caller}\n{route}\n{key}")),
             caller: hash("caller", &caller),
             request: hash("request", &request),
         })))

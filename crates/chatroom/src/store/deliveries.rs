@@ -118,9 +118,14 @@ impl Conn {
     }
 
     /// The first message that a member has not dealt with, if it is called at all.
-    pub async fn delivery_place(&mut self, room: &RoomId, user: &UserId) -> DbResult<Option<i64>> {
-        const PLACE: &str = "SELECT next_seq FROM deliveries WHERE room_id = $1 AND user_id = $2";
-        Ok(row!(self, (i64,), PLACE, room, user)?.map(|(seq,)| seq))
+    pub async fn delivery_position(
+        &mut self,
+        room: &RoomId,
+        user: &UserId,
+    ) -> DbResult<Option<i64>> {
+        const POSITION: &str =
+            "SELECT next_seq FROM deliveries WHERE room_id = $1 AND user_id = $2";
+        Ok(row!(self, (i64,), POSITION, room, user)?.map(|(seq,)| seq))
     }
 
     /// The next lanes in the order of their ids, from the first where none is given.
@@ -248,10 +253,10 @@ impl Conn {
         )
     }
 
-    /// Moves these lanes (room, user and place) on, but for those that another node holds.
-    pub async fn save_places(
+    /// Moves these lanes (room, user and position) on, but for those that another node holds.
+    pub async fn save_positions(
         &mut self,
-        places: &[(&RoomId, &UserId, i64)],
+        positions: &[(&RoomId, &UserId, i64)],
         node: &str,
     ) -> DbResult<()> {
         const SAVE: Sql = Sql {
@@ -264,7 +269,7 @@ impl Conn {
                  WHERE deliveries.room_id = j.v ->> 0 AND deliveries.user_id = j.v ->> 1 \
                  AND deliveries.next_seq < (j.v ->> 2)::bigint AND COALESCE(deliveries.claimed_by, $2) = $2",
         };
-        exec!(self, SAVE, json(places), node)?;
+        exec!(self, SAVE, json(positions), node)?;
         Ok(())
     }
 

@@ -51,18 +51,18 @@ pub async fn migrate(db: &Db) -> Result<(), MigrateError> {
         Db::Postgres { pool, .. } => {
             // Nodes that start together wait here for the first one. An advisory lock would be
             // shorter, but not every engine that speaks PostgreSQL has them.
-            let gate = pass_gate(db).await.map_err(MigrateError::Execute)?;
+            let lock = lock_migrations(db).await.map_err(MigrateError::Execute)?;
             let mut migrator = migrator(|sql| sql.postgres);
             migrator.set_locking(false);
             let mut conn = pool.acquire().await.map_err(MigrateError::Execute)?;
             // A migration takes its time, and its session is not used for anything else.
             conn.close_on_drop();
-            sqlx::raw_sql(UNHURRIED)
+            sqlx::raw_sql(NO_TIMEOUTS)
                 .execute(&mut *conn)
                 .await
                 .map_err(MigrateError::Execute)?;
             migrator.run(&mut *conn).await?;
-            gate.commit().await.map_err(MigrateError::Execute)?;
+            lock.commit().await.map_err(MigrateError::Execute)?;
         }
     }
     fold_names(db).await.map_err(MigrateError::Execute)
@@ -82,12 +82,12 @@ async fn fold_names(db: &Db) -> Result<(), DbError> {
 }
 
 /// Takes the limits of sessions that write from one.
-const UNHURRIED_HERE: &str = "SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0; \
+const NO_LOCAL_TIMEOUTS: &str = "SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0; \
      SET LOCAL idle_in_transaction_session_timeout = 0";
-const UNHURRIED: &str = "SET lock_timeout = 0; SET statement_timeout = 0; \
+const NO_TIMEOUTS: &str = "SET lock_timeout = 0; SET statement_timeout = 0; \
      SET idle_in_transaction_session_timeout = 0";
 
-async fn pass_gate(db: &Db) -> Result<Tx, DbError> {
+async fn lock_migrations(db: &Db) -> Result<Tx, DbError> {
     let mut tx = db.begin().await?;
     exec!(
         tx,
@@ -103,8 +103,8 @@ async fn pass_gate(db: &Db) -> Result<Tx, DbError> {
     tx.commit().await?;
     let mut tx = db.begin().await?;
     if let Engine::Postgres(conn) = tx.engine() {
-        // The node before may take long, and so may this one while it holds the gate.
-        sqlx::raw_sql(UNHURRIED_HERE).execute(conn).await?;
+        // The node before may take long, and so may this one while it holds the lock.
+        sqlx::raw_sql(NO_LOCAL_TIMEOUTS).execute(conn).await?;
     }
     row!(
         tx,

@@ -194,7 +194,7 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.set_message_event(id, 1, "{}").await?;
 
     tx.disarm_delivery(id, a).await?;
-    tx.delivery_place(id, a).await?;
+    tx.delivery_position(id, a).await?;
     tx.arm_delivery(id, a, 1, 1).await?;
     tx.lanes_after(None, 5).await?;
     tx.schedule_ms().await?;
@@ -202,7 +202,7 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.claim_lanes(&[(id, a, None)], "n").await?;
     tx.renew_node("n", 1).await?;
     tx.lane(id, a, "n").await?;
-    tx.save_places(&[(id, a, 2)], "n").await?;
+    tx.save_positions(&[(id, a, 2)], "n").await?;
     let held = Held {
         room: id,
         user: a,

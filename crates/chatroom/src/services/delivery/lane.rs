@@ -55,7 +55,7 @@ struct Unsettled {
 }
 
 /// Why a lane's task stops for now.
-enum Pause {
+enum Wait {
     /// There is nothing to do, or not by this node.
     Idle,
     /// The next step is due after this.
@@ -79,66 +79,66 @@ impl Task {
     /// Works until nothing is left to do.
     pub async fn run(mut self) {
         while !self.app.fanout.is_stopping() {
-            let pause = match self.work().await {
-                Ok(pause) => {
+            let wait = match self.work().await {
+                Ok(wait) => {
                     self.failures = 0;
-                    pause
+                    wait
                 }
                 Err(error) => {
                     // Logged where it arose. The message is still there, and tried again.
                     tracing::warn!(%error, room = %self.lane.room_id, user = %self.lane.user_id, "cannot go on with an agent; tried again soon");
                     self.failures += 1;
-                    Pause::For(backoff(self.failures))
+                    Wait::For(backoff(self.failures))
                 }
             };
-            match pause {
-                Pause::For(wait) => {
+            match wait {
+                Wait::For(time) => {
                     tokio::select! {
-                        () = tokio::time::sleep(wait) => {}
-                        () = self.wakeup.rung() => {}
+                        () = tokio::time::sleep(time) => {}
+                        () = self.wakeup.woken() => {}
                     }
                 }
-                // The place is known to this task alone until it is written.
-                Pause::Idle if self.written < self.next => {
+                // The position is known to this task alone until it is written.
+                Wait::Idle if self.written < self.next => {
                     let next = self.next;
                     tokio::select! {
                         () = self.settler.synced() => self.written = next,
-                        () = self.wakeup.rung() => {}
+                        () = self.wakeup.woken() => {}
                     }
                 }
-                Pause::Idle if self.app.fanout.leave(&self.lane, &self.wakeup) => return,
-                Pause::Idle => {}
+                Wait::Idle if self.app.fanout.leave(&self.lane, &self.wakeup) => return,
+                Wait::Idle => {}
             }
         }
     }
 
-    async fn work(&mut self) -> Result<Pause> {
+    async fn work(&mut self) -> Result<Wait> {
         while !self.app.fanout.is_stopping() {
-            self.wakeup.hush();
+            self.wakeup.clear();
             if let Some(unsettled) = self.unsettled.take() {
                 self.settle(unsettled).await?;
             }
             if self.settler.is_in_trouble() {
                 // Nobody is called whose answer cannot be kept.
-                return Ok(Pause::For(Duration::from_secs(1)));
+                return Ok(Wait::For(Duration::from_secs(1)));
             }
             let mut conn = self.app.db.read().await?;
             let (room, user) = (self.lane.room_id.clone(), self.lane.user_id.clone());
             let Some(row) = conn.lane(&room, &user, &self.app.node).await? else {
                 // Another's by now, or gone, or without a key that works.
                 self.written = self.next;
-                return Ok(Pause::Idle);
+                return Ok(Wait::Idle);
             };
             self.next = self.next.max(row.next_seq);
             self.written = self.written.max(row.next_seq);
             let Some(room_row) = conn.room(&room).await?.filter(|room| !room.archived) else {
                 // The lane waits until messages can be posted again.
                 self.written = self.next;
-                return Ok(Pause::Idle);
+                return Ok(Wait::Idle);
             };
             let now_ms = conn.schedule_ms().await?;
             if let Some(wait) = self.wait(&row, now_ms) {
-                return Ok(Pause::For(wait));
+                return Ok(Wait::For(wait));
             }
             let page = Page {
                 since: self.next - 1,
@@ -147,7 +147,7 @@ impl Task {
             };
             let messages = conn.messages(&room, &page).await?;
             let Some(last) = messages.last().map(|message| message.seq) else {
-                return Ok(Pause::Idle);
+                return Ok(Wait::Idle);
             };
             let message = messages
                 .into_iter()
@@ -160,7 +160,7 @@ impl Task {
             drop(conn);
             self.deliver(&row, &message, &body).await?;
         }
-        Ok(Pause::Idle)
+        Ok(Wait::Idle)
     }
 
     /// How long to wait before the next call: for the next try, or for the minute to end in which

@@ -55,32 +55,32 @@ const LOOK: i64 = 1000;
 /// Wakes a lane's task.
 #[derive(Default)]
 pub struct Wakeup {
-    rung: AtomicBool,
+    pending: AtomicBool,
     notify: Notify,
     since: Mutex<Option<Instant>>,
 }
 
 impl Wakeup {
-    fn ring(&self, since: Option<Instant>) {
+    fn wake(&self, since: Option<Instant>) {
         let mut first = lock(&self.since);
         *first = first.or(since);
         drop(first);
-        self.rung.store(true, Ordering::Release);
+        self.pending.store(true, Ordering::Release);
         self.notify.notify_one();
     }
 
-    /// What rang before this is heeded now.
-    fn hush(&self) {
-        self.rung.store(false, Ordering::Release);
+    /// What woke the task before this is dealt with now.
+    fn clear(&self) {
+        self.pending.store(false, Ordering::Release);
     }
 
-    async fn rung(&self) {
-        while !self.rung.load(Ordering::Acquire) {
+    async fn woken(&self) {
+        while !self.pending.load(Ordering::Acquire) {
             self.notify.notified().await;
         }
     }
 
-    /// How long a message has waited: since the wakeup rang, or since it was posted, in whole
+    /// How long a message has waited: since the task was woken, or since it was posted, in whole
     /// seconds, if the lane was busy then.
     fn waited(&self, created_at: i64) -> Duration {
         match lock(&self.since).take() {
@@ -131,7 +131,7 @@ impl Fanout {
         self.stopping.store(true, Ordering::Release);
         lock(&self.lanes)
             .values()
-            .for_each(|wakeup| wakeup.ring(None));
+            .for_each(|wakeup| wakeup.wake(None));
     }
 
     fn is_stopping(&self) -> bool {
@@ -146,19 +146,19 @@ impl Fanout {
     fn wake(&self, lane: &Lane, since: Option<Instant>) -> Option<Arc<Wakeup>> {
         let mut lanes = lock(&self.lanes);
         if let Some(wakeup) = lanes.get(lane) {
-            wakeup.ring(since);
+            wakeup.wake(since);
             return None;
         }
         let wakeup = Arc::new(Wakeup::default());
-        wakeup.ring(since);
+        wakeup.wake(since);
         lanes.insert(lane.clone(), wakeup.clone());
         Some(wakeup)
     }
 
-    /// Whether the lane's task may end: not if the wakeup has rung since it last looked.
+    /// Whether the lane's task may end: not if it was woken since it last looked.
     fn leave(&self, lane: &Lane, wakeup: &Wakeup) -> bool {
         let mut lanes = lock(&self.lanes);
-        let ends = !wakeup.rung.load(Ordering::Acquire);
+        let ends = !wakeup.pending.load(Ordering::Acquire);
         if ends {
             lanes.remove(lane);
         }
@@ -200,10 +200,10 @@ pub async fn arm(
     head: i64,
 ) -> Result<Option<Skipped>, DbError> {
     let oldest = head - LONGEST_BACKLOG + 1;
-    let place = tx.delivery_place(&room.room_id, user).await?;
+    let next = tx.delivery_position(&room.room_id, user).await?;
     tx.arm_delivery(&room.room_id, user, head + 1, oldest)
         .await?;
-    let skipped = place.filter(|place| *place < oldest);
+    let skipped = next.filter(|next| *next < oldest);
     Ok(skipped.map(|from_seq| Skipped {
         from_seq,
         to_seq: oldest - 1,
@@ -243,7 +243,7 @@ struct Dispatcher {
     settler: Settler,
     tasks: JoinSet<()>,
     /// Where the next look at all lanes begins.
-    place: Option<Lane>,
+    cursor: Option<Lane>,
 }
 
 async fn dispatch_once_resumed(app: App, mut stopped: watch::Receiver<bool>) {
@@ -260,7 +260,7 @@ async fn dispatch(app: App, mut stopped: watch::Receiver<bool>) {
         app: app.clone(),
         settler,
         tasks: JoinSet::new(),
-        place: None,
+        cursor: None,
     };
     dispatcher.renew().await;
     while dispatcher.look().await {}
@@ -322,7 +322,7 @@ impl Dispatcher {
     async fn look(&mut self) -> bool {
         let page = async {
             let mut conn = self.app.db.read().await?;
-            conn.lanes_after(self.place.as_ref(), LOOK).await
+            conn.lanes_after(self.cursor.as_ref(), LOOK).await
         };
         let page = match page.await {
             Ok(page) => page,
@@ -339,7 +339,7 @@ impl Dispatcher {
         let rooms: Vec<&RoomId> = rooms.into_iter().collect();
         self.wake_those_behind(&rooms, &HashMap::new()).await;
         let more = i64::try_from(page.len()).is_ok_and(|n| n >= LOOK);
-        self.place = page.into_iter().last().filter(|_| more);
+        self.cursor = page.into_iter().last().filter(|_| more);
         more
     }
 

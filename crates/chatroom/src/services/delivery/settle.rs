@@ -82,7 +82,7 @@ struct Item {
 }
 
 enum Work {
-    /// Everything before this place is dealt with.
+    /// Everything before this position is dealt with.
     Pass(Lane, i64),
     /// Wants to know when the passes before it are written.
     Sync(oneshot::Sender<()>),
@@ -122,7 +122,7 @@ impl Settler {
         lock(&self.trouble.0).is_some_and(|since| since.elapsed() < TROUBLE)
     }
 
-    /// Notes that the lane has come to this place. It is written soon.
+    /// Notes that the lane has come to this position. It is written soon.
     pub async fn pass(&self, lane: &Lane, next: i64) {
         let _ = self.queue.send(Work::Pass(lane.clone(), next)).await;
     }
@@ -166,7 +166,7 @@ impl Settler {
 }
 
 async fn run(app: App, mut inbox: mpsc::Receiver<Work>, trouble: Arc<WriteTrouble>) {
-    let mut places: HashMap<Lane, i64> = HashMap::new();
+    let mut positions: HashMap<Lane, i64> = HashMap::new();
     let mut synced = Vec::new();
     let (mut deadline, mut gather) = (None, GATHER);
     let mut waiting = Vec::with_capacity(GROUP);
@@ -179,8 +179,8 @@ async fn run(app: App, mut inbox: mpsc::Receiver<Work>, trouble: Arc<WriteTroubl
         for work in waiting.drain(..) {
             match work {
                 Work::Pass(lane, next) => {
-                    let place = places.entry(lane).or_default();
-                    *place = next.max(*place);
+                    let position = positions.entry(lane).or_default();
+                    *position = next.max(*position);
                 }
                 Work::Sync(told) => synced.push(told),
                 Work::Settle(item) => items.push(*item),
@@ -188,8 +188,8 @@ async fn run(app: App, mut inbox: mpsc::Receiver<Work>, trouble: Arc<WriteTroubl
         }
         let due = deadline.is_some_and(|deadline| deadline <= Instant::now());
         if !items.is_empty() || due || ended {
-            write(&app, &mut places, items, &trouble).await;
-            gather = if places.is_empty() { GATHER } else { RETRY };
+            write(&app, &mut positions, items, &trouble).await;
+            gather = if positions.is_empty() { GATHER } else { RETRY };
             deadline = None;
             // Whoever wanted to know learns it; what could not be written is kept and tried again.
             synced.drain(..).for_each(|told: oneshot::Sender<()>| {
@@ -199,7 +199,7 @@ async fn run(app: App, mut inbox: mpsc::Receiver<Work>, trouble: Arc<WriteTroubl
         if ended {
             return;
         }
-        if deadline.is_none() && (!places.is_empty() || !synced.is_empty()) {
+        if deadline.is_none() && (!positions.is_empty() || !synced.is_empty()) {
             deadline = Some(Instant::now() + gather);
         }
     }
@@ -207,15 +207,15 @@ async fn run(app: App, mut inbox: mpsc::Receiver<Work>, trouble: Arc<WriteTroubl
 
 async fn write(
     app: &App,
-    places: &mut HashMap<Lane, i64>,
+    positions: &mut HashMap<Lane, i64>,
     items: Vec<Item>,
     trouble: &WriteTrouble,
 ) {
-    if !places.is_empty() {
-        let saved = save_places(app, places).await.map_err(Error::from);
+    if !positions.is_empty() {
+        let saved = save_positions(app, positions).await.map_err(Error::from);
         trouble.note(saved.as_ref().err());
         match saved {
-            Ok(()) => places.clear(),
+            Ok(()) => positions.clear(),
             Err(error) => {
                 tracing::warn!(%error, "cannot write how far agents have come; tried again soon")
             }
@@ -244,13 +244,13 @@ async fn write(
     }
 }
 
-async fn save_places(app: &App, places: &HashMap<Lane, i64>) -> Result<(), DbError> {
-    let rows: Vec<(&RoomId, &UserId, i64)> = places
+async fn save_positions(app: &App, positions: &HashMap<Lane, i64>) -> Result<(), DbError> {
+    let rows: Vec<(&RoomId, &UserId, i64)> = positions
         .iter()
         .map(|(lane, next)| (&lane.room_id, &lane.user_id, *next))
         .collect();
     let mut tx = app.db.begin_aside().await?;
-    tx.save_places(&rows, &app.node).await?;
+    tx.save_positions(&rows, &app.node).await?;
     tx.commit().await
 }
 

@@ -16,10 +16,7 @@ use crate::{
         members::petnames::petname,
         visitors,
     },
-    store::{
-        leaderboard::{RankedRow, Ranking},
-        rooms::RoomRow,
-    },
+    store::leaderboard::{RankedRow, Ranking},
 };
 use protocol::{
     Leaderboard, MemberKind, MyScore, Ranked, RoomId, ScoreEvent, ScoreSummary, UserId,
@@ -82,7 +79,7 @@ pub async fn everywhere(app: &App, query: &Query) -> Result<Leaderboard> {
             }
             None => Shown::Hidden,
         };
-        place(app, row, rank, window, shown)
+        to_ranked(app, row, rank, window, shown)
     });
     Ok(Leaderboard {
         scope: "global".to_owned(),
@@ -104,10 +101,9 @@ pub async fn of_room(
     let mut conn = app.db.read().await?;
     let visitor = matches!(caller, Caller::Anonymous);
     if visitor {
-        let row = conn.room(room).await?;
         // Whether a private room is there is nothing that a stranger learns.
-        row.filter(RoomRow::is_public)
-            .ok_or_else(Error::missing_bearer)?;
+        let row = conn.room(room).await?;
+        access::public_room(row).map_err(|_| Error::missing_bearer())?;
         drop(conn);
         visitors::count_read(app, ip, room.as_str()).await?;
     } else {
@@ -125,7 +121,7 @@ pub async fn of_room(
             (true, Some(name)) => Shown::ByName(name),
             (true, None) => Shown::Hidden,
         };
-        place(app, row, rank, window, shown)
+        to_ranked(app, row, rank, window, shown)
     });
     Ok(Leaderboard {
         scope: "room".to_owned(),
@@ -145,7 +141,7 @@ enum Shown {
     Hidden,
 }
 
-fn place(app: &App, row: RankedRow, rank: i64, window: Window, shown: Shown) -> Result<Ranked> {
+fn to_ranked(app: &App, row: RankedRow, rank: i64, window: Window, shown: Shown) -> Result<Ranked> {
     let avatar_seed = app.secrets.pseudonym(row.user_id.as_str());
     let score = window.score(Sums {
         events: row.events,
