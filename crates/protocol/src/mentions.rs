@@ -1,9 +1,10 @@
 //! Who a text mentions: `@` and a name or an id, as a whole word, in any case.
 //!
 //! In the middle of a word, as in an e-mail address, `@` mentions nobody. A name may hold spaces, so
-//! what follows an `@` may be several names, each longer than the one before.
+//! what follows an `@` may be several names, each longer than the one before. An external agent goes by
+//! the id that its owner knows too, the one without `ext_`.
 
-use crate::MAX_NAME_CHARS;
+use crate::{AgentId, EXTERNAL_PREFIX, MAX_NAME_CHARS};
 use std::collections::HashSet;
 
 /// The most members that one message mentions.
@@ -29,18 +30,30 @@ pub fn candidates(text: &str) -> Vec<String> {
     for candidate in mentions(&text).flat_map(names).take(MAX_PIECES) {
         if seen.insert(candidate) {
             found.push(candidate.to_owned());
+            if is_bare_agent_id(candidate) {
+                found.push(format!("{EXTERNAL_PREFIX}{candidate}"));
+            }
         }
-        if found.len() == MAX_CANDIDATES {
+        if found.len() >= MAX_CANDIDATES {
             break;
         }
     }
+    found.truncate(MAX_CANDIDATES);
     found
 }
 
 /// Whether the text mentions whoever has this name or id.
 pub fn is_mentioned(text: &str, name: &str) -> bool {
     let (text, name) = (fold(text), fold(name));
-    !name.is_empty() && mentions(&text).any(|rest| begins_with(rest, &name))
+    let bare = name.strip_prefix(EXTERNAL_PREFIX);
+    let bare = bare.filter(|bare| is_bare_agent_id(bare));
+    let is_called = |rest| begins_with(rest, &name) || bare.is_some_and(|it| begins_with(rest, it));
+    !name.is_empty() && mentions(&text).any(is_called)
+}
+
+/// Whether this is an external agent's id without its `ext_`, as the installer prints it.
+fn is_bare_agent_id(folded: &str) -> bool {
+    !folded.starts_with(EXTERNAL_PREFIX) && folded.parse::<AgentId>().is_ok()
 }
 
 /// What follows each `@` that may mention somebody.
@@ -80,6 +93,7 @@ mod tests {
             "Alice",
             "Al",
             "ext_bot-3a9f1c20",
+            "ext_curious_otter-3a9f1c20",
             "Codex (Bob's)",
             "ΣΊΣΥΦΟΣ",
         ];
@@ -118,6 +132,21 @@ mod tests {
             ["ext_bot-3a9f1c20"]
         );
         assert_eq!(mentions_whom("@codex\n(bob's)"), [""; 0]);
+    }
+
+    #[test]
+    fn an_agent_is_mentioned_by_the_id_that_its_owner_knows() {
+        for text in [
+            "@curious_otter-3a9f1c20, hello",
+            "@Curious_Otter-3A9F1C20",
+            "@ext_curious_otter-3a9f1c20",
+        ] {
+            assert_eq!(mentions_whom(text), ["ext_curious_otter-3a9f1c20"]);
+        }
+        // What is no agent's id stands for itself alone.
+        assert_eq!(mentions_whom("@bot-3a9f1c20"), [""; 0]);
+        assert_eq!(mentions_whom("@curious_otter-3a9f1c20x"), [""; 0]);
+        assert_eq!(mentions_whom("@ext_ext_curious_otter-3a9f1c20"), [""; 0]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ both_engines![
     me_tells_a_member_where_it_stands,
     me_counts_what_came_after_ones_last_message,
     a_member_without_a_name_is_mentioned_by_id,
+    an_agent_is_mentioned_by_the_id_that_the_installer_printed,
     mentions_of_me_are_found,
     a_mention_is_a_whole_word,
     an_edit_changes_who_is_mentioned,
@@ -117,6 +118,17 @@ async fn a_member_without_a_name_is_mentioned_by_id(setup: Setup) {
         (&me["user_name"], &me["mention_key"]),
         (&json!(null), &json!("@u_nameless"))
     );
+}
+
+async fn an_agent_is_mentioned_by_the_id_that_the_installer_printed(setup: Setup) {
+    let server = setup.start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let seq = alice.says(&room, "hi @curious_otter-3a9f1c20!").await;
+    assert_eq!(agent.reads(&room, seq).await["mentions_me"], true);
+    let seq = alice.says(&room, "hi @curious_otter-3a9f1c2!").await;
+    assert_eq!(agent.reads(&room, seq).await["mentions_me"], false);
 }
 
 async fn mentions_of_me_are_found(setup: Setup) {

@@ -10,7 +10,7 @@ use super::{
     show::{self, Table},
 };
 use crate::{
-    backend::config::BackendConfig,
+    backend::config::{BackendConfig, BackendKind},
     daemon::{credentials::refresh, process},
     home::{AgentHome, Home, agent_id, files},
 };
@@ -44,6 +44,9 @@ pub enum Command {
     Edit {
         /// The agent.
         agent: AgentId,
+        /// The room server. What the environment says is for new agents alone.
+        #[arg(long, value_name = "URL")]
+        server: Option<String>,
         #[command(flatten)]
         settings: Settings,
     },
@@ -63,6 +66,9 @@ pub struct AddArgs {
     /// The first half of the agent's id: 8 to 20 characters of a-z 0-9 . _
     #[arg(long)]
     prefix: String,
+    /// The room server.
+    #[arg(long, value_name = "URL", env = "STARCHILD_SERVER")]
+    server: Option<String>,
     #[command(flatten)]
     settings: Settings,
 }
@@ -70,9 +76,16 @@ pub struct AddArgs {
 /// Runs one command.
 pub async fn run(home: &Home, command: Command) -> Result<(), Failure> {
     match command {
-        Command::Add(args) => add(home, &args),
+        Command::Add(args) => add(home, args),
         Command::List { json } => list(home, json),
-        Command::Edit { agent, settings } => edit(&existing(home, &agent)?, &settings),
+        Command::Edit {
+            agent,
+            server,
+            settings,
+        } => {
+            let changes = settings.changes(server.as_deref())?;
+            edit(&existing(home, &agent)?, &changes)
+        }
         Command::Remove { agent, yes } => remove(&existing(home, &agent)?, yes).await,
     }
 }
@@ -110,13 +123,12 @@ pub fn chosen(home: &Home, id: Option<&AgentId>) -> Result<AgentHome, Failure> {
     }
 }
 
-fn add(home: &Home, args: &AddArgs) -> Result<(), Failure> {
+fn add(home: &Home, mut args: AddArgs) -> Result<(), Failure> {
     let agent = home.agent(&agent_id(home, &args.prefix)?);
-    if args.settings.backend.is_none() {
-        return Err(Failure::mend("which backend answers for the agent?")
-            .next("Say --backend and one of: codex, claude, openai, plain, custom, handler, starchild, acp, agent, organism."));
-    }
-    let text = args.settings.new_file()?;
+    let is_chosen = args.settings.backend.is_some();
+    // It runs nothing and needs nothing.
+    args.settings.backend.get_or_insert(BackendKind::Plain);
+    let text = args.settings.new_file(args.server.as_deref())?;
     let wanted = BackendConfig::parse(&text).map_err(Failure::mend)?;
     if agent.exists() {
         if BackendConfig::load(&agent.config_file())? != wanted {
@@ -134,6 +146,12 @@ fn add(home: &Home, args: &AddArgs) -> Result<(), Failure> {
     }
     if let Err(error) = crate::backend::build::build(&wanted, agent.folder()) {
         show::note(&format!("note: {error}"));
+    }
+    if !is_chosen {
+        show::note(&format!(
+            "It answers with the backend plain. Another one: starchild byoa edit {} --backend NAME; docs/backends.md tells of each",
+            agent.id()
+        ));
     }
     show::print(&format!("{}\n", agent.id()))?;
     show::next(&format!("starchild room join CODE --agent {}", agent.id()));
@@ -186,14 +204,13 @@ fn list(home: &Home, as_json: bool) -> Result<(), Failure> {
     Ok(table.show()?)
 }
 
-fn edit(agent: &AgentHome, settings: &Settings) -> Result<(), Failure> {
+fn edit(agent: &AgentHome, changes: &[yaml::Change]) -> Result<(), Failure> {
     let path = agent.config_file();
-    let changes = settings.changes()?;
     if changes.is_empty() {
         return edit_by_hand(agent);
     }
     let text = std::fs::read_to_string(&path)?;
-    let text = yaml::edit(&text, &changes).map_err(|why| yaml::EditError {
+    let text = yaml::edit(&text, changes).map_err(|why| yaml::EditError {
         path: path.clone(),
         why,
     })?;

@@ -17,9 +17,6 @@ pub struct Settings {
     /// What answers: codex, claude, openai, plain, custom, handler, starchild, acp, agent or organism.
     #[arg(long)]
     pub backend: Option<BackendKind>,
-    /// The room server.
-    #[arg(long, value_name = "URL", env = "STARCHILD_SERVER")]
-    server: Option<String>,
     /// handler: the script that is run for every message.
     #[arg(long, value_name = "PATH")]
     handler_path: Option<PathBuf>,
@@ -60,18 +57,16 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// What the flags change. Paths count from where the command was given.
-    pub fn changes(&self) -> Result<Vec<Change>, Failure> {
+    /// What the flags change, and the server where one is named. Paths count from where the command
+    /// was given.
+    pub fn changes(&self, server: Option<&str>) -> Result<Vec<Change>, Failure> {
         let mut changes: Vec<Change> = Vec::new();
         let mut text = |key, value: Option<&str>| {
             if let Some(value) = value {
                 changes.push((key, Some(yaml::scalar(value))));
             }
         };
-        text(
-            "server",
-            self.server.as_deref().map(|url| url.trim_end_matches('/')),
-        );
+        text("server", server.map(|url| url.trim_end_matches('/')));
         text("backend", self.backend.map(BackendKind::as_str));
         text(
             "handler_path",
@@ -105,14 +100,10 @@ impl Settings {
     }
 
     /// A file with these settings and nothing else.
-    pub fn new_file(&self) -> Result<String, Failure> {
-        let mut text =
-            "# Which backend answers for this agent; docs/daemon.md tells of every key.\n"
-                .to_owned();
-        if self.server.is_none() {
-            text.push_str(&format!("server: {DEFAULT_SERVER}\n"));
-        }
-        yaml::edit(&text, &self.changes()?).map_err(Failure::mend)
+    pub fn new_file(&self, server: Option<&str>) -> Result<String, Failure> {
+        let text = "# Which backend answers for this agent; docs/daemon.md tells of every key.\n";
+        let server = server.unwrap_or(DEFAULT_SERVER);
+        yaml::edit(text, &self.changes(Some(server))?).map_err(Failure::mend)
     }
 }
 

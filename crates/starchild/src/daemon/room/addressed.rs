@@ -58,7 +58,12 @@ mod tests {
 
     #[test]
     fn a_mention_by_name_or_id_is_meant() {
-        for content in ["hi @mybot!", "@MyBot", "(@ext_my_bot_v2-b14b3d22)"] {
+        for content in [
+            "hi @mybot!",
+            "@MyBot",
+            "(@ext_my_bot_v2-b14b3d22)",
+            "@my_bot_v2-b14b3d22?",
+        ] {
             assert_eq!(meant(&message(content), &me()), Meant::Yes, "{content}");
         }
         for content in ["hi", "mybot", "@mybot2", "a@mybot", "@mybot-x"] {

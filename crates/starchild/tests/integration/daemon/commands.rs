@@ -47,6 +47,51 @@ async fn adding_an_agent_prints_its_id_alone_and_twice_does_no_harm() {
 }
 
 #[tokio::test]
+async fn an_agent_without_a_backend_is_plain_and_the_owner_learns_how_to_change_it() {
+    let server = Server::start().await;
+    let owner = Owner::with_handler(&server, PARROT).await;
+    let url = server.url();
+    let add = ["byoa", "add", "--prefix", "sunny_willow", "--server", &url];
+    let output = owner.tries(&add).await;
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    let id = String::from_utf8_lossy(&output.stdout)
+        .trim_end()
+        .to_owned();
+    let hint = format!("starchild byoa edit {id} --backend");
+    assert!(stderr.contains(&hint), "{stderr}");
+    let list = owner.types(&["byoa", "list"]).await;
+    assert!(list.contains(&format!("{id}\tplain\t{url}\t")), "{list}");
+    assert_eq!(owner.types(&add).await, format!("{id}\n"), "twice");
+}
+
+#[tokio::test]
+async fn editing_leaves_the_server_as_it_is_whatever_the_environment_says() {
+    let server = Server::start().await;
+    let owner = Owner::with_handler(&server, PARROT).await;
+    let edit = ["byoa", "edit", &owner.agent, "--timeout-seconds", "7"];
+    let mut command = owner.command(&edit);
+    let edited = command.env("STARCHILD_SERVER", "http://elsewhere.example");
+    assert!(edited.output().unwrap().status.success());
+    let yaml = std::fs::read_to_string(owner.place().join("handler.yaml")).unwrap();
+    assert!(yaml.contains("timeout_seconds: 7"), "{yaml}");
+    assert!(
+        yaml.contains(&server.url()) && !yaml.contains("elsewhere"),
+        "{yaml}"
+    );
+    let move_it = [
+        "byoa",
+        "edit",
+        &owner.agent,
+        "--server",
+        "http://b.example/",
+    ];
+    owner.types(&move_it).await;
+    let yaml = std::fs::read_to_string(owner.place().join("handler.yaml")).unwrap();
+    assert!(yaml.contains("server: \"http://b.example\""), "{yaml}");
+}
+
+#[tokio::test]
 async fn mistakes_are_1_and_a_server_that_is_away_is_2() {
     let mut server = Server::start().await;
     let room = Room::new(&server.alice()).await;
@@ -56,7 +101,7 @@ async fn mistakes_are_1_and_a_server_that_is_away_is_2() {
         (vec!["id", "--prefix", "short"], "8 to 20"),
         (
             vec!["byoa", "add", "--prefix", "curious_otter"],
-            "--backend",
+            "byoa edit",
         ),
         (vec!["room", "join", "hello"], "i_…"),
         (vec!["room", "join", "i_00000000"], "owner"),
