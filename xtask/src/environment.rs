@@ -18,6 +18,8 @@ pub struct Environment {
     a2a: PathBuf,
     sdk: PathBuf,
     web_modules: PathBuf,
+    sdk_python: PathBuf,
+    sdk_typescript: PathBuf,
 }
 
 impl Environment {
@@ -31,6 +33,8 @@ impl Environment {
             a2a: a2a.join("bin/python"),
             sdk: sdk.join("bin/python"),
             web_modules: web_modules()?,
+            sdk_python: installed("sdk/python/tests/install.sh", "test-sdk-python")?,
+            sdk_typescript: installed("sdk/typescript/tests/install.sh", "test-sdk-typescript")?,
             postgres: services::postgres()?,
             nats: services::nats()?,
         })
@@ -49,6 +53,18 @@ impl Environment {
     /// What the browser's tests import.
     pub fn web_modules(&self) -> &Path {
         &self.web_modules
+    }
+
+    /// The client libraries, each with the tests that run against the real server.
+    pub fn sdk_tests(&self) -> [(&'static str, Command); 2] {
+        let tests = |script: &str, folder: &Path| {
+            let mut tests = command("sh");
+            tests.arg(script).arg(folder);
+            tests
+        };
+        let python = tests("sdk/python/tests/run.sh", &self.sdk_python);
+        let typescript = tests("sdk/typescript/tests/run.sh", &self.sdk_typescript);
+        [("sdk python", python), ("sdk typescript", typescript)]
     }
 }
 

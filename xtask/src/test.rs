@@ -46,6 +46,10 @@ fn build_and_run(selection: &Selection, lints: Lints) -> Result<(), String> {
             name: "web".into(),
             command,
         });
+        jobs.extend(environment.sdk_tests().map(|(name, command)| Job {
+            name: name.into(),
+            command,
+        }));
     }
     jobs.extend(rust_tests(&built, selection));
     if selection.is_everything() || selection.documentation_only {
