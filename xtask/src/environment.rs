@@ -47,7 +47,8 @@ impl Environment {
             .env("SC_TEST_NATS_URL", &self.nats.url)
             .env("STARCHILD_TEST_MCP", &self.mcp)
             .env("SC_TEST_A2A_PYTHON", &self.a2a)
-            .env("SC_TEST_SDK_PYTHON", &self.sdk);
+            .env("SC_TEST_SDK_PYTHON", &self.sdk)
+            .env("SC_TEST_WEB", &self.web_modules);
     }
 
     /// What the browser's tests import.

@@ -49,11 +49,29 @@ impl Envelope {
         &self,
         notes: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<String, XmlError> {
+        let mut is_plain = self.is_plain();
+        let notes = notes
+            .into_iter()
+            .inspect(|(_, note)| is_plain &= is_plain_text(note));
         let text = self.render(notes);
-        let document = xml::parse_trusted(&text)?;
-        validate(&document)?;
-        let root = document.document_element().ok_or(XmlError::Empty)?;
-        Ok(xml::canonical_element(&document, root)?.xml().to_owned())
+        match is_plain {
+            true => Ok(text),
+            false => canonical(&text),
+        }
+    }
+
+    /// Whether what is rendered from it is canonical and valid as it is: no text has
+    /// to be escaped, the payload has no prefix and holds no envelope.
+    fn is_plain(&self) -> bool {
+        let payload = self.payload.xml();
+        let name_end = payload.find([' ', '>']).unwrap_or(payload.len());
+        let has_prefix = payload[..name_end].contains(':');
+        let texts = [
+            &*self.from,
+            self.to.as_deref().unwrap_or_default(),
+            &*self.thread,
+        ];
+        !has_prefix && texts.into_iter().all(is_plain_text) && !payload.contains(NAMESPACE)
     }
 
     fn from_document(document: &Document<'_>) -> Result<Self, XmlError> {
@@ -106,6 +124,20 @@ impl Envelope {
     }
 }
 
+/// The canonical form of an envelope, validated before it is given out.
+fn canonical(text: &str) -> Result<String, XmlError> {
+    let document = xml::parse_trusted(text)?;
+    validate(&document)?;
+    let root = document.document_element().ok_or(XmlError::Empty)?;
+    Ok(xml::canonical_element(&document, root)?.xml().to_owned())
+}
+
+/// Whether a text is written as it is.
+fn is_plain_text(text: &str) -> bool {
+    let is_plain = |c: char| !c.is_control() && !"&<>'\"\u{fffe}\u{ffff}".contains(c);
+    text.chars().all(is_plain)
+}
+
 fn validate(document: &Document<'_>) -> Result<(), XmlError> {
     let unusable = || XmlError::Envelope("the envelope schema does not load".to_owned());
     let validator = VALIDATOR.as_ref().ok_or_else(unusable)?;
@@ -135,4 +167,39 @@ fn element(name: &str, text: &str, out: &mut String) {
     out.push_str("</");
     out.push_str(name);
     out.push('>');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_envelope_that_is_written_as_it_is_rendered_is_canonical_and_valid() {
+        let payloads = [
+            "<Ask><text>x &amp; y</text></Ask>",
+            "<Ask xmlns='urn:x' b='2' a='1'><c xmlns=''/></Ask>",
+            "<Ask xmlns:p='urn:p' p:a='1'><p:b/><c/></Ask>",
+            "<p:Ask xmlns:p='urn:p'><c/></p:Ask>",
+            "<Ask><message xmlns='https://xml-pipeline.org/ns/envelope/v1'/></Ask>",
+        ];
+        let mut plain = 0;
+        for payload in payloads {
+            for from in ["console", "a&b", "\u{fc}ber"] {
+                let envelope = Envelope {
+                    from: from.into(),
+                    to: Some("echo".into()),
+                    thread: "8e2f1b7e".into(),
+                    payload: Canonical::parse(payload, &Limits::default()).unwrap(),
+                };
+                let rendered = envelope.render([("id", "7")]);
+                if envelope.is_plain() {
+                    plain += 1;
+                    assert_eq!(canonical(&rendered).unwrap(), rendered);
+                }
+                let written = envelope.write_with([("id", "7")]);
+                assert_eq!(written.ok(), canonical(&rendered).ok());
+            }
+        }
+        assert_eq!(plain, 6);
+    }
 }

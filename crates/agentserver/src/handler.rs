@@ -47,6 +47,13 @@ impl HandlerMetadata {
         format!("{}-{}", self.thread_id, self.hop_id)
     }
 
+    /// This delivery as a parent for spans, as W3C Trace Context writes it: the
+    /// trace is the conversation, the span is the hop.
+    pub fn traceparent(&self) -> String {
+        let job = self.meter.job();
+        crate::trace::traceparent(job.root, job.id)
+    }
+
     /// Notes what a model call used.
     pub fn charge(&self, tokens: u64, money: u64) {
         self.meter.charge(tokens, money);

@@ -48,7 +48,7 @@ pub mod trace;
 mod usage;
 pub mod xml;
 
-pub use crate::core::{Budget, CoreLimits, HopId, ThreadId};
+pub use crate::core::{Budget, CoreLimits, HopId, ListenerStats, Stats, ThreadId};
 pub use agentserver_derive::Payload;
 pub use handler::{
     Cancellation, HandlerError, HandlerMetadata, HandlerResponse, Reply, Result, Target,

@@ -5,14 +5,14 @@ use crate::payload::Canonical;
 use crate::system::Fault;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A message moved, or did not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hop {
     /// Its id, where it reached someone.
     pub id: Option<HopId>,
-    /// The message that it followed from: one that was handled, or came from
-    /// outside.
+    /// The message whose handling it followed from; none for one from outside.
     pub parent: Option<HopId>,
     /// The root thread of its conversation.
     pub conversation: ThreadId,
@@ -49,6 +49,8 @@ pub enum HopKind {
         /// Why, for the operator alone.
         reason: String,
     },
+    /// Its handler is done with it, whatever came of it.
+    Handled(Handling),
     /// Its text was mended before it was read.
     Repaired {
         /// What was mended.
@@ -67,7 +69,53 @@ pub enum HopKind {
     Unheard,
 }
 
+/// A hop as W3C Trace Context names a span: the trace is its conversation.
+pub(crate) fn traceparent(conversation: ThreadId, id: HopId) -> String {
+    format!("00-{:032x}-{:016x}-01", conversation.number(), id.number())
+}
+
+/// What handling a message took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Handling {
+    /// How long it waited for its turn.
+    pub waited: Duration,
+    /// How long its handler ran.
+    pub took: Duration,
+    /// Calls of models.
+    pub model_calls: u64,
+    /// Tokens that models read and wrote.
+    pub tokens: u64,
+    /// Millionths of the currency in which the models' prices are given.
+    pub money: u64,
+    /// What its caller was told, where the handler failed.
+    pub fault: Option<Fault>,
+}
+
 impl HopKind {
+    /// Its name, as counters and pages have it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Call => "call",
+            Self::Answer => "answer",
+            Self::System => "system",
+            Self::Refused { .. } => "refused",
+            Self::Failed { .. } => "failed",
+            Self::Handled(_) => "handled",
+            Self::Repaired { .. } => "repaired",
+            Self::Exhausted { .. } => "limit",
+            Self::Ended => "ended",
+            Self::Unheard => "unheard",
+        }
+    }
+
+    /// Whether an operator should know of it who does not follow every hop.
+    pub(crate) fn is_for_operator(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused { .. } | Self::Failed { .. } | Self::Exhausted { .. }
+        )
+    }
+
     /// Whether something did not get done that was asked for.
     pub(crate) fn is_failure(&self) -> bool {
         matches!(self, Self::Failed { .. } | Self::Exhausted { .. })
@@ -86,10 +134,11 @@ impl fmt::Display for Hop {
         } = self;
         let (payload, bytes) = (payload.root(), payload.xml().len());
         let short = conversation.get(..8).unwrap_or(&conversation);
-        write!(
-            f,
-            "{short}  {from} -> {to}  <{payload}> {bytes} bytes  {kind}"
-        )
+        write!(f, "{short}  ")?;
+        if let Some(id) = self.id {
+            write!(f, "#{id}  ")?;
+        }
+        write!(f, "{from} -> {to}  <{payload}> {bytes} bytes  {kind}")
     }
 }
 
@@ -107,6 +156,7 @@ impl fmt::Display for HopKind {
                 write!(f, "failed ({}): ", fault.code())?;
                 plain(reason, f)
             }
+            Self::Handled(handling) => handling.fmt(f),
             Self::Repaired { repairs } => write!(f, "repaired: {repairs}"),
             Self::Exhausted { limit, words } => {
                 write!(f, "limit ({limit}): ")?;
@@ -115,6 +165,29 @@ impl fmt::Display for HopKind {
             Self::Ended => f.write_str("dropped: the thread has ended"),
             Self::Unheard => f.write_str("dropped: the caller has left"),
         }
+    }
+}
+
+impl fmt::Display for Handling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            waited,
+            took,
+            model_calls,
+            tokens,
+            money,
+            fault: _,
+        } = self;
+        let (waited, took) = (waited.as_secs_f64(), took.as_secs_f64());
+        write!(f, "handled in {took:.6} s after {waited:.6} s")?;
+        if *model_calls > 0 {
+            let (whole, rest) = (money / 1_000_000, money % 1_000_000);
+            write!(
+                f,
+                "; {model_calls} model calls, {tokens} tokens, {whole}.{rest:06} of money"
+            )?;
+        }
+        Ok(())
     }
 }
 

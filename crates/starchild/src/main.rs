@@ -6,6 +6,7 @@ mod cli;
 mod daemon;
 mod home;
 mod organism;
+mod telemetry;
 mod terminal;
 
 fn main() -> std::process::ExitCode {

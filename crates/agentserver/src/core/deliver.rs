@@ -1,6 +1,6 @@
 //! How a message gets to a thread: calls, answers, faults.
 
-use super::budget::{Cause, Exhausted, Work};
+use super::accounts::{Cause, Exhausted, Work};
 use super::machine::Core;
 use super::message::{Arrival, Effect, HopId, Job, Outgoing};
 use super::rights::Refusal;
@@ -234,13 +234,15 @@ impl Core {
         let (id, to) = (self.next_hop(), entry.listener.name.clone());
         self.reach(id, root, from.clone(), to, &payload, kind);
         self.todos.arrived(thread, &from, payload.root());
-        let parent = self.threads.parent(thread);
+        let caller = self.threads.parent(thread);
         let job = Job {
             id,
+            parent: self.parent,
+            arrived: self.now,
             is_self_call: *key(&from) == *owner,
             reminder: None,
             organism: self.organism.clone(),
-            caller: parent.and_then(|parent| self.threads.owner(parent)),
+            caller: caller.and_then(|caller| self.threads.owner(caller)),
             cancellation: Cancellation::default(),
             thread,
             root,

@@ -1,8 +1,10 @@
 //! The state machine: what happens when something comes in from outside and
 //! when a handler has finished.
 
+use super::accounts::{Accounts, Cause, Work};
 use super::asks::{Asked, Asks};
-use super::budget::{Accounts, Cause, Usage, Work};
+use super::budget::Usage;
+use super::counts::Counts;
 use super::input::{Input, Record, Records};
 use super::limits::CoreLimits;
 use super::message::{Effect, HopId, Job, Outcome, Outgoing};
@@ -17,7 +19,7 @@ use crate::listener::key;
 use crate::organism::{Entry, Organism};
 use crate::payload::Canonical;
 use crate::system::{self, Fault};
-use crate::trace::{Hop, HopKind};
+use crate::trace::HopKind;
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -48,6 +50,9 @@ pub struct Core {
     pub(super) hops: u64,
     /// The message that what happens now follows from.
     pub(super) parent: Option<HopId>,
+    pub(super) counts: Counts,
+    /// Whether every hop is told, or only those that an operator should know of.
+    pub(super) tells_all_hops: bool,
     /// The time of the last input.
     pub(super) now: Time,
     /// Inputs since they were last taken, where they are kept.
@@ -70,6 +75,9 @@ fn usable(limits: CoreLimits) -> CoreLimits {
 /// A handler's run that has not been reported yet.
 pub(super) struct Running {
     pub job: Arc<Job>,
+    /// When it was begun; after a crash, when it was begun again.
+    pub begun: Time,
+    pub model_calls: u64,
     /// Questions of its own that are open; while there are any, it holds no place.
     pub asks: usize,
     /// What it has asked, where that is kept.
@@ -97,6 +105,8 @@ impl Core {
             effects: Vec::new(),
             hops: 0,
             parent: None,
+            counts: Counts::default(),
+            tells_all_hops: true,
             now: Time::default(),
             records: None,
         }
@@ -302,7 +312,6 @@ impl Core {
         match routed {
             Ok(entries) => {
                 let request = self.next_hop();
-                self.parent = Some(request);
                 if let Some(key) = key {
                     self.threads.see(root, key);
                     self.keys.insert(request, key.into());
@@ -335,12 +344,14 @@ impl Core {
         if self.accounts.is_over(job.cause.account) || !self.threads.is_alive(job.thread) {
             return Err("nobody waits for this work any more".to_owned());
         }
-        self.accounts
-            .admit_model_call(job.cause)
-            .map_err(|exhausted| {
-                self.exhaust(exhausted, job.root);
-                format!("the budget of {} is used up", exhausted.bound)
-            })
+        if let Err(exhausted) = self.accounts.admit_model_call(job.cause) {
+            self.exhaust(exhausted, job.root);
+            return Err(format!("the budget of {} is used up", exhausted.bound));
+        }
+        if let Some(running) = self.running.get_mut(&hop) {
+            running.model_calls += 1;
+        }
+        Ok(())
     }
 
     /// A handler has finished, and used this much on its way.
@@ -355,9 +366,17 @@ impl Core {
     }
 
     pub(super) fn end_run(&mut self, hop: HopId, outcome: Outcome, used: Usage) {
-        let Some(Running { job, asks, asked }) = self.running.remove(&hop) else {
+        let Some(running) = self.running.remove(&hop) else {
             return;
         };
+        let fault = match &outcome {
+            Outcome::Failed { fault, .. } => Some(*fault),
+            Outcome::Sent(_) | Outcome::Garbled { .. } => None,
+        };
+        self.handled(&running, used, fault);
+        let Running {
+            job, asks, asked, ..
+        } = running;
         self.parent = Some(hop);
         match asks {
             0 => self.queues.done(&job.entry.key),
@@ -453,51 +472,6 @@ impl Core {
             .get(key)
             .or_else(|| self.retired.get(key))
             .cloned()
-    }
-
-    /// A message that reached nobody, for the trace.
-    pub(super) fn hop(
-        &mut self,
-        root: ThreadId,
-        from: Arc<str>,
-        to: Arc<str>,
-        payload: &Canonical,
-        kind: HopKind,
-    ) {
-        self.note_hop(None, root, from, to, payload, kind);
-    }
-
-    /// A message that reached someone, for the trace.
-    pub(super) fn reach(
-        &mut self,
-        id: HopId,
-        root: ThreadId,
-        from: Arc<str>,
-        to: Arc<str>,
-        payload: &Canonical,
-        kind: HopKind,
-    ) {
-        self.note_hop(Some(id), root, from, to, payload, kind);
-    }
-
-    fn note_hop(
-        &mut self,
-        id: Option<HopId>,
-        conversation: ThreadId,
-        from: Arc<str>,
-        to: Arc<str>,
-        payload: &Canonical,
-        kind: HopKind,
-    ) {
-        self.effects.push(Effect::Hop(Hop {
-            id,
-            parent: self.parent,
-            conversation,
-            from,
-            to,
-            payload: payload.clone(),
-            kind,
-        }));
     }
 
     #[cfg(test)]

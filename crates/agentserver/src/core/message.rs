@@ -1,7 +1,8 @@
 //! What goes into the state machine and what comes out of it.
 
-use super::budget::Cause;
+use super::accounts::Cause;
 use super::threads::ThreadId;
+use super::time::Time;
 use crate::handler::{Cancellation, Target};
 use crate::organism::{Entry, Organism};
 use crate::payload::Canonical;
@@ -14,6 +15,10 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Job {
     pub id: HopId,
+    /// The message that it followed from.
+    pub parent: Option<HopId>,
+    /// When it reached its listener.
+    pub arrived: Time,
     pub entry: Arc<Entry>,
     /// As it was when the message was sent: a reload does not make strangers
     /// of the types that its answer may have.
@@ -40,6 +45,11 @@ impl HopId {
     /// Reads an id as it is written.
     pub fn parse(text: &str) -> Option<Self> {
         text.parse().ok().map(Self)
+    }
+
+    /// The id as a number.
+    pub fn number(self) -> u64 {
+        self.0
     }
 }
 

@@ -2,9 +2,12 @@
 //! machine. The pump drives it: it puts in what came from outside and what
 //! handlers gave back, and carries out the [`Effect`]s that come out.
 
+mod accounts;
 mod asks;
 mod budget;
+mod counts;
 mod deliver;
+mod hops;
 mod ids;
 mod input;
 mod limits;
@@ -12,6 +15,7 @@ mod machine;
 mod message;
 mod outbox;
 mod outline;
+mod overview;
 mod queues;
 mod recover;
 mod rights;
@@ -27,8 +31,10 @@ mod watch;
 mod properties;
 
 pub use budget::Budget;
+pub use counts::{ListenerStats, Stats};
 pub use limits::CoreLimits;
 pub use message::HopId;
+pub use overview::{OpenBudget, OpenMessage, OpenThread, OpenTodo, Overview};
 pub use threads::ThreadId;
 
 pub(crate) use budget::Usage;

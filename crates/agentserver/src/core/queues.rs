@@ -90,6 +90,12 @@ impl<J> Queues<J> {
     }
 
     /// All that wait.
+    pub fn iter(&self) -> impl Iterator<Item = &J> {
+        let senders = self.lanes.values().flat_map(|lane| &lane.senders);
+        senders.flat_map(|(_, jobs)| jobs)
+    }
+
+    /// All that wait.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut J> {
         let senders = self.lanes.values_mut().flat_map(|lane| &mut lane.senders);
         senders.flat_map(|(_, jobs)| jobs)

@@ -111,6 +111,7 @@ impl Core {
             };
             renew(&mut job);
             running.job = Arc::new(job);
+            running.begun = self.now;
         }
     }
 

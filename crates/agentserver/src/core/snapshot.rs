@@ -1,7 +1,7 @@
 //! The whole state of the rules, to be kept in place of the inputs that led to it.
 
+use super::accounts::{Accounts, Cause};
 use super::asks::{Asked, Asks};
-use super::budget::{Accounts, Cause};
 use super::machine::{Core, Running};
 use super::message::{HopId, Job};
 use super::outbox::Outbox;
@@ -42,6 +42,10 @@ pub struct Snapshot {
 #[derive(Serialize, Deserialize)]
 struct KeptJob {
     id: HopId,
+    #[serde(default)]
+    parent: Option<HopId>,
+    #[serde(default)]
+    arrived: Time,
     listener: Arc<str>,
     thread: ThreadId,
     root: ThreadId,
@@ -55,6 +59,10 @@ struct KeptJob {
 #[derive(Serialize, Deserialize)]
 struct KeptRun {
     job: KeptJob,
+    #[serde(default)]
+    begun: Time,
+    #[serde(default)]
+    model_calls: u64,
     asks: usize,
     asked: Vec<Asked>,
 }
@@ -63,6 +71,8 @@ impl KeptJob {
     fn of(job: &Job) -> Self {
         Self {
             id: job.id,
+            parent: job.parent,
+            arrived: job.arrived,
             listener: job.entry.key.clone(),
             thread: job.thread,
             root: job.root,
@@ -83,6 +93,8 @@ impl KeptJob {
         });
         Job {
             id: self.id,
+            parent: self.parent,
+            arrived: self.arrived,
             entry,
             organism: core.organism.clone(),
             thread: self.thread,
@@ -108,6 +120,8 @@ impl Core {
         };
         let running = self.running.values().map(|running| KeptRun {
             job: KeptJob::of(&running.job),
+            begun: running.begun,
+            model_calls: running.model_calls,
             asks: running.asks,
             asked: running.asked.clone(),
         });
@@ -167,6 +181,8 @@ impl Core {
         let running = snapshot.running.into_iter().map(|kept| {
             let running = Running {
                 job: Arc::new(kept.job.job(&core)),
+                begun: kept.begun,
+                model_calls: kept.model_calls,
                 asks: kept.asks,
                 asked: kept.asked,
             };

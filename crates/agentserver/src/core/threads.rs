@@ -6,8 +6,9 @@
 //! again from the same thread finds the same sub-thread; answering ends the
 //! sub-threads; a listener that calls itself stays where it is.
 
-use super::budget::AccountId;
+use super::accounts::AccountId;
 use super::ids::{Ids, opaque_id};
+use super::overview::OpenThread;
 use super::seen::Seen;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -16,6 +17,13 @@ use std::sync::Arc;
 opaque_id! {
     /// A thread's id: opaque, unguessable, unique over all conversations.
     pub struct ThreadId;
+}
+
+impl ThreadId {
+    /// The id as a number.
+    pub fn number(self) -> u128 {
+        self.0.as_u128()
+    }
 }
 
 /// A thread that ended, and whose it was.
@@ -396,6 +404,26 @@ impl Threads {
     /// How often this conversation has come to rest; more than ever, once it is over.
     pub fn epoch(&self, root: ThreadId) -> u64 {
         self.conversations.get(&root).map_or(u64::MAX, |c| c.epoch)
+    }
+
+    /// The threads that live, each after the one that called it.
+    pub fn overview(&self) -> Vec<OpenThread> {
+        let mut roots: Vec<_> = self.conversations.keys().copied().collect();
+        roots.sort_unstable_by(|a, b| b.cmp(a));
+        let mut threads = Vec::new();
+        while let Some(id) = roots.pop() {
+            if let Some(thread) = self.threads.get(&id) {
+                roots.extend(thread.children.iter().rev());
+                threads.push(OpenThread {
+                    id,
+                    conversation: thread.root,
+                    owner: thread.owner.clone(),
+                    depth: thread.depth,
+                    busy: thread.busy,
+                });
+            }
+        }
+        threads
     }
 
     /// How many threads and conversations are kept.

@@ -1,6 +1,7 @@
 //! Watchers: what listeners asked to be reminded of.
 
 use super::ids::opaque_id;
+use super::overview::OpenTodo;
 use super::threads::ThreadId;
 use super::time::Time;
 use serde::{Deserialize, Serialize};
@@ -118,6 +119,30 @@ impl Todos {
             text.push_str(&format!("- {id}: {} ({state})\n", todo.description));
         }
         Some(text)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.todos.len()
+    }
+
+    /// All of them; their owners are not known here.
+    pub fn overview(&self) -> Vec<OpenTodo> {
+        let mut open: Vec<_> = self
+            .todos
+            .iter()
+            .map(|(id, todo)| OpenTodo {
+                id: id.to_string(),
+                thread: todo.thread,
+                owner: None,
+                wait_for: todo.wait_for.clone(),
+                from_listener: todo.from_listener.clone(),
+                description: todo.description.clone(),
+                is_raised: todo.is_raised,
+            })
+            .collect();
+        open.sort_by(|a, b| a.id.cmp(&b.id));
+        open
     }
 
     pub fn next_due(&self) -> Option<Time> {

@@ -2,7 +2,7 @@
 //! message at a time, in the order in which they came; a listener runs as many
 //! threads as it may.
 
-use super::budget::Exhausted;
+use super::accounts::Exhausted;
 use super::machine::{Core, Running};
 use super::message::{Effect, Job};
 use super::threads::{Ended, ThreadId};
@@ -41,6 +41,8 @@ impl Core {
                 let job = Arc::new(job);
                 let running = Running {
                     job: job.clone(),
+                    begun: self.now,
+                    model_calls: 0,
                     asks: 0,
                     asked: Vec::new(),
                 };

@@ -1,6 +1,6 @@
 //! Watchers: setting them, closing them, nudging.
 
-use super::budget::Work;
+use super::accounts::Work;
 use super::input::Input;
 use super::machine::Core;
 use super::message::Job;

@@ -11,6 +11,7 @@ mod frame;
 mod log;
 mod replay;
 
+pub use crate::core::{OpenBudget, OpenMessage, OpenThread, OpenTodo, Overview};
 pub(crate) use commit::{Commits, Journal};
 pub(crate) use log::Log;
 pub use replay::{Replayed, replay};

@@ -2,9 +2,10 @@
 
 use super::JournalError;
 use super::log::{CURRENT, PREVIOUS, repeat_all};
-use crate::core::{Effect, Time};
+use crate::core::{Effect, Overview, Time};
 use crate::trace::Hop;
 use std::fs::File;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
@@ -17,27 +18,43 @@ pub struct Replayed {
     pub hop: Hop,
 }
 
-/// Tells every hop that the journal in a folder still knows of, in order. The pump
-/// that writes it may be running.
-pub fn replay(folder: &Path, mut each: impl FnMut(Replayed)) -> Result<(), JournalError> {
+/// Tells every hop that the journal in a folder still knows of, in order, until
+/// `each` has had enough. The pump that writes it may be running. Gives the state
+/// that the last input told of, and all that it was followed by, has led to.
+pub fn replay(
+    folder: &Path,
+    mut each: impl FnMut(Replayed) -> ControlFlow<()>,
+) -> Result<Overview, JournalError> {
     let previous = folder.join(PREVIOUS);
-    if previous.exists() {
-        replay_file(&previous, &mut each)?;
+    if previous.exists()
+        && let (overview, ControlFlow::Break(())) = replay_file(&previous, &mut each)?
+    {
+        return Ok(overview);
     }
-    replay_file(&folder.join(CURRENT), &mut each)
+    let (overview, _) = replay_file(&folder.join(CURRENT), &mut each)?;
+    Ok(overview)
 }
 
-fn replay_file(path: &Path, each: &mut impl FnMut(Replayed)) -> Result<(), JournalError> {
+fn replay_file(
+    path: &Path,
+    each: &mut impl FnMut(Replayed) -> ControlFlow<()>,
+) -> Result<(Overview, ControlFlow<()>), JournalError> {
     let file = File::open(path).map_err(JournalError::io(path))?;
     let size = file.metadata().map_err(JournalError::io(path))?.len();
-    let read = repeat_all(path, &file, size, |core, record| {
+    let mut told = ControlFlow::Continue(());
+    let (core, _) = repeat_all(path, &file, size, |core, record| {
+        if told.is_break() {
+            return;
+        }
         let at = record.at.since(Time::default());
         core.repeat(record);
         for effect in core.effects() {
-            if let Effect::Hop(hop) = effect {
-                each(Replayed { at, hop });
+            if let Effect::Hop(hop) = effect
+                && told.is_continue()
+            {
+                told = each(Replayed { at, hop });
             }
         }
-    });
-    read.map(drop)
+    })?;
+    Ok((core.overview(), told))
 }

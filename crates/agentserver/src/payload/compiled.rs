@@ -1,6 +1,7 @@
 //! A payload type ready for use: its schema and the validator made from it.
 
 use super::explain::explain;
+use super::plain;
 use super::schema::collapsed;
 use super::{FieldModel, Occurs, Payload, Place, Schema, Shape};
 use crate::xml::{self, Limits, XmlError};
@@ -79,9 +80,7 @@ pub struct Canonical {
 impl Canonical {
     /// Reads one element: parsed within the limits, then made canonical.
     pub fn parse(text: &str, limits: &Limits) -> Result<Self, XmlError> {
-        let document = xml::parse(text, limits)?;
-        let root = document.document_element().ok_or(XmlError::Empty)?;
-        xml::canonical_element(&document, root)
+        xml::canonical_text(text, limits)
     }
 
     /// Stands for a payload that has no XML form.
@@ -189,6 +188,14 @@ impl PayloadType {
                 found: payload.root().to_owned(),
             });
         }
+        match plain::is_surely_valid(&self.schema, payload.xml()) {
+            true => Ok(()),
+            false => self.check_by_schema(payload),
+        }
+    }
+
+    /// The same by the XSD, which decides.
+    pub(super) fn check_by_schema(&self, payload: &Canonical) -> Result<(), PayloadError> {
         // The limits were applied before it became canonical.
         let document = xml::parse_trusted(payload.xml())?;
         match self.validator.validate(&document).first() {

@@ -13,6 +13,7 @@ mod explain;
 mod field;
 mod json;
 mod json_schema;
+mod plain;
 mod render;
 mod schema;
 mod xsd;

@@ -23,7 +23,10 @@ pub enum SendError {
     #[error("{0} conversations are open, and more are not allowed; try again when one has ended")]
     Full(usize),
     /// The journal cannot be written: nothing is accepted and nothing moves.
-    #[error("the journal cannot be written: {0}")]
+    #[error(
+        "the journal cannot be written, so nothing is accepted any more: {0}. Make room on its disk, \
+         or mend what is wrong with it, and start the organism again"
+    )]
     Journal(Arc<str>),
     /// The payload has no XML form.
     #[error(transparent)]

@@ -28,7 +28,7 @@ impl Meter {
         }))
     }
 
-    pub(super) fn job(&self) -> &Job {
+    pub(crate) fn job(&self) -> &Job {
         &self.0.job
     }
 

@@ -19,7 +19,7 @@ pub use ask::AskError;
 pub use conversation::{Conversation, Delivered, SendError};
 pub(crate) use meter::Meter;
 
-use crate::core::{AskId, Core, CoreLimits, Effect, ThreadId, Time};
+use crate::core::{AskId, Core, CoreLimits, Effect, Stats, ThreadId, Time};
 use crate::envelope::Envelope;
 use crate::journal::{Journal, JournalError, Log};
 use crate::listener::key;
@@ -161,7 +161,10 @@ impl Pump {
         Ok(pump)
     }
 
-    fn with(core: Core, organism: Arc<Organism>, settings: Settings, log: Option<Log>) -> Self {
+    fn with(mut core: Core, organism: Arc<Organism>, settings: Settings, log: Option<Log>) -> Self {
+        if settings.trace.is_none() && !tracing::enabled!(tracing::Level::DEBUG) {
+            core.tell_few_hops();
+        }
         let recovered = core.open_conversations();
         let mailboxes = recovered.iter().map(|(root, _)| {
             let mut mailbox = Mailbox::new(settings.mailbox.max(1));
@@ -305,6 +308,11 @@ impl Pump {
     /// Threads and conversations that are kept.
     pub fn counts(&self) -> (usize, usize) {
         self.shared.lock().core.counts()
+    }
+
+    /// What it does now, and has done since its start.
+    pub fn stats(&self) -> Stats {
+        self.shared.lock().core.stats()
     }
 
     /// Handlers that failed and work that a budget has ended, since the start.

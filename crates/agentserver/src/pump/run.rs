@@ -208,6 +208,10 @@ fn text(shared: &Shared, job: &Job, bytes: Vec<u8>) -> Outcome {
     if !repairs.is_empty() {
         let repairs: Vec<_> = repairs.iter().map(ToString::to_string).collect();
         let first = said.first().map(|said| said.payload.clone());
+        let kind = HopKind::Repaired {
+            repairs: repairs.join(", "),
+        };
+        shared.lock().core.count_hop(&kind);
         shared.trace(Hop {
             id: None,
             parent: Some(job.id),
@@ -215,9 +219,7 @@ fn text(shared: &Shared, job: &Job, bytes: Vec<u8>) -> Outcome {
             from: job.entry.listener.name.clone(),
             to: "*".into(),
             payload: first.unwrap_or_else(Canonical::unwritable),
-            kind: HopKind::Repaired {
-                repairs: repairs.join(", "),
-            },
+            kind,
         });
     }
     let messages = said.into_iter().map(|said| Outgoing {

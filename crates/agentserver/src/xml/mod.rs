@@ -4,6 +4,7 @@
 //! a tree is built.
 
 mod answer;
+mod plain;
 mod repair;
 mod split;
 
@@ -184,6 +185,24 @@ pub(crate) fn canonical_element(
         root: Arc::from(&*element.name.local_name),
         xml: Arc::from(xml),
     })
+}
+
+/// The canonical form of a text that is one element.
+pub(crate) fn canonical_text(text: &str, limits: &Limits) -> Result<Canonical, XmlError> {
+    match plain::root(text, limits) {
+        Some(root) => Ok(Canonical {
+            namespace: Arc::default(),
+            root: Arc::from(root),
+            xml: Arc::from(text),
+        }),
+        None => canonical_text_of_any(text, limits),
+    }
+}
+
+fn canonical_text_of_any(text: &str, limits: &Limits) -> Result<Canonical, XmlError> {
+    let document = parse(text, limits)?;
+    let root = document.document_element().ok_or(XmlError::Empty)?;
+    canonical_element(&document, root)
 }
 
 /// The canonical form of a whole document, for whoever signs or compares one.

@@ -7,6 +7,7 @@ use agentserver::system::SystemError;
 use agentserver::trace::HopKind;
 use agentserver::{Conversation, HandlerMetadata, HandlerResponse, Listener, Pump, Settings};
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -173,6 +174,7 @@ fn count(folder: &Path, to: &str, kind: &HopKind) -> usize {
         if *hop.to == *to && hop.kind == *kind {
             assert!(ids.insert(hop.id.unwrap()));
         }
+        ControlFlow::Continue(())
     })
     .unwrap();
     ids.len()

@@ -12,6 +12,7 @@ mod enforcement;
 mod flow;
 mod fuzz;
 mod gateways;
+mod observed;
 mod oracle;
 mod payload;
 mod pump;

@@ -14,7 +14,7 @@ mod failures;
 mod history;
 mod hook;
 pub mod slash;
-mod span;
+pub mod span;
 mod state;
 mod store;
 mod window;

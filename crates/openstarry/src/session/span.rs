@@ -6,7 +6,7 @@ use crate::segment::{ProviderResponse, ToolCall};
 use tracing::{Span, field};
 
 /// A request to a model.
-pub(super) fn chat(provider: &dyn Provider, session: &str) -> Span {
+pub fn chat(provider: &dyn Provider, session: &str) -> Span {
     let model = provider.model().unwrap_or("unknown");
     tracing::info_span!(
         "chat",
@@ -25,7 +25,7 @@ pub(super) fn chat(provider: &dyn Provider, session: &str) -> Span {
 }
 
 /// What came of it.
-pub(super) fn answered(span: &Span, reply: &ProviderResponse) {
+pub fn answered(span: &Span, reply: &ProviderResponse) {
     if span.is_disabled() {
         return;
     }

@@ -18,6 +18,7 @@ mod sessions;
 mod show;
 
 use crate::home::Home;
+use crate::telemetry;
 use clap::{CommandFactory, Parser, Subcommand};
 use failure::Failure;
 use question::QuestionArgs;
@@ -123,14 +124,20 @@ pub fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    runtime.block_on(async {
+        let code = run(cli).await;
+        telemetry::finish().await;
+        code
+    })
+}
+
+async fn run(cli: Cli) -> ExitCode {
     let done = match cli.command {
-        None => return runtime.block_on(question::run(cli.question)),
-        Some(Command::Agent(command)) => return runtime.block_on(agent::run(command)),
-        Some(Command::Organism(command)) => return runtime.block_on(organism::run(command)),
-        Some(Command::Personal(command)) => {
-            return runtime.block_on(personal::run(command, Cli::command()));
-        }
-        Some(command) => runtime.block_on(do_command(command)),
+        None => return question::run(cli.question).await,
+        Some(Command::Agent(command)) => return agent::run(command).await,
+        Some(Command::Organism(command)) => return organism::run(command).await,
+        Some(Command::Personal(command)) => return personal::run(command, Cli::command()).await,
+        Some(command) => do_command(command).await,
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -8,7 +8,8 @@ use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
 };
-use tracing_subscriber::fmt::MakeWriter;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::{Layer, fmt::MakeWriter};
 
 /// From this size on a new file is begun; the one before is kept beside it.
 const MOST_BYTES: u64 = 10 * 1024 * 1024;
@@ -28,13 +29,12 @@ pub fn begin(path: &Path, in_terminal: bool) -> io::Result<()> {
         .ok()
         .and_then(|level| level.parse().ok())
         .unwrap_or(tracing::Level::INFO);
-    tracing_subscriber::fmt()
-        .with_max_level(level)
+    let log = tracing_subscriber::fmt::layer()
         .with_ansi(false)
         .with_target(false)
         .with_writer(log)
-        .try_init()
-        .map_err(io::Error::other)
+        .with_filter(LevelFilter::from_level(level));
+    crate::telemetry::begin(log).map_err(io::Error::other)
 }
 
 #[derive(Clone)]

@@ -6,4 +6,6 @@ pub mod gateway;
 pub mod graph;
 pub mod kinds;
 mod model;
+pub mod observe;
 mod original;
+pub mod ui;

@@ -229,11 +229,24 @@ fn a_run_is_told_again_to_any_hop_and_beside_another() {
     };
     let (is_ok, told, _) = replay(&[]);
     let hops: Vec<_> = told.lines().collect();
-    assert!(is_ok && hops.len() == 4, "{told}");
+    // A call, that it was handled, and an answer, twice.
+    assert!(is_ok && hops.len() == 6, "{told}");
     assert!(hops[0].contains("console -> echo") && hops[0].contains("<text>a</text>"));
-    let hop = hops[1].split_whitespace().nth(1).unwrap();
+    assert!(hops[1].contains("  handled in "), "{told}");
+    let hop = hops[0].split_once('#').unwrap().1;
+    let hop = hop.split_whitespace().next().unwrap();
     let (_, until, _) = replay(&["--until", hop]);
-    assert_eq!(until.lines().collect::<Vec<_>>(), hops[..2]);
+    let until: Vec<_> = until.lines().collect();
+    assert_eq!(until[0], hops[0]);
+    assert_eq!(until[1], "the state then:");
+    let runs = format!("#{hop}  console -> echo  <Note>");
+    let state = |what: &str, words: &str| {
+        let mut lines = until[2..].iter();
+        lines.any(|line| line.trim_start().starts_with(what) && line.contains(words))
+    };
+    assert!(state("runs:", &runs), "{until:?}");
+    assert!(state("thread:", "echo  1 messages"), "{until:?}");
+    assert!(state("budget: request", "1 of 1000 messages"), "{until:?}");
 
     assert_eq!(
         replay(&["--diff", "same"]),

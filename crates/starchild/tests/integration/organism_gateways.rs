@@ -463,3 +463,38 @@ gateways:
     assert_eq!(lines.len(), 2, "{told}");
     assert!(lines.iter().all(|line| line.contains("42")), "{told}");
 }
+
+#[tokio::test]
+async fn a_validator_that_others_made_finds_no_fault_with_the_openapi_document() {
+    let python = std::env::var("SC_TEST_A2A_PYTHON").unwrap_or_else(|_| {
+        panic!("run crates/chatroom/tests/a2a/install.sh FOLDER and set SC_TEST_A2A_PYTHON=FOLDER/bin/python")
+    });
+    for token in ["", ", token_env: TOKEN"] {
+        let listen = format!("kind: {{http: {{listen: '127.0.0.1:0'{token}}}}}");
+        let folder = folder(&format!(
+            "  - {{name: web, peers: [echo, writer], {listen}}}\n"
+        ));
+        let organism = start(&folder).await;
+        let url = format!("{}/openapi.json", organism.base);
+        let request = organism.client.get(url).bearer_auth(TOKEN);
+        let document = within(request.send()).await.unwrap();
+        let document = within(document.bytes()).await.unwrap();
+        let file = folder.path().join("openapi.json");
+        std::fs::write(&file, &document).unwrap();
+        let mut validator = Command::new(&python);
+        validator.args(["-m", "openapi_spec_validator"]).arg(&file);
+        let checked = within(validator.output()).await.unwrap();
+        let said = String::from_utf8_lossy(&checked.stdout);
+        let wrong = String::from_utf8_lossy(&checked.stderr);
+        assert!(checked.status.success(), "{said}{wrong}");
+        let document: Value = serde_json::from_slice(&document).unwrap();
+        for path in [
+            "/payloads/Ask",
+            "/payloads/Ask/xsd",
+            "/openapi.json",
+            "/metrics",
+        ] {
+            assert!(document["paths"].get(path).is_some(), "{path}: {document}");
+        }
+    }
+}

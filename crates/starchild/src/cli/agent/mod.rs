@@ -17,6 +17,7 @@ mod sessions;
 mod status;
 
 use crate::cli::show;
+use crate::telemetry;
 use clap::{Args, Subcommand};
 use openstarry::approval::Gate;
 use openstarry::config::{AgentConfig, Built, Surroundings};
@@ -26,6 +27,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use tracing_subscriber::layer::Identity;
 
 /// What can be done.
 #[derive(Subcommand)]
@@ -60,6 +62,11 @@ pub struct Common {
 
 /// Runs one command.
 pub async fn run(command: Command) -> ExitCode {
+    // What an agent has to say it says itself; its spans are for a collector.
+    if let Err(error) = telemetry::begin(Identity::new()) {
+        show::failure(&error);
+        return ExitCode::FAILURE;
+    }
     let done = match command {
         Command::Run(args) => run::run(args).await,
         Command::Ask(args) => ask::ask(args).await,

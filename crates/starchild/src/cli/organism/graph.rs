@@ -39,7 +39,7 @@ pub fn run(arguments: &GraphArguments) -> Result<(), String> {
     let by_name = || output.as_deref().map_or(Format::Svg, Format::of);
     let graph = Graph::of(&file);
     let drawn = match format.unwrap_or_else(by_name) {
-        Format::Svg => svg::picture(&graph),
+        Format::Svg => svg::picture(&graph, svg::STYLE),
         Format::Mermaid => text::mermaid(&graph),
         Format::Dot => text::dot(&graph),
     };

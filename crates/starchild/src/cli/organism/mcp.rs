@@ -18,7 +18,7 @@ use serde_json::Value;
 const ANSWERS: usize = 256;
 
 pub async fn run(arguments: McpArguments) -> Result<(), String> {
-    log_to_stderr();
+    log_to_stderr()?;
     let McpArguments {
         file: FileArgument { file: path },
         gateway,

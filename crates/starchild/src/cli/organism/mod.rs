@@ -5,11 +5,11 @@ mod mcp;
 mod replay;
 mod run;
 mod stdio;
-mod trace;
 
-use crate::organism::{check, kinds::guard};
+use crate::organism::{check, kinds::guard, ui};
 use crate::terminal::printable;
 use clap::{Args, Subcommand};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -50,6 +50,15 @@ pub struct RunArguments {
     /// Keep what happens in this folder, and go on after a crash.
     #[arg(long, value_name = "FOLDER")]
     state: Option<PathBuf>,
+    /// Show it at work on a page of this machine, at this address or any that is free.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        num_args = 0..=1,
+        default_missing_value = "127.0.0.1:0",
+        value_parser = ui::address
+    )]
+    ui: Option<SocketAddr>,
     /// The gateway that standard input speaks as; the first one unless said.
     #[arg(long, value_name = "NAME")]
     gateway: Option<String>,

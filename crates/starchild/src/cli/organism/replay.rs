@@ -2,12 +2,13 @@
 //! differ.
 
 use crate::terminal::printable;
-use agentserver::journal::{Replayed, replay};
-use agentserver::trace::Hop;
+use agentserver::journal::{Overview, Replayed, replay};
+use agentserver::trace::{Hop, HopKind};
 use agentserver::{HopId, ThreadId};
 use clap::Args;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 /// What to tell again.
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 pub struct ReplayArguments {
     /// The folder of the journal: what `durable` or `--state` names.
     folder: PathBuf,
-    /// Tell until this hop and no further.
+    /// Tell until this hop and no further, and what waited, ran and was open then.
     #[arg(long, value_name = "HOP", value_parser = hop_id)]
     until: Option<HopId>,
     /// Tell only where the run in this folder went another way.
@@ -28,10 +29,14 @@ fn hop_id(text: &str) -> Result<HopId, String> {
 }
 
 pub fn run(arguments: &ReplayArguments) -> Result<(), String> {
-    let hops = read(&arguments.folder, arguments.until)?;
+    let (hops, state) = read(&arguments.folder, arguments.until)?;
     let lines = match &arguments.diff {
-        None => hops.iter().map(line).collect(),
-        Some(other) => differences(&hops, &read(other, arguments.until)?),
+        None => {
+            let told = hops.iter().map(line);
+            let state = arguments.until.map(|_| state_lines(&state));
+            told.chain(state.into_iter().flatten()).collect()
+        }
+        Some(other) => differences(&hops, &read(other, arguments.until)?.0),
     };
     let mut out = std::io::stdout().lock();
     for line in &lines {
@@ -46,28 +51,87 @@ pub fn run(arguments: &ReplayArguments) -> Result<(), String> {
     }
 }
 
-fn read(folder: &Path, until: Option<HopId>) -> Result<Vec<Replayed>, String> {
+/// The hops until one, or all, and the state that they led to.
+fn read(folder: &Path, until: Option<HopId>) -> Result<(Vec<Replayed>, Overview), String> {
     let (mut hops, mut is_over) = (Vec::new(), false);
-    let told = replay(folder, |replayed| {
-        if is_over {
-            return;
-        }
+    let state = replay(folder, |replayed| {
         is_over = until.is_some() && replayed.hop.id == until;
         hops.push(replayed);
+        match is_over {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
     });
-    told.map_err(|error| error.to_string())?;
+    let state = state.map_err(|error| error.to_string())?;
     match until {
         Some(until) if !is_over => Err(format!("the journal knows of no hop {until}")),
-        _ => Ok(hops),
+        _ => Ok((hops, state)),
     }
 }
 
-/// One hop on a line, with what it carried.
+/// One hop on a line, with what it carried; that is told once.
 fn line(replayed: &Replayed) -> String {
     let Replayed { at, hop } = replayed;
-    let id = hop.id.map_or_else(String::new, |id| id.to_string());
-    let xml = hop.payload.xml().replace('\n', "&#10;");
-    format!("{:>10.3}s {id:>7}  {hop}  {xml}", at.as_secs_f64())
+    let line = format!("{:>10.3}s  {hop}", at.as_secs_f64());
+    match hop.kind {
+        HopKind::Handled(_) => line,
+        _ => format!("{line}  {}", hop.payload.xml().replace('\n', "&#10;")),
+    }
+}
+
+/// What waits, runs and is open.
+fn state_lines(state: &Overview) -> Vec<String> {
+    let mut lines = vec!["the state then:".to_owned()];
+    let messages = [("waits", &state.waiting), ("runs", &state.running)];
+    for (what, messages) in messages {
+        lines.extend(messages.iter().map(|message| {
+            let (id, from, to) = (message.id, &message.from, &message.to);
+            let of = short(message.conversation);
+            format!(
+                "  {what}: {of}  #{id}  {from} -> {to}  <{}>",
+                message.payload
+            )
+        }));
+    }
+    lines.extend(state.threads.iter().map(|thread| {
+        let (id, owner, busy) = (short(thread.id), &thread.owner, thread.busy);
+        let indent = "  ".repeat(thread.depth);
+        format!("  thread: {indent}{id}  {owner}  {busy} messages")
+    }));
+    lines.extend(state.todos.iter().map(|todo| {
+        let whose = todo.owner.as_deref().unwrap_or("?");
+        let from = match todo.from_listener.trim() {
+            "" => "anybody",
+            name => name,
+        };
+        let came = match todo.is_raised {
+            true => "has come",
+            false => "has not come",
+        };
+        let (awaited, about) = (&todo.wait_for, &todo.description);
+        format!("  to-do: {whose} waits for <{awaited}> from {from}, which {came}: {about}")
+    }));
+    lines.extend(state.budgets.iter().map(|spent| {
+        let of = |used: u64, most: Option<u64>| match most {
+            Some(most) => format!("{used} of {most}"),
+            None => used.to_string(),
+        };
+        let budget = spent.budget;
+        let over = if spent.is_over { "; used up" } else { "" };
+        format!(
+            "  budget: {}  {} messages, {} model calls, {} tokens, {} millionths of money{over}",
+            spent.of,
+            of(spent.messages, budget.messages),
+            of(spent.model_calls, budget.model_calls),
+            of(spent.tokens, budget.tokens),
+            of(spent.money, budget.money),
+        )
+    }));
+    lines
+}
+
+fn short(id: ThreadId) -> String {
+    id.to_string().chars().take(8).collect()
 }
 
 /// The hops of each conversation that one run has and the other has not. Ids and
@@ -88,7 +152,9 @@ fn differences(ours: &[Replayed], theirs: &[Replayed]) -> Vec<String> {
 /// The hops of each conversation, in the order in which the conversations began.
 fn by_conversation(hops: &[Replayed]) -> Vec<Vec<String>> {
     let (mut places, mut conversations) = (HashMap::<ThreadId, usize>::new(), Vec::new());
-    for Replayed { hop, .. } in hops {
+    // What a hop took differs always.
+    let moved = |replayed: &&Replayed| !matches!(replayed.hop.kind, HopKind::Handled(_));
+    for Replayed { hop, .. } in hops.iter().filter(moved) {
         let place = *places.entry(hop.conversation).or_insert_with(|| {
             conversations.push(Vec::new());
             conversations.len() - 1

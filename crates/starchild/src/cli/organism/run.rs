@@ -3,10 +3,13 @@
 //! reads the file again.
 
 use super::stdio::Session;
-use super::{FileArgument, RunArguments, trace};
+use super::{FileArgument, RunArguments};
 use crate::organism::config::{File, load};
 use crate::organism::gateway::{Connected, GatewayKind};
 use crate::organism::kinds::Memories;
+use crate::organism::observe::Observers;
+use crate::organism::observe::recent::Recent;
+use crate::organism::ui::Page;
 use agentserver::Pump;
 use agentserver::config::Durable;
 use std::io::IsTerminal;
@@ -14,13 +17,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
+use tracing_subscriber::Layer;
 
 pub async fn run(arguments: RunArguments) -> Result<(), String> {
-    log_to_stderr();
+    log_to_stderr()?;
     let RunArguments {
         file: FileArgument { file: path },
         trace,
         state,
+        ui,
         gateway,
         stay,
         envelopes,
@@ -29,14 +34,10 @@ pub async fn run(arguments: RunArguments) -> Result<(), String> {
     let memories = Memories::default();
     let (file, organism) = load(&path, &memories).map_err(|error| text(&error))?;
     let mut settings = file.settings();
-    let mut writer = None;
-    if let Some(trace) = trace {
-        let (sender, task) = trace::start(&trace)
-            .await
-            .map_err(|error| format!("{}: {error}", trace.display()))?;
-        settings.trace = Some(sender);
-        writer = Some(task);
-    }
+    let recent = ui.map(|_| Arc::new(Recent::new()));
+    let observers = Observers::new(trace.as_deref(), recent.clone()).await?;
+    let (sender, observing) = observers.start().unzip();
+    settings.trace = sender;
     let gateway = gateway.or_else(|| {
         let mut gateways = file.gateways.iter();
         let found = gateways.find(|gateway| matches!(gateway.kind, GatewayKind::Stdin));
@@ -44,15 +45,22 @@ pub async fn run(arguments: RunArguments) -> Result<(), String> {
     });
     let limits = settings.xml;
     let mut signals = Signals::new().map_err(|error| text(&error))?;
-    let pump = match journal_folder(&file, &path, state) {
+    let journal = journal_folder(&file, &path, state);
+    let pump = match &journal {
         None => Pump::start(organism, settings),
         Some(folder) => {
-            Pump::start_durable(organism, settings, &folder).map_err(|error| text(&error))?
+            Pump::start_durable(organism, settings, folder).map_err(|error| text(&error))?
         }
+    };
+    let page = match (ui, recent) {
+        (Some(listen), Some(recent)) => {
+            Some(Page::start(listen, &file, pump.clone(), recent, journal).await?)
+        }
+        _ => None,
     };
     let connected = Connected::start(&file, &pump, limits).await?;
     // With nothing but the network to listen to, only a signal ends it.
-    let stay = stay || !connected.is_empty();
+    let stay = stay || !connected.is_empty() || page.is_some();
     let stop = Arc::new(Notify::new());
     let mut talk = match gateway {
         None => None,
@@ -79,7 +87,7 @@ pub async fn run(arguments: RunArguments) -> Result<(), String> {
                 }
             }
             signal = signals.next() => match signal {
-                Caught::Hangup => reload(&pump, &path, &memories),
+                Caught::Hangup => reload(&pump, &path, &memories, &file, page.as_ref()),
                 // The talk ends when what is under way has been answered.
                 Caught::Stop if talk.is_some() && !is_stopping => {
                     is_stopping = true;
@@ -92,12 +100,13 @@ pub async fn run(arguments: RunArguments) -> Result<(), String> {
     // The trace ends when the last part of the pump is dropped.
     drop(talk);
     drop(connected);
+    drop(page);
     let finish = async {
         pump.drain().await.map_err(|error| error.to_string())?;
         let failures = pump.failures();
         drop(pump);
-        if let Some(writer) = writer {
-            let written = writer.await.map_err(|error| error.to_string());
+        if let Some(observing) = observing {
+            let written = observing.await.map_err(|error| error.to_string());
             let written = written.and_then(|written| written.map_err(|error| error.to_string()));
             written.map_err(|error| format!("the trace: {error}"))?;
         }
@@ -135,29 +144,53 @@ async fn next_end<F: Future + Unpin>(talk: &mut Option<F>) -> Option<F::Output> 
 }
 
 /// What goes wrong, and what `RUST_LOG` asks for.
-pub fn log_to_stderr() {
+pub fn log_to_stderr() -> Result<(), String> {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-    // Another part of the program may have set it up.
-    let _ = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let log = tracing_subscriber::fmt::layer()
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
-        .try_init();
+        .with_filter(filter);
+    crate::telemetry::begin(log)
 }
 
 /// A file with something wrong in it changes nothing.
-fn reload(pump: &Pump, path: &Path, memories: &Memories) {
+fn reload(pump: &Pump, path: &Path, memories: &Memories, started: &File, page: Option<&Page>) {
     match load(path, memories) {
-        Ok((_, organism)) => {
+        Ok((file, organism)) => {
             pump.reload(organism);
+            if let Some(page) = page {
+                page.redraw(&file);
+            }
             eprintln!("{}: read again", path.display());
+            let changed = connected_otherwise(started, &file);
+            if !changed.is_empty() {
+                let changed = changed.join(", ");
+                eprintln!("{changed}: connected as at the start; restart to connect anew");
+            }
         }
         Err(error) => eprintln!(
             "{error}\n{}: not read again; the organism stays as it was",
             path.display()
         ),
     }
+}
+
+/// Gateways whose connection a file would have otherwise than another.
+fn connected_otherwise<'a>(started: &'a File, file: &'a File) -> Vec<&'a str> {
+    let both = started.gateways.iter().chain(&file.gateways);
+    let kind = |file: &'a File, name: &str| {
+        let mut gateways = file.gateways.iter();
+        let found = gateways.find(|gateway| gateway.name.value.eq_ignore_ascii_case(name));
+        found.map(|gateway| &gateway.kind)
+    };
+    let names = both.map(|gateway| &*gateway.name.value);
+    let mut changed: Vec<_> = names
+        .filter(|name| kind(started, name) != kind(file, name))
+        .collect();
+    changed.sort_unstable();
+    changed.dedup();
+    changed
 }
 
 enum Caught {

@@ -5,7 +5,7 @@ mod http;
 mod log;
 pub mod room;
 mod schedule;
-mod server;
+pub mod server;
 mod webhook;
 
 use super::config::File;
@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 /// A gateway's `kind`.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GatewayKind {
     /// Standard input and output.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 /// The file's words for it.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleFile {
     /// Minute, hour, day of the month, month, day of the week; with seconds

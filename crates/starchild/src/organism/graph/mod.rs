@@ -62,6 +62,11 @@ impl Edge {
 }
 
 impl Graph {
+    /// The picture, for a page that has a style of its own.
+    pub fn drawing(&self) -> String {
+        svg::picture(self, "")
+    }
+
     /// Gateways first, then listeners, then the pump's own that someone may use.
     pub fn of(file: &File) -> Self {
         let gateways = file.gateways.iter().map(|gateway| Node {

@@ -4,12 +4,13 @@ use super::layout::{HEIGHT, Layout, Route, layout, text_width};
 use super::{Edge, Graph, Node};
 use std::fmt::Write;
 
-pub fn picture(graph: &Graph) -> String {
+/// The picture in a style, which may be none.
+pub fn picture(graph: &Graph, style: &str) -> String {
     let layout = layout(graph);
     let Layout { width, height, .. } = layout;
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" \
-         width=\"{width:.0}\" height=\"{height:.0}\" role=\"img\">\n<title>{}</title>\n{STYLE}",
+         width=\"{width:.0}\" height=\"{height:.0}\" role=\"img\">\n<title>{}</title>\n{style}{ARROW}",
         escape(&graph.name),
     );
     for (edge, route) in graph.edges.iter().zip(&layout.routes) {
@@ -22,7 +23,7 @@ pub fn picture(graph: &Graph) -> String {
     out
 }
 
-const STYLE: &str = "<style>\
+pub const STYLE: &str = "<style>\
 rect{fill:#fff;stroke:#333;stroke-width:1.5}\
 .agent rect{fill:#e8f0ff;stroke:#1f4fa3}\
 .gateway rect{fill:#fff4d6;stroke:#8a6100}\
@@ -31,7 +32,9 @@ text{font:14px sans-serif;text-anchor:middle;fill:#111}\
 .edge path{fill:none;stroke:#555;stroke-width:1.5;marker-end:url(#arrow)}\
 .edge text{font-size:12px;fill:#333}\
 .edge rect{fill:#fff;stroke:none}\
-</style>\n\
+</style>\n";
+
+const ARROW: &str = "\
 <defs><marker id=\"arrow\" viewBox=\"0 0 10 10\" refX=\"10\" refY=\"5\" markerWidth=\"8\" markerHeight=\"8\" \
 orient=\"auto-start-reverse\"><path d=\"M0 0L10 5L0 10z\" fill=\"#555\"/></marker></defs>\n";
 
@@ -126,7 +129,7 @@ mod tests {
              gateways:\n  - {name: console, peers: [a.b]}\n",
         );
         let graph = Graph::of(&file.unwrap());
-        let picture = picture(&graph);
+        let picture = picture(&graph, STYLE);
         assert_eq!(picture.matches("class=\"node").count(), 5);
         assert_eq!(picture.matches("class=\"edge\"").count(), 5);
         assert_eq!(picture.matches(">Ask</text>").count(), 4);

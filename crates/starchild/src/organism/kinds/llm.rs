@@ -7,6 +7,7 @@ use super::memory::{Memory, MemoryFile, Place, heard};
 use super::tools::Tools;
 use super::{Types, accept_all};
 use crate::organism::model::{Answer, Pool};
+use crate::telemetry;
 use agentserver::payload::{Canonical, Schema, Shape};
 use agentserver::xml::is_prose;
 use agentserver::{HandlerMetadata, Listener, Reply, Result};
@@ -98,8 +99,10 @@ impl Mind {
         };
         let message = in_envelope(&metadata.from_id, &payload);
         metadata.admit_model_call().await?;
+        let thread = metadata.thread_id.to_string();
+        let asked = self.models.complete(&thread, &context, &message);
         let answer = tokio::select! {
-            answer = self.models.complete(&context, &message) => answer?,
+            answer = telemetry::below(metadata.traceparent(), asked) => answer?,
             () = metadata.cancellation.cancelled() => return Err("was cancelled".into()),
         };
         let Answer {

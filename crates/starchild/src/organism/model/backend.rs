@@ -7,9 +7,11 @@ use super::file::{BackendFile, Price};
 use openstarry::pain::AgentPain;
 use openstarry::provider::{Context, Provider};
 use openstarry::segment::{ProviderResponse, StopReason, Usage};
+use openstarry::session::span;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::time::Instant;
+use tracing::Instrument;
 
 /// What is taken of an answer.
 const ANSWER: usize = 4 << 20;
@@ -63,14 +65,22 @@ impl Backend {
     }
 
     /// Asks once, as soon as the bucket allows.
-    pub async fn ask(&self, context: &Context, prompt: &str) -> Result<Answer, ModelError> {
+    pub async fn ask(
+        &self,
+        conversation: &str,
+        context: &Context,
+        prompt: &str,
+    ) -> Result<Answer, ModelError> {
         let provider = self.provider.as_ref();
         let provider = provider.map_err(|reason| ModelError::NoKey(reason.clone()))?;
         let _open = self.occupy();
         while let Err(wait) = self.take() {
             tokio::time::sleep(wait).await;
         }
-        let reply = checked(provider.generate(prompt, context).await?)?;
+        let span = span::chat(&**provider, conversation);
+        let reply = provider.generate(prompt, context);
+        let reply = checked(reply.instrument(span.clone()).await?)?;
+        span::answered(&span, &reply);
         let usage = reply.metadata.usage.unwrap_or_else(|| Usage {
             input_tokens: tokens(&context.system) + tokens(prompt),
             output_tokens: tokens(&reply.text()),

@@ -58,8 +58,13 @@ impl Pool {
         order
     }
 
-    /// What a model says to `prompt`.
-    pub async fn complete(&self, context: &Context, prompt: &str) -> Result<Answer, ModelError> {
+    /// What a model says to `prompt`, in a conversation that spans name.
+    pub async fn complete(
+        &self,
+        conversation: &str,
+        context: &Context,
+        prompt: &str,
+    ) -> Result<Answer, ModelError> {
         let mut last = ModelError::None;
         // Each with the time before which it does not want to be asked.
         let begin = Instant::now();
@@ -71,7 +76,7 @@ impl Pool {
                     index += 1;
                     continue;
                 }
-                let error = match backend.ask(context, prompt).await {
+                let error = match backend.ask(conversation, context, prompt).await {
                     Ok(said) => return Ok(said),
                     Err(error) => error,
                 };
@@ -167,7 +172,7 @@ mod tests {
             Ok("hi"),
         ]);
         let said = pool(Strategy::Failover, &[&script])
-            .complete(&system(), "u")
+            .complete("c", &system(), "u")
             .await;
         assert_eq!(said.unwrap().reply.text(), "hi");
         assert_eq!(script.asked(), vec![("s".to_owned(), "u".to_owned()); 4]);
@@ -175,7 +180,7 @@ mod tests {
         let script = Script::new([down(), down(), down(), down(), Ok("too late")]);
         let begin = Instant::now();
         let said = pool(Strategy::Failover, &[&script])
-            .complete(&system(), "u")
+            .complete("c", &system(), "u")
             .await;
         assert!(said.is_err());
         assert_eq!(script.asked().len(), 4);
@@ -187,7 +192,7 @@ mod tests {
     async fn a_refused_key_is_never_tried_again() {
         let script = Script::new([locked(), Ok("no")]);
         let said = pool(Strategy::Failover, &[&script])
-            .complete(&system(), "u")
+            .complete("c", &system(), "u")
             .await;
         assert!(matches!(said, Err(ModelError::Provider(AgentPain::Key(_)))));
         assert_eq!(script.asked().len(), 1);
@@ -198,7 +203,7 @@ mod tests {
         let script = Script::new([busy(100), Ok("hi")]);
         let begin = Instant::now();
         let pool = pool(Strategy::Failover, &[&script]);
-        pool.complete(&system(), "u").await.unwrap();
+        pool.complete("c", &system(), "u").await.unwrap();
         assert!(begin.elapsed() >= Duration::from_secs(100));
     }
 
@@ -209,7 +214,11 @@ mod tests {
         let begin = Instant::now();
         let pool = pool(Strategy::Failover, &[&patient, &other]);
         assert_eq!(
-            pool.complete(&system(), "u").await.unwrap().reply.text(),
+            pool.complete("c", &system(), "u")
+                .await
+                .unwrap()
+                .reply
+                .text(),
             "hi"
         );
         assert!(begin.elapsed() < Duration::from_secs(4));
@@ -225,7 +234,11 @@ mod tests {
         let begin = Instant::now();
         for said in ["one", "two"] {
             assert_eq!(
-                pool.complete(&system(), "u").await.unwrap().reply.text(),
+                pool.complete("c", &system(), "u")
+                    .await
+                    .unwrap()
+                    .reply
+                    .text(),
                 said
             );
         }
@@ -244,7 +257,11 @@ mod tests {
         ];
         let pool = Pool::of(Strategy::Failover, backends);
         assert_eq!(
-            pool.complete(&system(), "u").await.unwrap().reply.text(),
+            pool.complete("c", &system(), "u")
+                .await
+                .unwrap()
+                .reply
+                .text(),
             "hi"
         );
     }
@@ -255,10 +272,10 @@ mod tests {
         let pool = pool(Strategy::Failover, &[&script]);
         let begin = Instant::now();
         for _ in 0..60 {
-            pool.complete(&system(), "u").await.unwrap();
+            pool.complete("c", &system(), "u").await.unwrap();
         }
         assert_eq!(begin.elapsed(), Duration::ZERO);
-        pool.complete(&system(), "u").await.unwrap();
+        pool.complete("c", &system(), "u").await.unwrap();
         assert!(begin.elapsed() >= Duration::from_secs(1));
     }
 
@@ -271,7 +288,11 @@ mod tests {
         let pool = pool(Strategy::RoundRobin, &[&scripts[0], &scripts[1]]);
         for said in ["1", "2", "3", "4"] {
             assert_eq!(
-                pool.complete(&system(), "u").await.unwrap().reply.text(),
+                pool.complete("c", &system(), "u")
+                    .await
+                    .unwrap()
+                    .reply
+                    .text(),
                 said
             );
         }
@@ -283,7 +304,11 @@ mod tests {
         let pool = pool(Strategy::LeastLoaded, &[&scripts[0], &scripts[1]]);
         let _open = pool.backends[0].occupy();
         assert_eq!(
-            pool.complete(&system(), "u").await.unwrap().reply.text(),
+            pool.complete("c", &system(), "u")
+                .await
+                .unwrap()
+                .reply
+                .text(),
             "hi"
         );
         assert!(scripts[0].asked().is_empty());

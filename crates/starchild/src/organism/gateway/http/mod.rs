@@ -8,6 +8,7 @@ mod refusal;
 pub use refusal::{Refusal, no_store};
 
 use super::{Outside, REQUEST, server};
+use crate::organism::observe::metrics;
 use agentserver::gateway::{Conversations, CorrelationId, Idle};
 use agentserver::payload::{Canonical, Schema};
 use agentserver::xml::Limits;
@@ -30,7 +31,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 /// The file's words for it.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HttpFile {
     #[serde(default = "loopback")]
@@ -103,6 +104,7 @@ impl HttpFile {
             .route("/conversations/{id}/events", get(follow))
             .route("/conversations/{id}", delete(close))
             .route("/openapi.json", get(document))
+            .route("/metrics", get(scrape))
             .layer(middleware::from_fn_with_state(api.clone(), admit))
             .with_state(api);
         tasks.spawn(server::serve(listener, router));
@@ -262,6 +264,10 @@ async fn document(State(api): State<Arc<Api>>) -> Json<Value> {
         &offers,
         api.token.is_some(),
     ))
+}
+
+async fn scrape(State(api): State<Arc<Api>>) -> Response {
+    metrics::response(&api.pump.stats())
 }
 
 async fn xsd(State(api): State<Arc<Api>>, Path(name): Path<String>) -> Result<Response, Refusal> {

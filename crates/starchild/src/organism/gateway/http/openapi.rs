@@ -13,6 +13,10 @@ pub fn document(organism: &str, offers: &[Offer], has_token: bool) -> Value {
             format!("/payloads/{name}"),
             json!({ "post": send(name, offers) }),
         );
+        paths.insert(
+            format!("/payloads/{name}/xsd"),
+            json!({ "get": text(&format!("xsd{name}"), &format!("The XSD of <{name}>."), "application/xml") }),
+        );
     }
     schemas.insert("Answers".to_owned(), answers());
     schemas.insert("Error".to_owned(), error());
@@ -23,6 +27,16 @@ pub fn document(organism: &str, offers: &[Offer], has_token: bool) -> Value {
     paths.insert(
         "/conversations/{id}".to_owned(),
         json!({ "delete": close() }),
+    );
+    let own = "This document.";
+    paths.insert(
+        "/openapi.json".to_owned(),
+        json!({ "get": text("openapi", own, "application/json") }),
+    );
+    let counts = "Counts, as Prometheus reads them.";
+    paths.insert(
+        "/metrics".to_owned(),
+        json!({ "get": text("metrics", counts, "application/openmetrics-text") }),
     );
     let mut document = json!({
         "openapi": "3.1.0",
@@ -79,6 +93,22 @@ fn send(name: &str, offers: &[Offer]) -> Value {
             "401": reply("Not allowed.", "Error"),
             "422": reply("Refused by the organism.", "Error"),
             "503": reply("No room at the moment.", "Error"),
+        },
+    })
+}
+
+/// Something to read that is always there.
+fn text(operation: &str, summary: &str, kind: &str) -> Value {
+    let schema = match kind {
+        "application/json" => json!({ "type": "object" }),
+        _ => json!({ "type": "string" }),
+    };
+    json!({
+        "operationId": operation,
+        "summary": summary,
+        "responses": {
+            "200": { "description": summary, "content": { kind: { "schema": schema } } },
+            "401": reply("Not allowed.", "Error"),
         },
     })
 }
