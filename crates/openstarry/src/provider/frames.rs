@@ -55,7 +55,7 @@ impl Frames {
         {
             bytes = rest;
         }
-        while let Some(end) = bytes.iter().position(|b| matches!(b, b'\n' | b'\r')) {
+        while let Some(end) = memchr::memchr2(b'\n', b'\r', bytes) {
             self.keep(&bytes[..end])?;
             self.end_line(out)?;
             let crlf = bytes[end] == b'\r' && bytes.get(end + 1) == Some(&b'\n');

@@ -72,6 +72,12 @@ impl Spent {
         self.money += limits.price.map_or(0.0, |price| price.of(usage));
     }
 
+    /// Adds what was spent elsewhere.
+    pub(super) fn add_all(&mut self, other: Self) {
+        self.usage.add(other.usage);
+        self.money += other.money;
+    }
+
     /// Whether a request of about `tokens` may still be sent; else why not.
     pub fn admit(&self, tokens: u64, limits: &Limits) -> Result<(), String> {
         let used = self.usage.total();

@@ -143,7 +143,7 @@ async fn sum_up(
     let reply = driver.provider.generate(ASK, &context).await;
     let reply = reply.map_err(|error| error.to_string())?;
     let usage = usage_of(reply.metadata.usage, request, &reply.segments);
-    state.spent.add(usage, limits);
+    state.spend(usage, limits);
     match reply.text() {
         text if text.trim().is_empty() => Err("the model said nothing".into()),
         text => Ok(text),

@@ -73,6 +73,7 @@ pub(super) async fn serve(
                 (EndReason::Cancelled, None)
             }
         };
+        state.count_expenses();
         driver.save(&state).await;
         let turn = state.history.turns.get(turns..).and_then(<[_]>::last);
         let trace = turn.map(|turn| turn.rounds.clone()).unwrap_or_default();
@@ -165,6 +166,8 @@ impl Driver<'_> {
                 true => fixed + tokens,
                 false => request_tokens(&context, &prompt),
             };
+            // A tool that was ended may have told late what it spent.
+            state.count_expenses();
             if let Err(why) = state.spent.admit(request, &settings.limits) {
                 return Step::End(EndReason::Budget(why));
             }
@@ -245,6 +248,7 @@ impl Driver<'_> {
         results.sort_by_key(|settled| settled.at);
         let found = std::mem::take(&mut *lock(&caller.context.found));
         drop(caller);
+        state.count_expenses();
         let (told, step) = state.results(results);
         found.iter().for_each(|name| state.remember_tool(name));
         for text in told.user {
@@ -379,6 +383,7 @@ impl Driver<'_> {
                 principal,
                 todos: Arc::clone(&state.todos),
                 found: Arc::default(),
+                expenses: state.expenses.clone(),
                 progress: Progress::default(),
             },
         }

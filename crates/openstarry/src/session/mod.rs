@@ -9,6 +9,7 @@ mod budget;
 mod call;
 mod compact;
 mod drive;
+mod expenses;
 mod extract;
 mod failures;
 mod history;
@@ -21,6 +22,7 @@ mod window;
 
 pub use audit::{Audit, AuditLine, FileAudit, LogAudit, Verdict};
 pub use budget::{Limits, Price, Spent};
+pub use expenses::Expenses;
 pub use extract::ExtractError;
 pub use failures::{Alarm, Failures};
 pub use history::{History, Round, Summary, Turn};

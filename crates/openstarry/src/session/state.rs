@@ -2,6 +2,7 @@
 //! do next, does it, and tells what came of it.
 
 use super::budget::{Limits, Spent, usage_of};
+use super::expenses::Expenses;
 use super::failures::{Alarm, Failures};
 use super::history::{History, OpenRound};
 use crate::approval::SessionGrants;
@@ -65,6 +66,12 @@ pub struct SessionState {
     /// What was allowed for the rest of the session.
     #[serde(default)]
     pub(crate) grants: SessionGrants,
+    /// What its tools have spent on models and it has not counted yet.
+    #[serde(skip)]
+    pub(crate) expenses: Expenses,
+    /// Who else counts what it spends: the session that it works for.
+    #[serde(skip)]
+    pub(crate) paid_by: Option<Expenses>,
     /// The reply that is being heard; here, so that cancelling keeps it.
     #[serde(skip)]
     pub(crate) hearing: Option<Hearing>,
@@ -235,6 +242,26 @@ impl SessionState {
         self.call_ids = None;
     }
 
+    /// Counts a reply.
+    pub(crate) fn spend(&mut self, usage: Usage, limits: &Limits) {
+        let mut spent = Spent::default();
+        spent.add(usage, limits);
+        self.count(spent);
+    }
+
+    /// Counts what its tools have spent.
+    pub(crate) fn count_expenses(&mut self) {
+        let spent = self.expenses.take();
+        self.count(spent);
+    }
+
+    fn count(&mut self, spent: Spent) {
+        self.spent.add_all(spent);
+        if let Some(payer) = &self.paid_by {
+            payer.add(spent);
+        }
+    }
+
     /// Takes a reply. `request` is about how many tokens were sent.
     pub(crate) fn reply(
         &mut self,
@@ -244,7 +271,7 @@ impl SessionState {
         limits: &Limits,
     ) -> Step {
         let usage = usage_of(reply.metadata.usage, request, &reply.segments);
-        self.spent.add(usage, limits);
+        self.spend(usage, limits);
         self.compare(reply.metadata.usage, request);
         self.make_ids_unique(&mut reply.segments);
         let Metadata {
@@ -334,7 +361,7 @@ impl SessionState {
             let mut heard = fold.heard();
             if !heard.segments.is_empty() {
                 let usage = usage_of(heard.metadata.usage, request, &heard.segments);
-                self.spent.add(usage, limits);
+                self.spend(usage, limits);
                 self.make_ids_unique(&mut heard.segments);
                 self.open = Some(OpenRound::new(heard.segments, None));
             }

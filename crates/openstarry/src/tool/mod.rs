@@ -18,6 +18,7 @@ pub use subagent::SubAgent;
 pub use typed::{IntoOutcome, function};
 
 use crate::segment::ContentSegment;
+use crate::session::Expenses;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -45,6 +46,8 @@ pub struct ToolContext {
     pub todos: Arc<Mutex<Vec<builtin::Todo>>>,
     /// Tools that `search_tools` found, to be offered from now on.
     pub found: Arc<Mutex<Vec<String>>>,
+    /// Where a tool that asks models tells what that cost.
+    pub expenses: Expenses,
     /// Where a tool that takes long says that it goes on.
     pub progress: Progress,
 }

@@ -14,7 +14,8 @@ const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// An agent that another one can give tasks to. Each task is a session of its
 /// own, under the limits of the agent that works on it; what it finds is the
-/// result of the call.
+/// result of the call. What it spends counts for both agents; money does where
+/// the sub-agent has a price.
 pub struct SubAgent {
     spec: ToolSpec,
     agent: Agent,
@@ -45,7 +46,9 @@ impl SubAgent {
 
     async fn work(&self, task: Task, context: &ToolContext) -> ToolOutcome {
         let id = format!("{}-{}", context.session, uuid::Uuid::new_v4());
-        let session = self.agent.session(SessionState::new(id), None);
+        let mut state = SessionState::new(id);
+        state.paid_by = Some(context.expenses.clone());
+        let session = self.agent.session(state, None);
         let turn = session.say(task.task).map_err(ToolError::new)?;
         let outcome = turn.outcome().await;
         let words = outcome.text();

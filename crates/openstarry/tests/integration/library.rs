@@ -5,9 +5,11 @@ use crate::support::scripted::{Answer, Scripted};
 use crate::support::wire::{self, Say};
 use crate::support::{ALL, Reply, Server, within};
 use futures_util::future::BoxFuture;
-use openstarry::provider::{Context, ProviderKind, Recorder, Replay};
-use openstarry::segment::{ContentSegment, ToolCall, ToolResult};
-use openstarry::session::{Agent, EndReason, ExtractError, Hook, Limits, SessionState, Settings};
+use openstarry::provider::{Context, Event, ProviderKind, Recorder, Replay};
+use openstarry::segment::{ContentSegment, ToolCall, ToolResult, Usage};
+use openstarry::session::{
+    Agent, EndReason, ExtractError, Hook, Limits, Price, SessionState, Settings,
+};
 use openstarry::tool::{Registry, SubAgent, Tool};
 use serde_json::json;
 use std::sync::{Arc, Mutex};
@@ -263,6 +265,65 @@ async fn a_sub_agent_works_under_limits_of_its_own() {
         results[1].text()
     );
     assert_eq!(looping.shown().len(), 3);
+}
+
+#[tokio::test]
+async fn what_a_sub_agent_spends_counts_for_the_agent_that_asked() {
+    let told = |input_tokens, answer: Answer| match answer {
+        Answer::Events(mut events) => {
+            events.insert(
+                0,
+                Event::Usage(Usage {
+                    input_tokens,
+                    output_tokens: 1,
+                    ..Usage::default()
+                }),
+            );
+            Answer::Events(events)
+        }
+        other => other,
+    };
+    let price = Price {
+        input: 1e6,
+        output: 0.0,
+        cached: None,
+    };
+    let limited = |limits| Settings {
+        limits,
+        ..Settings::default()
+    };
+    let deep = Scripted::new([told(1000, Answer::text("deep"))]);
+    let deep = SubAgent::new("deep", "", agent(&deep, vec![], Settings::default()));
+    let helper = Scripted::new([
+        told(200, Answer::calls(&[("deep", json!({ "task": "x" }))])),
+        told(300, Answer::text("helped")),
+    ]);
+    let priced = limited(Limits {
+        price: Some(price),
+        ..Limits::default()
+    });
+    let helper = agent(&helper, vec![Arc::new(deep)], priced);
+    let tools: Vec<Arc<dyn Tool>> = vec![Arc::new(SubAgent::new("helper", "", helper))];
+    let provider = Scripted::new([
+        told(10, Answer::calls(&[("helper", json!({ "task": "x" }))])),
+        Answer::text("must not be asked for"),
+    ]);
+    let limits = Limits {
+        tokens: Some(1500),
+        ..Limits::default()
+    };
+    let session = agent(&provider, tools, limited(limits)).session(SessionState::new("s"), None);
+    let outcome = within(session.say("go").unwrap().outcome()).await;
+    assert_eq!(outcome.trace[0].results()[0].text(), "helped");
+    assert_eq!(outcome.usage.input_tokens, 10 + 200 + 1000 + 300);
+    assert!(
+        matches!(&outcome.end, EndReason::Budget(why) if why.contains("limits.tokens")),
+        "{:?}",
+        outcome.end
+    );
+    assert_eq!(provider.shown().len(), 1);
+    let cost = within(session.command("/cost").unwrap().outcome()).await;
+    assert!(cost.text().contains("1510"), "{}", cost.text());
 }
 
 #[tokio::test]

@@ -189,7 +189,8 @@ async fn serve_http() -> (Child, String) {
             .await
             .is_err()
         {
-            tokio::task::yield_now().await;
+            // Not a busy loop: the server needs the processor to come up.
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     })
     .await;

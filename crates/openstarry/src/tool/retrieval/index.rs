@@ -1,116 +1,192 @@
-//! Sparse vectors of the tools, and their nearness to a query.
+//! How near a tool is to a query: words meet when they have one stem, lie near
+//! each other in the table of words, or are spelt nearly alike.
 
-use super::words::features;
+use super::table::{Table, dot};
+use super::words::{self, Word};
 use crate::tool::ToolSpec;
 use std::collections::HashMap;
 
-/// Where a feature of a tool comes from decides its weight.
-const NAME: f32 = 1.6;
+/// Where a word of a tool comes from decides how much it counts.
+const NAME: f32 = 1.3;
 const DESCRIPTION: f32 = 1.0;
 const PARAMETERS: f32 = 0.3;
+/// What counts beside how much of the query a tool has: how much of the tool
+/// the query has, and how near the two are as a whole.
+const OF_TOOL: f32 = 0.5;
+const AS_A_WHOLE: f32 = 0.6;
+/// The most of a query that is looked at.
 const MAX_QUERY: usize = 4000;
+const MAX_QUERY_WORDS: usize = 64;
+const MAX_TOOL_WORDS: usize = 200;
 
 /// An index over one version of the tools.
 #[derive(Debug, Default)]
 pub struct Index {
-    names: Vec<String>,
-    /// For each feature, the tools that have it and how strongly.
-    postings: HashMap<u64, Vec<(u32, f32)>>,
-    rarity: HashMap<u64, f32>,
+    tools: Vec<IndexedTool>,
+    /// Every word of the tools, once.
+    vocabulary: Vec<Word>,
+    /// In how many tools a stem is, as a weight: rare ones tell more.
+    rarity: HashMap<String, f32>,
+}
+
+#[derive(Debug)]
+struct IndexedTool {
+    name: String,
+    /// Words by their place in the vocabulary, with weights that add up to one.
+    words: Vec<(usize, f32)>,
+    whole: Vec<f32>,
 }
 
 impl Index {
     /// Builds the index.
     pub fn new<'a>(specs: impl IntoIterator<Item = &'a ToolSpec>) -> Self {
-        let mut names = Vec::new();
-        let mut vectors: Vec<HashMap<u64, f32>> = Vec::new();
+        let mut index = Self::default();
+        let mut places: HashMap<String, usize> = HashMap::new();
+        let mut with_stem: HashMap<String, usize> = HashMap::new();
         for spec in specs {
-            names.push(spec.name.clone());
-            vectors.push(vector(spec));
-        }
-        let mut rarity: HashMap<u64, f32> = HashMap::new();
-        for vector in &vectors {
-            for feature in vector.keys() {
-                *rarity.entry(*feature).or_default() += 1.0;
+            let mut counts: HashMap<usize, f32> = HashMap::new();
+            for (text, weight) in texts(spec) {
+                for word in words::split(text).into_iter().take(MAX_TOOL_WORDS) {
+                    let place = *places.entry(word).or_insert_with_key(|word| {
+                        index.vocabulary.push(Word::new(word));
+                        index.vocabulary.len() - 1
+                    });
+                    let count = counts.entry(place).or_default();
+                    *count = count.max(weight);
+                }
             }
-        }
-        let count = vectors.len() as f32;
-        for seen in rarity.values_mut() {
-            *seen = (1.0 + count / *seen).ln();
-        }
-        let mut postings: HashMap<u64, Vec<(u32, f32)>> = HashMap::new();
-        for (at, vector) in vectors.iter().enumerate() {
-            let weigh = |(feature, weight): (&u64, &f32)| (*feature, weight * rarity[feature]);
-            let weighed: Vec<(u64, f32)> = vector.iter().map(weigh).collect();
-            let length = weighed
+            let mut words: Vec<_> = counts.into_iter().collect();
+            words.sort_unstable_by_key(|(place, _)| *place);
+            let mut stems: Vec<_> = words
                 .iter()
-                .map(|(_, w)| w * w)
-                .sum::<f32>()
-                .sqrt()
-                .max(1e-6);
-            for (feature, weight) in weighed {
-                let posting = (at as u32, weight / length);
-                postings.entry(feature).or_default().push(posting);
+                .map(|(at, _)| &index.vocabulary[*at].stem)
+                .collect();
+            stems.sort_unstable();
+            stems.dedup();
+            for stem in stems {
+                *with_stem.entry(stem.clone()).or_default() += 1;
+            }
+            index.tools.push(IndexedTool {
+                name: spec.name.clone(),
+                words,
+                whole: Vec::new(),
+            });
+        }
+        index.weigh(with_stem);
+        index
+    }
+
+    /// Gives words their weights, once it is known how rare they are.
+    fn weigh(&mut self, with_stem: HashMap<String, usize>) {
+        let count = self.tools.len() as f32;
+        let most = (1.0 + count).ln();
+        let rarity = |tools| (1.0 + count / tools as f32).ln() / most;
+        self.rarity = with_stem
+            .into_iter()
+            .map(|(stem, tools)| (stem, rarity(tools)))
+            .collect();
+        let mut tools = std::mem::take(&mut self.tools);
+        for tool in &mut tools {
+            for (place, weight) in &mut tool.words {
+                *weight *= self.weight(&self.vocabulary[*place]);
+            }
+            let of_words = tool.words.iter();
+            tool.whole = whole(of_words.map(|(at, weight)| (&self.vocabulary[*at], *weight)));
+            let sum: f32 = tool.words.iter().map(|(_, weight)| weight).sum();
+            for (_, weight) in &mut tool.words {
+                *weight /= sum.max(f32::MIN_POSITIVE);
             }
         }
-        Self {
-            names,
-            postings,
-            rarity,
-        }
+        self.tools = tools;
+    }
+
+    /// How much a word tells.
+    fn weight(&self, word: &Word) -> f32 {
+        word.weight * self.rarity.get(&word.stem).unwrap_or(&1.0)
     }
 
     /// The names of up to `count` tools, the nearest first. Tools that share
     /// nothing with the query are left out.
     pub fn rank(&self, query: &str, count: usize) -> Vec<String> {
-        let mut wanted: HashMap<u64, f32> = HashMap::new();
-        for (feature, weight) in features(crate::pain::excerpt(query, MAX_QUERY)) {
-            *wanted.entry(feature).or_default() += weight;
-        }
-        let mut scores = vec![0.0f32; self.names.len()];
-        for (feature, weight) in &wanted {
-            let (Some(rarity), Some(tools)) =
-                (self.rarity.get(feature), self.postings.get(feature))
-            else {
-                continue;
-            };
-            let weight = weight.sqrt() * rarity;
-            for (tool, strength) in tools {
-                scores[*tool as usize] += weight * strength;
+        let mut wanted: Vec<(Word, f32)> = words::split(crate::pain::excerpt(query, MAX_QUERY))
+            .into_iter()
+            .map(|word| Word::new(&word))
+            .map(|word| (self.weight(&word), word))
+            .map(|(weight, word)| (word, weight))
+            .collect();
+        // Of a long text, what tells most.
+        wanted.sort_by(|a, b| b.1.total_cmp(&a.1));
+        wanted.truncate(MAX_QUERY_WORDS);
+        let sum: f32 = wanted.iter().map(|(_, weight)| weight).sum();
+        let query = whole(wanted.iter().map(|(word, weight)| (word, *weight)));
+        let nearness: Vec<Vec<f32>> = wanted
+            .iter()
+            .map(|(word, _)| {
+                self.vocabulary
+                    .iter()
+                    .map(|of_tool| word.near(of_tool))
+                    .collect()
+            })
+            .collect();
+        let score = |tool: &IndexedTool| {
+            let mut of_query = 0.0;
+            let mut best = vec![0.0f32; tool.words.len()];
+            for (near, (_, weight)) in nearness.iter().zip(&wanted) {
+                let mut nearest = 0.0f32;
+                for ((place, _), best) in tool.words.iter().zip(&mut best) {
+                    nearest = nearest.max(near[*place]);
+                    *best = best.max(near[*place]);
+                }
+                of_query += nearest * weight;
             }
-        }
-        let mut order: Vec<usize> = (0..scores.len()).filter(|at| scores[*at] > 0.0).collect();
-        let nearer = |a: &usize, b: &usize| scores[*b].total_cmp(&scores[*a]).then(a.cmp(b));
-        if order.len() > count && count > 0 {
-            order.select_nth_unstable_by(count - 1, nearer);
-        }
-        order.truncate(count);
-        order.sort_unstable_by(nearer);
-        order.into_iter().map(|at| self.names[at].clone()).collect()
+            let of_tool: f32 = tool
+                .words
+                .iter()
+                .zip(&best)
+                .map(|((_, w), near)| w * near)
+                .sum();
+            let together: f32 = tool.whole.iter().zip(&query).map(|(a, b)| a * b).sum();
+            of_query / sum.max(f32::MIN_POSITIVE) + OF_TOOL * of_tool + AS_A_WHOLE * together
+        };
+        let scored = self.tools.iter().map(|tool| (score(tool), tool));
+        let mut scored: Vec<_> = scored.filter(|(score, _)| *score > 0.0).collect();
+        scored.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let best = scored.into_iter().take(count);
+        best.map(|(_, tool)| tool.name.clone()).collect()
     }
 }
 
-fn vector(spec: &ToolSpec) -> HashMap<u64, f32> {
-    let mut vector = HashMap::new();
-    let mut take = |text: &str, strength: f32| {
-        for (feature, weight) in features(text) {
-            let old: &mut f32 = vector.entry(feature).or_default();
-            *old = old.max(weight * strength);
-        }
-    };
-    if let Some(properties) = spec
-        .parameters
-        .get("properties")
-        .and_then(|p| p.as_object())
-    {
-        for (name, property) in properties {
-            take(name, PARAMETERS);
-            if let Some(text) = property.get("description").and_then(|text| text.as_str()) {
-                take(text, PARAMETERS);
-            }
+/// What a tool says of itself, and how much that counts.
+fn texts(spec: &ToolSpec) -> Vec<(&str, f32)> {
+    let mut texts = vec![
+        (spec.name.as_str(), NAME),
+        (spec.description.as_str(), DESCRIPTION),
+    ];
+    let properties = spec.parameters.get("properties");
+    for (name, property) in properties.and_then(|p| p.as_object()).into_iter().flatten() {
+        texts.push((name, PARAMETERS));
+        if let Some(text) = property.get("description").and_then(|text| text.as_str()) {
+            texts.push((text, PARAMETERS));
         }
     }
-    take(&spec.description, DESCRIPTION);
-    take(&spec.name, NAME);
-    vector
+    texts
+}
+
+/// One vector of length one for all words.
+fn whole<'a>(words: impl Iterator<Item = (&'a Word, f32)>) -> Vec<f32> {
+    let mut sum = vec![0.0; Table::built_in().dims()];
+    for (word, weight) in words {
+        let Some(vector) = word.vector else {
+            continue;
+        };
+        let weight = weight / dot(vector, vector).sqrt().max(1.0);
+        for (sum, x) in sum.iter_mut().zip(vector) {
+            *sum += f32::from(x.cast_signed()) * weight;
+        }
+    }
+    let length = sum.iter().map(|x| x * x).sum::<f32>().sqrt();
+    for x in &mut sum {
+        *x /= length.max(f32::MIN_POSITIVE);
+    }
+    sum
 }

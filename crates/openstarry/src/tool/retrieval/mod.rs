@@ -1,11 +1,12 @@
 //! The retrieval layer: of a large set of tools, those that fit the turn.
 //!
-//! The query is what the user said. The default vectors need no download: words,
-//! their stems and meanings, and parts of words, weighted by how rare they are.
-//! An embeddings endpoint can stand in for them.
+//! The query is what the user said. The default needs no network: a table of
+//! English words, with stems and spelling beside it. An embeddings endpoint can
+//! stand in for it, for other languages too.
 
 mod endpoint;
 mod index;
+mod table;
 mod words;
 
 pub use endpoint::{EmbeddingsConfig, EmbeddingsEndpoint};

@@ -1,4 +1,7 @@
-//! Text to weighted features. Pure.
+//! Text to words, and how near two words are. Pure.
+
+use super::table::{Table, dot};
+use std::collections::HashSet;
 
 /// Words that say nothing about a tool.
 const STOP: &[&str] = &[
@@ -11,139 +14,85 @@ const STOP: &[&str] = &[
     "would", "you", "your",
 ];
 
-/// Words of one meaning, as stems. The first stands for all.
-const MEANINGS: &[&[&str]] = &[
-    &[
-        "creat", "add", "make", "insert", "generat", "build", "put", "open", "write", "regist",
-        "set", "start", "draft", "compos",
-    ],
-    &[
-        "delet", "remov", "eras", "drop", "destroy", "clear", "purg", "rid", "trash", "discard",
-        "wipe",
-    ],
-    &[
-        "updat",
-        "edit",
-        "chang",
-        "modif",
-        "rename",
-        "replac",
-        "alter",
-        "adjust",
-        "correct",
-        "fix",
-        "amend",
-        "move",
-        "reschedul",
-    ],
-    &[
-        "get", "read", "fetch", "show", "view", "see", "look", "display", "retriev", "check",
-        "tell", "detail", "inspect", "describ",
-    ],
-    &["list", "enumerat", "every", "which", "browse", "overview"],
-    &[
-        "search", "find", "query", "lookup", "locat", "seek", "where",
-    ],
-    &[
-        "send", "post", "deliv", "forward", "submit", "publish", "share", "notif", "dispatch",
-    ],
-    &[
-        "cancel", "stop", "abort", "halt", "terminat", "end", "kill", "revok", "quit",
-    ],
-    &["run", "execut", "launch", "trigg", "perform", "invok"],
-    &["email", "mail", "inbox", "gmail"],
-    &["messag", "chat", "dm", "text"],
-    &["calendar", "appointment", "meet", "event", "schedul"],
-    &["file", "document", "doc", "folder", "directory"],
-    &["photo", "pictur", "image", "pic", "snapshot"],
-    &["video", "movie", "film", "clip"],
-    &["song", "music", "track", "tune", "playlist"],
-    &["money", "pay", "payment", "cash", "fund", "transf"],
-    &["invoic", "bill", "charg"],
-    &["buy", "purchas", "ord", "checkout"],
-    &["price", "cost", "quot", "rate"],
-    &["weath", "forecast", "temperatur", "rain", "sunny", "climat"],
-    &["map", "direction", "rout", "navigat", "way"],
-    &["flight", "plane", "airline", "fly"],
-    &["hotel", "room", "accommodation", "stay", "lodg"],
-    &["ticket", "issu", "bug"],
-    &["task", "todo", "remind", "chore"],
-    &["repo", "repositor", "git", "github"],
-    &[
-        "custom", "client", "account", "user", "person", "people", "contact", "member",
-    ],
-    &["employ", "staff", "worker", "colleagu"],
-    &["database", "db", "sql", "tabl"],
-    &["serv", "machin", "host", "instanc", "vm"],
-    &["translat", "languag"],
-    &["summar", "summary", "digest"],
-    &["car", "vehicl", "auto"],
-    &["phon", "call", "dial", "ring"],
-    &["lamp", "light", "bulb"],
-    &["heat", "thermostat", "warm"],
-    &["doctor", "physician", "medical", "health"],
-    &["medicin", "drug", "prescription", "pill"],
-    &["recip", "cook", "dish", "meal"],
-    &["restaurant", "din", "eat"],
-    &["stock", "share", "equit"],
-    &["parcel", "shipment", "packag", "shipp", "deliv"],
-    &["convert", "conversion", "transform", "turn"],
-    &["password", "secret", "credential"],
-    &["holiday", "vacation", "leav", "absenc"],
-    &["salar", "payroll", "wag"],
-    &["logs", "log", "journal"],
-    &["chart", "graph", "plot"],
-    &["webpag", "website", "site", "page", "web", "url"],
-    &["deploy", "releas", "rollout", "ship"],
-    &["approv", "accept", "confirm", "allow"],
-    &["reject", "declin", "deny", "refus"],
-    &["upload", "attach"],
-    &["download", "export", "save"],
-    &["lock", "secur", "block"],
-    &["alarm", "alert", "wak"],
-    &["note", "memo"],
-    &["book", "reserv", "reservation"],
-    &["refund", "reimburs", "return"],
-    &["count", "number", "many", "total"],
-    &["merg", "combin", "join"],
-    &["copy", "duplicat", "clon"],
-];
+/// How near words of one stem are.
+const ONE_STEM: f32 = 1.0;
+/// Words that share less of their letters are not the same word misspelt.
+const SPELLING: f32 = 0.5;
 
-/// How much a feature counts beside a whole word.
-const STEM: f32 = 1.0;
-const MEANING: f32 = 0.6;
-const PART: f32 = 0.25;
+/// A word of a tool or of a query.
+#[derive(Debug)]
+pub(super) struct Word {
+    text: String,
+    pub(super) stem: String,
+    pub(super) vector: Option<&'static [u8]>,
+    /// One over the vector's length.
+    scale: f32,
+    /// How much it tells, however often tools have it.
+    pub(super) weight: f32,
+}
 
-/// The features of `text` with their weights, a hash for each.
-pub(super) fn features(text: &str) -> Vec<(u64, f32)> {
-    let mut features = Vec::new();
-    for word in split(text) {
-        if STOP.contains(&word.as_str()) {
-            continue;
-        }
-        let stem = stem(&word);
-        features.push((hash("w", stem), STEM));
-        for (meaning, words) in MEANINGS.iter().enumerate() {
-            if words.contains(&stem) || words.contains(&word.as_str()) {
-                features.push((hash("m", words[0]) ^ meaning as u64, MEANING));
-            }
-        }
-        let padded: Vec<char> = std::iter::once('<')
-            .chain(word.chars())
-            .chain(['>'])
-            .collect();
-        let parts: Vec<_> = padded.windows(4).collect();
-        for part in &parts {
-            let part: String = part.iter().collect();
-            features.push((hash("p", &part), PART / (parts.len() as f32).sqrt()));
+impl Word {
+    pub(super) fn new(text: &str) -> Self {
+        let known = Table::built_in().get(text);
+        let vector = known.map(|entry| entry.vector);
+        Self {
+            text: text.into(),
+            stem: stem(text).into(),
+            vector,
+            scale: vector.map_or(0.0, |vector| 1.0 / dot(vector, vector).sqrt().max(1.0)),
+            weight: known.map_or(1.0, |entry| entry.weight),
         }
     }
-    features
+
+    /// From 0, nothing in common, to 1, the same.
+    pub(super) fn near(&self, other: &Self) -> f32 {
+        if self.stem == other.stem {
+            return ONE_STEM;
+        }
+        match (self.vector, other.vector) {
+            (Some(a), Some(b)) => {
+                let cosine = dot(a, b) * self.scale * other.scale;
+                cosine.max(0.0) * cosine.max(0.0)
+            }
+            _ => spelling(&self.text, &other.text),
+        }
+    }
+}
+
+/// How much of their letters two words share, for words that no table knows.
+fn spelling(a: &str, b: &str) -> f32 {
+    let pairs = |word: &str| {
+        let letters: Vec<char> = word.chars().collect();
+        letters
+            .windows(2)
+            .map(|pair| (pair[0], pair[1]))
+            .collect::<Vec<_>>()
+    };
+    // Few misspell the first letter, and looking at it first is quick.
+    let alike = a.chars().next() == b.chars().next() && a.len().abs_diff(b.len()) <= 3;
+    if !alike || a.len().min(b.len()) < 5 {
+        return 0.0;
+    }
+    let (a, mut b) = (pairs(a), pairs(b));
+    let all = a.len() + b.len();
+    let shared = a.iter().filter(|pair| {
+        let at = b.iter().position(|other| other == *pair);
+        at.map(|at| b.swap_remove(at)).is_some()
+    });
+    let alike = 2.0 * shared.count() as f32 / all as f32;
+    if alike > SPELLING { alike } else { 0.0 }
+}
+
+/// The words of a text that say something, each once.
+pub(super) fn split(text: &str) -> Vec<String> {
+    let mut seen = HashSet::new();
+    let says = |word: &String| !STOP.contains(&word.as_str()) && seen.insert(word.clone());
+    all_words(text).into_iter().filter(says).collect()
 }
 
 /// Lower-case words, `camelCase` and `snake_case` taken apart. Scripts without
 /// blanks give pairs of characters.
-fn split(text: &str) -> Vec<String> {
+fn all_words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
     let mut last: Option<char> = None;
@@ -199,11 +148,6 @@ fn stem(word: &str) -> &str {
     stem
 }
 
-/// The kind keeps a word apart from a part of a word.
-fn hash(kind: &str, text: &str) -> u64 {
-    crate::hash::fnv([kind, text])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -212,6 +156,7 @@ mod tests {
     fn names_are_taken_apart() {
         assert_eq!(split("fs.readFile_now"), ["fs", "read", "file", "now"]);
         assert_eq!(split("查天氣 now"), ["查", "查天", "天氣", "now"]);
+        assert_eq!(split("send it to the sender, and send"), ["send", "sender"]);
     }
 
     #[test]
@@ -224,5 +169,13 @@ mod tests {
         ] {
             assert_eq!(stem(one), stem(other));
         }
+    }
+
+    #[test]
+    fn misspelt_words_meet() {
+        let near = |a: &str, b: &str| Word::new(a).near(&Word::new(b));
+        assert!(near("calendarr", "calendar") > 0.8);
+        assert!(near("kubernetez", "kubernetes") > 0.8);
+        assert_eq!(near("zzyzx", "calendar"), 0.0);
     }
 }

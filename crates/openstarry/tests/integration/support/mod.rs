@@ -10,6 +10,7 @@ pub mod wire;
 
 use openstarry::provider::{Provider, ProviderConfig, ProviderKind};
 use serde_json::Value;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -90,6 +91,18 @@ impl Server {
 
     /// As `start`, with the rules of a server that takes less.
     pub async fn as_strict_as(dialect: strict::Dialect, replies: Vec<Reply>) -> Self {
+        let turns = AtomicUsize::new(0);
+        Self::answering(move |asked| {
+            let turn = turns.fetch_add(1, Ordering::SeqCst);
+            let refused = strict::refusal(dialect, &asked.path, &asked.body);
+            refused.unwrap_or_else(|| replies[turn.min(replies.len() - 1)].clone())
+        })
+        .await
+    }
+
+    /// Answers each request with what `answer` makes of it.
+    pub async fn answering(answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
+        let answer = Arc::new(answer);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
@@ -98,11 +111,9 @@ impl Server {
         tokio::spawn(async move {
             let hung_up = Arc::new(hung_up);
             while let Ok((stream, _)) = listener.accept().await {
-                let (seen, hung_up, replies) =
-                    (Arc::clone(&seen), Arc::clone(&hung_up), replies.clone());
-                tokio::spawn(
-                    async move { serve(stream, dialect, &replies, &seen, &hung_up).await },
-                );
+                let (seen, hung_up, answer) =
+                    (Arc::clone(&seen), Arc::clone(&hung_up), Arc::clone(&answer));
+                tokio::spawn(async move { serve(stream, &*answer, &seen, &hung_up).await });
             }
         });
         Self {
@@ -145,23 +156,18 @@ pub async fn within<T>(future: impl Future<Output = T>) -> T {
 
 async fn serve(
     mut stream: TcpStream,
-    dialect: strict::Dialect,
-    replies: &[Reply],
+    answer: &(dyn Fn(&Asked) -> Reply + Send + Sync),
     seen: &Mutex<Vec<Asked>>,
     hung_up: &watch::Sender<usize>,
 ) {
     let Some(asked) = read(&mut stream).await else {
         return;
     };
-    let refused = strict::refusal(dialect, &asked.path, &asked.body);
-    let turn = {
+    let reply = {
         let mut seen = seen.lock().unwrap();
+        let reply = answer(&asked);
         seen.push(asked);
-        seen.len() - 1
-    };
-    let reply = match &refused {
-        Some(refused) => refused,
-        None => &replies[turn.min(replies.len() - 1)],
+        reply
     };
     let mut head = format!(
         "HTTP/1.1 {} X\r\nconnection: close\r\ntransfer-encoding: chunked\r\n",

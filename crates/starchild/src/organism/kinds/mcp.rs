@@ -5,6 +5,7 @@ use super::{Types, accept_all};
 use agentserver::payload::{Canonical, Schema, Shape};
 use agentserver::{HandlerMetadata, Listener, Reply, Result};
 use openstarry::segment::joined_text;
+use openstarry::session::Expenses;
 use openstarry::tool::mcp::{McpConfig, McpError, McpHost, McpServer};
 use openstarry::tool::{Principal, Progress, Registry, ToolContext};
 use serde::Deserialize;
@@ -103,6 +104,7 @@ impl Caller {
             principal: Principal::Agent,
             todos: Arc::default(),
             found: Arc::default(),
+            expenses: Expenses::default(),
             progress: Progress::default(),
         };
         let said = match tool.tool().call(arguments, &context).await {
