@@ -2,7 +2,7 @@
 //! reaches nobody it may not, answers in the right thread and keeps nothing. And
 //! wherever a crash comes, the inputs that were kept lead to the same state.
 
-use super::budget::AccountId;
+use super::accounts::AccountId;
 use super::threads::ThreadId;
 use super::time::Time;
 use super::{

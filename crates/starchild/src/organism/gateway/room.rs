@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 /// The file's words for it.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RoomFile {
     /// The payload that a message becomes.
