@@ -42,11 +42,11 @@ pub struct Settings {
     #[arg(long, value_name = "PATH")]
     permissions: Option<PathBuf>,
     /// agent: its agent.yaml; starchild agent init writes one.
-    #[arg(long = "agent-file", value_name = "PATH")]
-    agent: Option<PathBuf>,
+    #[arg(long, value_name = "PATH")]
+    agent_file: Option<PathBuf>,
     /// organism: its organism.yaml.
-    #[arg(long = "organism-file", value_name = "PATH")]
-    organism: Option<PathBuf>,
+    #[arg(long, value_name = "PATH")]
+    organism_file: Option<PathBuf>,
     /// Where it answers: joined, all, or room ids with commas between them.
     #[arg(long, value_name = "ROOMS")]
     answer_in: Option<AnswerIn>,
@@ -79,8 +79,11 @@ impl Settings {
             "permissions",
             absolute(self.permissions.as_deref())?.as_deref(),
         );
-        text("agent", absolute(self.agent.as_deref())?.as_deref());
-        text("organism", absolute(self.organism.as_deref())?.as_deref());
+        text("agent", absolute(self.agent_file.as_deref())?.as_deref());
+        text(
+            "organism",
+            absolute(self.organism_file.as_deref())?.as_deref(),
+        );
         if !self.args.is_empty() {
             changes.push(("args", Some(yaml::list(&self.args))));
         }
