@@ -117,6 +117,11 @@ impl<O: Outlet> Conversations<O> {
         held.is_some()
     }
 
+    /// Whether there is one of this id.
+    pub fn contains(&self, correlation: &CorrelationId) -> bool {
+        self.shared.lock().contains_key(correlation)
+    }
+
     /// How many there are.
     pub fn count(&self) -> usize {
         self.shared.lock().len()

@@ -249,13 +249,17 @@ fn a_line_in_is_a_line_out() {
 
     let trace = std::fs::read_to_string(folder.path().join("trace.txt")).unwrap();
     let told: Vec<_> = trace.lines().collect();
-    assert_eq!(told.len(), 2, "{trace}");
+    assert_eq!(told.len(), 3, "{trace}");
     assert!(
         told[0].contains("console -> adder  <Add>") && told[0].ends_with("call"),
         "{trace}"
     );
     assert!(
-        told[1].contains("adder -> console  <Sum>") && told[1].ends_with("answer"),
+        told[1].contains("console -> adder  <Add>") && told[1].contains("handled in "),
+        "{trace}"
+    );
+    assert!(
+        told[2].contains("adder -> console  <Sum>") && told[2].ends_with("answer"),
         "{trace}"
     );
 }
@@ -396,7 +400,7 @@ fn a_signal_ends_it_well_while_input_is_open() {
     assert!(child.wait().unwrap().success());
     drop(input);
     let trace = std::fs::read_to_string(folder.path().join("trace.txt")).unwrap();
-    assert_eq!(trace.lines().count(), 4, "{trace}");
+    assert_eq!(trace.lines().count(), 6, "{trace}");
 }
 
 #[test]

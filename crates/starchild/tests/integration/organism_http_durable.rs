@@ -49,9 +49,13 @@ async fn start(folder: &TempDir, shell: &str) -> Running {
         .spawn()
         .unwrap();
     let mut err = BufReader::new(child.stderr.take().unwrap()).lines();
-    let line = within(err.next_line()).await.unwrap().unwrap();
-    let (_, address) = line.split_once("http://").unwrap();
-    let base = format!("http://{}", address.split('/').next().unwrap());
+    // A write that was torn is told first.
+    let base = loop {
+        let line = within(err.next_line()).await.unwrap().unwrap();
+        if let Some((_, address)) = line.split_once("http://") {
+            break format!("http://{}", address.split('/').next().unwrap());
+        }
+    };
     Running { child, err, base }
 }
 

@@ -244,6 +244,10 @@ async fn follow(
         .get("last-event-id")
         .and_then(|value| value.to_str().ok());
     let last = last.and_then(|value| value.parse().ok()).unwrap_or(0);
+    // One from before a crash may have had no answer yet.
+    if api.conversations.contains(&correlation) {
+        api.events.begin(&correlation)?;
+    }
     let stream = api.events.clone().follow(correlation, last);
     Ok(stream.ok_or_else(Refusal::no_conversation)?.into_response())
 }
