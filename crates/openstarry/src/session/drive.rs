@@ -40,6 +40,7 @@ pub(super) async fn serve(
             wanted,
             left,
             events,
+            running: _running,
         } = job;
         let provider = inner.provider_for(state.model.as_deref());
         let driver = Driver {

@@ -44,7 +44,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 /// Inputs that may wait in a session.
 const QUEUE: usize = 16;
@@ -178,6 +178,8 @@ pub(crate) struct Job {
     wanted: Option<Arc<Wanted>>,
     left: Arc<AtomicBool>,
     events: mpsc::Sender<SessionEvent>,
+    /// Dropped when the turn is over and the session saved.
+    running: oneshot::Sender<()>,
 }
 
 /// A running session. It ends when the last clone is gone and its work is done.
@@ -228,18 +230,24 @@ impl Session {
     fn queue(&self, input: Input, wanted: Option<Arc<Wanted>>) -> Result<TurnEvents, AskError> {
         let (events, listener) = mpsc::channel(EVENTS);
         let left = Arc::new(AtomicBool::new(false));
+        let (running, saved) = oneshot::channel();
         let job = Job {
             input,
             wanted,
             left: Arc::clone(&left),
             events,
+            running,
         };
         let sent = self.inputs.try_send(job);
         sent.map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => AskError::Busy,
             mpsc::error::TrySendError::Closed(_) => AskError::Ended,
         })?;
-        Ok(TurnEvents { listener, left })
+        Ok(TurnEvents {
+            listener,
+            left,
+            saved,
+        })
     }
 }
 
@@ -248,6 +256,7 @@ impl Session {
 pub struct TurnEvents {
     listener: mpsc::Receiver<SessionEvent>,
     left: Arc<AtomicBool>,
+    saved: oneshot::Receiver<()>,
 }
 
 impl TurnEvents {
@@ -261,6 +270,16 @@ impl TurnEvents {
     /// [`Session::go_on`] takes them up.
     pub fn leave(self) {
         self.left.store(true, Ordering::SeqCst);
+    }
+
+    /// Cancels the turn, and waits until the session is saved as it then is.
+    pub async fn cancel(self) {
+        let Self {
+            listener, saved, ..
+        } = self;
+        drop(listener);
+        // Nothing is sent: the other end goes when it is done.
+        let _ = saved.await;
     }
 
     /// Waits for the end.

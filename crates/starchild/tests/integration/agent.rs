@@ -1,7 +1,7 @@
 //! `starchild agent` as a user meets it, with a stand-in for the model.
 
 use crate::support::wire::{self, Say, call};
-use crate::support::{Reply, Server, within};
+use crate::support::{Piece, Reply, Server, within};
 use openstarry::provider::ProviderKind;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -22,7 +22,12 @@ impl User {
         let replies = replies
             .iter()
             .map(|says| Reply::stream(KIND, wire::body(KIND, says)));
-        let server = Server::start(replies.collect()).await;
+        Self::with_replies(replies.collect()).await
+    }
+
+    /// A user whose model answers with these replies.
+    async fn with_replies(replies: Vec<Reply>) -> Self {
+        let server = Server::start(replies).await;
         let folder = tempfile::tempdir().unwrap();
         let config = format!(
             "provider: {{ kind: ollama, model: m, base_url: \"{}\", retries: 0 }}\ntools: {{ fs: write }}\n",
@@ -198,10 +203,13 @@ async fn what_comes_through_a_pipe_is_words_whatever_it_begins_with() {
     assert!(!user.path("a.txt").exists());
 }
 
+/// In place of what is typed: the program is killed.
+const KILL: &str = "kill -9";
+
 /// Types at a terminal: waits for each text to appear, then types what follows
 /// it. Gives all that was shown.
 async fn at_terminal(user: &User, args: &str, talk: &[(&str, &str)]) -> String {
-    let line = format!("{} agent {args}", env!("CARGO_BIN_EXE_starchild"));
+    let line = format!("exec {} agent {args}", env!("CARGO_BIN_EXE_starchild"));
     let mut child = Command::new("script")
         .args(["-qfec", &line, "/dev/null"])
         .current_dir(user.folder.path())
@@ -230,10 +238,20 @@ async fn at_terminal(user: &User, args: &str, talk: &[(&str, &str)]) -> String {
             }
         })
         .await;
-        keys.write_all(typed.as_bytes()).await.unwrap();
+        match *typed {
+            KILL => kill_child_of(child.id().unwrap()),
+            typed => keys.write_all(typed.as_bytes()).await.unwrap(),
+        }
     }
     within(screen.read_to_end(&mut shown)).await.unwrap();
     text(&shown)
+}
+
+fn kill_child_of(pid: u32) {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    let child = children.split_whitespace().next().unwrap();
+    let mut kill = std::process::Command::new("kill");
+    assert!(kill.args(["-KILL", child]).status().unwrap().success());
 }
 
 #[tokio::test]
@@ -314,6 +332,73 @@ async fn ctrl_c_cancels_the_turn_wherever_it_is_and_no_more() {
     ];
     at_terminal(&user, "run", &talk).await;
     assert!(!user.path("b.txt").exists());
+}
+
+/// A running `starchild agent`.
+fn starts(user: &User, args: &[&str]) -> tokio::process::Child {
+    Command::new(env!("CARGO_BIN_EXE_starchild"))
+        .arg("agent")
+        .args(args)
+        .current_dir(user.folder.path())
+        .env_clear()
+        .env("STARCHILD_HOME", user.path("home"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn resume_goes_on_with_the_question_that_was_interrupted() {
+    let stall = Reply::pieces(KIND, vec![Piece::Stall]);
+    let said = |text| Reply::stream(KIND, wire::body(KIND, &[Say::Text(text)]));
+    let user = User::with_replies(vec![said("Hello."), stall, said("Blue.")]).await;
+    user.types(&["ask", "hello"], "").await;
+    let mut asking = starts(&user, &["ask", "my colour is blue; which is it?"]);
+    within(async {
+        while user.server.asked().len() < 2 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    let pid = asking.id().unwrap().to_string();
+    std::process::Command::new("kill")
+        .args(["-INT", &pid])
+        .status()
+        .unwrap();
+    let ended = within(asking.wait()).await.unwrap();
+    assert_eq!(ended.code(), Some(130));
+    let out = user.types(&["ask", "--resume", "well?"], "").await;
+    assert_eq!(text(&out.stdout), "Blue.\n", "{}", text(&out.stderr));
+    let told = user.server.asked()[2].body.to_string();
+    assert!(told.contains("my colour is blue"), "{told}");
+}
+
+#[tokio::test]
+async fn a_call_that_waits_for_a_yes_survives_kill_9() {
+    let write = [call(
+        "a",
+        "fs.write",
+        "{\"path\":\"b.txt\",\"content\":\"x\"}",
+    )];
+    let user = User::with_model(&[&write, &[Say::Text("It is written.")]]).await;
+    let talk = [("> ", "go\r"), ("run it?", KILL)];
+    at_terminal(&user, "run", &talk).await;
+    assert!(!user.path("b.txt").exists());
+    let talk = [
+        ("run it?", "y\r"),
+        ("It is written.", ""),
+        ("> ", "/quit\r"),
+    ];
+    at_terminal(&user, "run --resume", &talk).await;
+    assert_eq!(std::fs::read_to_string(user.path("b.txt")).unwrap(), "x");
+    assert_eq!(
+        user.server.asked().len(),
+        2,
+        "the model was not asked again"
+    );
 }
 
 #[tokio::test]

@@ -52,11 +52,18 @@ pub async fn ask(args: AskArgs) -> Result<ExitCode, Failure> {
     let Ready { built, session, .. } = args.common.ready(gate).await?;
     let mut said = args.common.images()?;
     said.push(ContentSegment::text(question.trim()));
-    let turn = session.send(said)?;
+    let mut turn = session.send(said)?;
     let mut screen = (!args.json).then(Screen::answer_alone);
     let outcome = tokio::select! {
-        outcome = follow(turn, screen.as_mut()) => outcome?,
-        _ = tokio::signal::ctrl_c() => return Ok(ExitCode::from(130)),
+        outcome = follow(&mut turn, screen.as_mut()) => outcome?,
+        _ = tokio::signal::ctrl_c() => {
+            // What was asked is part of the session that `--resume` goes on with.
+            tokio::select! {
+                () = turn.cancel() => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
+            return Ok(ExitCode::from(130));
+        }
     };
     if args.json {
         let mut whole = serde_json::to_value(&outcome)?;
@@ -70,7 +77,7 @@ pub async fn ask(args: AskArgs) -> Result<ExitCode, Failure> {
     })
 }
 
-async fn follow(mut turn: TurnEvents, screen: Option<&mut Screen>) -> Result<Outcome, Failure> {
+async fn follow(turn: &mut TurnEvents, screen: Option<&mut Screen>) -> Result<Outcome, Failure> {
     let mut screen = screen;
     if let Some(screen) = &mut screen {
         screen.begin();
