@@ -6,6 +6,7 @@ The same file lies in each skill that has scripts. Python's standard library alo
 from __future__ import annotations
 
 import argparse
+import http.client
 import json
 import os
 import re
@@ -73,7 +74,7 @@ class Server:
     def patch(self, path: str, body: dict) -> dict:
         return self._json("PATCH", path, body)
 
-    def bytes(self, path: str) -> bytes:
+    def download(self, path: str) -> bytes:
         return self._call("GET", path, None, "")
 
     def _json(self, method: str, path: str, body: dict | None = None, once: str = "") -> dict:
@@ -104,18 +105,20 @@ class Server:
             request.data = json.dumps(body).encode()
             request.add_header("Content-Type", "application/json")
         try:
-            with self._opener.open(request, timeout=SOCKET_SECONDS) as response:
-                return self._bounded(response)
-        except urllib.error.HTTPError as error:
-            with error:
-                raise self._refusal(error.code, self._bounded(error)) from None
-        # http.client's own errors are no OSError.
-        except (OSError, urllib.error.URLError, ValueError) as error:
+            with self._open(request) as response:
+                status, answer = response.getcode(), self._bounded(response)
+        except (OSError, ValueError, http.client.HTTPException) as error:
             raise Unreachable(f"cannot reach {self.url} ({_reason(error)}); try again in a moment") from None
-        except Exception as error:
-            if type(error).__module__ != "http.client":
-                raise
-            raise Unreachable(f"{self.url} does not speak HTTP ({_reason(error)})") from None
+        if not 200 <= status < 300:
+            raise self._refusal(status, answer)
+        return answer
+
+    def _open(self, request: urllib.request.Request):
+        try:
+            return self._opener.open(request, timeout=SOCKET_SECONDS)
+        except urllib.error.HTTPError as refusal:
+            # An answer as well, with a body that says why.
+            return refusal
 
     def _bounded(self, response) -> bytes:
         end = time.monotonic() + ANSWER_SECONDS

@@ -28,7 +28,7 @@ def resolved(server: Server, code: str) -> str:
     short = re.match(r"(?:https?://[^\s]+/install/)?(i_[A-Za-z0-9_-]{1,64})(?:\?.*)?$", code)
     if not short:
         return code
-    return server.bytes(f"/i/{short.group(1)}").decode("ascii", "replace").strip()
+    return server.download(f"/i/{short.group(1)}").decode("ascii", "replace").strip()
 
 
 def room_of(invite: str) -> str:

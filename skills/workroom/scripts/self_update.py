@@ -31,7 +31,7 @@ def script() -> None:
     if args.check or not (newer or args.force):
         show({**versions, "updated": False})
         return
-    archive = server.bytes(f"/skills/{NAME}.tar.gz")
+    archive = server.download(f"/skills/{NAME}.tar.gz")
     if hashlib.sha256(archive).hexdigest() != offered["sha256"]:
         raise Failure("the archive is not the one that the index names; nothing was changed")
     try:
