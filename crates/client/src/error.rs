@@ -62,7 +62,7 @@ impl ClientError {
     }
 
     /// Whether the same call may succeed later without being changed.
-    pub fn is_passing(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
             Self::Api { status, .. } | Self::NoErrorBody(status) => {
                 *status == 429 || *status >= 500

@@ -8,6 +8,7 @@ use reqwest::{
     header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER},
     redirect,
 };
+use runtime::Backoff;
 use serde::{Serialize, de::DeserializeOwned};
 use std::{fmt, time::Duration};
 
@@ -17,10 +18,11 @@ const MAX_REPLY_BYTES: usize = 16 * 1024 * 1024;
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often a call that may be repeated is tried.
+/// How often an idempotent call is tried.
 const TRIES: u32 = 4;
-/// The pause before the second try; it doubles with each further one.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// The delays between the tries.
+const FIRST_DELAY: Duration = Duration::from_millis(100);
+const LONGEST_DELAY: Duration = Duration::from_secs(1);
 
 /// A room server, and who is calling it. Cheap to clone; clones share their connections.
 #[derive(Clone)]
@@ -112,12 +114,12 @@ impl Client {
         }
         Call {
             client: self,
-            repeatable: method == Method::GET,
+            idempotent: method == Method::GET,
             method,
             url,
             headers: HeaderMap::new(),
             body: None,
-            flaw: None,
+            error: None,
         }
     }
 }
@@ -130,9 +132,9 @@ pub(crate) struct Call<'a> {
     headers: HeaderMap,
     body: Option<Bytes>,
     /// Whether doing it twice is the same as doing it once.
-    repeatable: bool,
+    idempotent: bool,
     /// Why it cannot be sent.
-    flaw: Option<ClientError>,
+    error: Option<ClientError>,
 }
 
 impl Call<'_> {
@@ -157,7 +159,7 @@ impl Call<'_> {
             }
             Err(_) => {
                 let message = format!("the header {name} cannot hold {value:?}");
-                self.flaw = Some(ClientError::Config(message));
+                self.error = Some(ClientError::Config(message));
             }
         }
         self
@@ -171,14 +173,14 @@ impl Call<'_> {
                 self.headers
                     .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
             }
-            Err(error) => self.flaw = Some(ClientError::Protocol(error.to_string())),
+            Err(error) => self.error = Some(ClientError::Protocol(error.to_string())),
         }
         self
     }
 
     /// Says whether a lost answer may be asked for again.
-    pub(crate) fn repeatable(mut self, repeatable: bool) -> Self {
-        self.repeatable = repeatable;
+    pub(crate) fn idempotent(mut self, idempotent: bool) -> Self {
+        self.idempotent = idempotent;
         self
     }
 
@@ -197,8 +199,8 @@ impl Call<'_> {
 
     /// Sends it and gives the reply as its body begins to arrive, however long that takes.
     pub(crate) async fn open(mut self) -> Result<Response> {
-        if let Some(flaw) = self.flaw.take() {
-            return Err(flaw);
+        if let Some(error) = self.error.take() {
+            return Err(error);
         }
         let reply = tokio::time::timeout(CALL_TIMEOUT, self.request().send())
             .await
@@ -207,20 +209,19 @@ impl Call<'_> {
     }
 
     async fn send_for_bytes(mut self) -> Result<Bytes> {
-        if let Some(flaw) = self.flaw.take() {
-            return Err(flaw);
+        if let Some(error) = self.error.take() {
+            return Err(error);
         }
-        let mut tries_left = if self.repeatable { TRIES } else { 1 };
-        let mut pause = FIRST_PAUSE;
+        let mut tries_left = if self.idempotent { TRIES } else { 1 };
+        let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY);
         loop {
             tries_left -= 1;
             match self.send_once().await {
                 Err(ClientError::Transport(error)) if tries_left > 0 => {
                     tracing::debug!(%error, "no answer, trying again");
-                    tokio::time::sleep(pause).await;
-                    pause *= 2;
+                    tokio::time::sleep(backoff.next_delay()).await;
                 }
-                outcome => return outcome,
+                result => return result,
             }
         }
     }

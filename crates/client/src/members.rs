@@ -20,7 +20,7 @@ impl Client {
         self.post(&["rooms", room.as_str(), "join"])
             .header("idempotency-key", idempotency_key)
             .json(join)
-            .repeatable(idempotency_key.is_some())
+            .idempotent(idempotency_key.is_some())
             .send()
             .await
     }

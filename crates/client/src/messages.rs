@@ -37,7 +37,7 @@ impl Client {
         self.post(&["rooms", room.as_str(), "messages"])
             .header("idempotency-key", idempotency_key)
             .json(message)
-            .repeatable(idempotency_key.is_some() || message.client_msg_id.is_some())
+            .idempotent(idempotency_key.is_some() || message.client_msg_id.is_some())
             .send()
             .await
     }

@@ -11,7 +11,7 @@ impl Client {
     pub async fn auto_join(&self, join: &AutoJoin) -> Result<AutoJoined> {
         self.post(&["rooms", "public", "auto-join"])
             .json(join)
-            .repeatable(true)
+            .idempotent(true)
             .send()
             .await
     }
@@ -24,7 +24,7 @@ impl Client {
     /// Has the server look again at what the caller has done in the welcome room.
     pub async fn refresh_checklist(&self) -> Result<ChecklistRefreshed> {
         self.post(&["rooms", WELCOME_ROOM, "checklist", "refresh"])
-            .repeatable(true)
+            .idempotent(true)
             .send()
             .await
     }

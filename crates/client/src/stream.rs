@@ -5,15 +5,16 @@ use crate::{
     sse::{Frame, Parser},
 };
 use reqwest::{Response, header::CONTENT_TYPE};
+use runtime::Backoff;
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// How long a stream may be silent. The server sends a heartbeat far more often.
-const SILENCE: Duration = Duration::from_secs(60);
-/// The pause before the first reconnect, where the server asks for no other.
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
-/// The longest pause between two tries.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const MAX_SILENCE: Duration = Duration::from_secs(60);
+/// The delay before the first reconnect, where the server asks for no other.
+const FIRST_DELAY: Duration = Duration::from_millis(200);
+/// The longest delay between two tries.
+const LONGEST_DELAY: Duration = Duration::from_secs(30);
 
 impl Client {
     /// Opens the room's stream: what comes after `since`, or what comes from now on.
@@ -32,7 +33,7 @@ impl Client {
             reply,
             parser: Parser::new(),
             cursor: since,
-            heard: None,
+            received: None,
         })
     }
 
@@ -44,9 +45,8 @@ impl Client {
             room: room.clone(),
             stream: None,
             cursor: since,
-            first_pause: FIRST_PAUSE,
-            pause: FIRST_PAUSE,
-            wait_until: None,
+            backoff: Backoff::new(FIRST_DELAY, LONGEST_DELAY),
+            retry_at: None,
         }
     }
 }
@@ -58,15 +58,15 @@ pub struct EventStream {
     parser: Parser,
     cursor: Option<Cursor>,
     /// When the first bytes came, and the newest.
-    heard: Option<(Instant, Instant)>,
+    received: Option<(Instant, Instant)>,
 }
 
 impl EventStream {
     /// How long bytes have come, from the first to the newest; nothing before there were any. A
     /// server says where the stream stands at once and something every few seconds; a stream
     /// without that is held back by something in between.
-    pub fn heard_for(&self) -> Option<Duration> {
-        self.heard.map(|(first, newest)| newest - first)
+    pub fn received_for(&self) -> Option<Duration> {
+        self.received.map(|(first, newest)| newest - first)
     }
 
     /// The next event and its place, or nothing once the server has closed the stream.
@@ -79,14 +79,14 @@ impl EventStream {
                     return Ok(Some(item));
                 }
             }
-            let chunk = tokio::time::timeout(SILENCE, self.reply.chunk())
+            let chunk = tokio::time::timeout(MAX_SILENCE, self.reply.chunk())
                 .await
-                .map_err(|_| ClientError::Silent(SILENCE))??;
+                .map_err(|_| ClientError::Silent(MAX_SILENCE))??;
             let Some(bytes) = chunk else {
                 return Ok(None);
             };
             let now = Instant::now();
-            self.heard = Some((self.heard.map_or(now, |(first, _)| first), now));
+            self.received = Some((self.received.map_or(now, |(first, _)| first), now));
             self.parser.push(&bytes)?;
         }
     }
@@ -122,36 +122,35 @@ pub struct Follow {
     room: RoomId,
     stream: Option<EventStream>,
     cursor: Option<Cursor>,
-    first_pause: Duration,
-    pause: Duration,
-    wait_until: Option<Instant>,
+    backoff: Backoff,
+    retry_at: Option<Instant>,
 }
 
 impl Follow {
     /// The next event and its place.
     ///
     /// An error is final for this caller (the token is revoked, the room is gone); what passes,
-    /// such as a server that restarts, is waited out with growing pauses. Dropping the future
+    /// such as a server that restarts, is retried with a backoff. Dropping the future
     /// loses nothing.
     pub async fn next(&mut self) -> Result<(Option<Cursor>, Event)> {
         loop {
-            if let Some(instant) = self.wait_until {
+            if let Some(instant) = self.retry_at {
                 tokio::time::sleep_until(instant).await;
-                self.wait_until = None;
+                self.retry_at = None;
             }
-            match self.next_of_connection().await {
+            match self.next_on_connection().await {
                 Ok(Some(item)) => {
-                    self.pause = self.first_pause;
+                    self.backoff.reset();
                     return Ok(item);
                 }
                 Ok(None) => self.reconnect_later(None),
-                Err(error) if error.is_passing() => {
-                    let asked = match &error {
+                Err(error) if error.is_transient() => {
+                    let retry_after = match &error {
                         ClientError::Api { retry_after, .. } => *retry_after,
                         _ => None,
                     };
                     tracing::debug!(%error, room = %self.room, "stream broken, will resume");
-                    self.reconnect_later(asked);
+                    self.reconnect_later(retry_after);
                 }
                 Err(error) => return Err(error),
             }
@@ -163,25 +162,26 @@ impl Follow {
         self.cursor
     }
 
-    async fn next_of_connection(&mut self) -> Result<Option<(Option<Cursor>, Event)>> {
+    async fn next_on_connection(&mut self) -> Result<Option<(Option<Cursor>, Event)>> {
         let stream = match &mut self.stream {
             Some(stream) => stream,
             none => none.insert(self.client.stream(&self.room, self.cursor).await?),
         };
-        let outcome = stream.next().await;
+        let result = stream.next().await;
         self.cursor = stream.cursor();
         if let Some(retry) = stream.parser.retry() {
-            self.first_pause = retry;
+            self.backoff.set_first(retry);
         }
-        outcome
+        result
     }
 
-    fn reconnect_later(&mut self, asked: Option<Duration>) {
+    fn reconnect_later(&mut self, retry_after: Option<Duration>) {
         if let Some(stream) = self.stream.take() {
             self.cursor = stream.cursor();
         }
-        let pause = asked.unwrap_or_default().max(self.pause);
-        self.wait_until = Some(Instant::now() + pause);
-        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        let delay = retry_after
+            .unwrap_or_default()
+            .max(self.backoff.next_delay());
+        self.retry_at = Some(Instant::now() + delay);
     }
 }

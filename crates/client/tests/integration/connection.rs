@@ -114,7 +114,7 @@ async fn an_error_without_a_body_is_no_answer_of_a_room_server() {
     let (client, _server) = play(vec![reply("502 Bad Gateway", "", "<html>")]).await;
     let error = client.room(&room()).await.unwrap_err();
     assert!(matches!(error, ClientError::NoErrorBody(502)), "{error}");
-    assert!(error.is_passing(), "a gateway may find its server again");
+    assert!(error.is_transient(), "a gateway may find its server again");
 }
 
 #[tokio::test]

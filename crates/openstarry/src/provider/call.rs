@@ -12,11 +12,12 @@ use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
 use reqwest::Response;
 use reqwest::header::CONTENT_TYPE;
+use runtime::Backoff;
 use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-const MAX_BACKOFF: Duration = Duration::from_secs(60);
+const LONGEST_DELAY: Duration = Duration::from_secs(60);
 
 /// Makes a decoder for each try.
 pub(super) type MakeDecoder<'a> = Box<dyn Fn() -> Box<dyn Decoder + 'a> + Send + 'a>;
@@ -42,7 +43,7 @@ pub(super) fn ask<'a>(
         deadline,
         first_byte: deadline.map_or(first_byte, |deadline| deadline.min(first_byte)),
         retries: limits.retries,
-        wait: limits.backoff,
+        backoff: Backoff::new(limits.backoff, LONGEST_DELAY),
         said: false,
         state: State::Ask,
     };
@@ -58,7 +59,7 @@ struct Call<'a> {
     deadline: Option<Instant>,
     first_byte: Instant,
     retries: u32,
-    wait: Duration,
+    backoff: Backoff,
     /// Whether the model has said something. What was said is not asked for again.
     said: bool,
     state: State<'a>,
@@ -157,12 +158,12 @@ impl<'a> Call<'a> {
             AgentPain::Network(_) => None,
             _ => return None,
         };
-        let wait = asked.unwrap_or(self.wait);
+        let delay = self.backoff.next_delay();
+        let wait = asked.unwrap_or(delay);
         if self.said || self.retries == 0 || Instant::now() + wait >= self.first_byte {
             return None;
         }
         self.retries -= 1;
-        self.wait = (self.wait * 2).min(MAX_BACKOFF);
         Some(wait)
     }
 }

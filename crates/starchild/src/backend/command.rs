@@ -4,13 +4,12 @@
 //! more, the whole group is ended. What it prints is read no further than needed, and a child that
 //! keeps its pipes open after it has gone holds nobody up.
 
-mod complaints;
-mod group;
+mod stderr_log;
 
-pub use complaints::Complaints;
-pub use group::Group;
+pub use stderr_log::StderrLog;
 
 use super::{BackendError, Inbound, environment::Environment};
+use runtime::ProcessGroup;
 use std::{
     ffi::OsString,
     io,
@@ -29,9 +28,9 @@ use tokio::{
 const KEPT_BYTES: usize = 64 << 10;
 /// How much more is let go by while the program goes on to its exit. One that says more than that
 /// has no end in sight and is ended; what was kept counts.
-const PATIENCE_BYTES: usize = 1 << 20;
+const IGNORED_BYTES: usize = 1 << 20;
 /// How long a program may take to leave once it was asked to.
-const GRACE: Duration = Duration::from_secs(2);
+const GRACE_PERIOD: Duration = Duration::from_secs(2);
 const BUFFER_BYTES: usize = 8 << 10;
 
 /// A program and how to run it.
@@ -86,10 +85,9 @@ impl Program {
     /// Runs it with `input` on its standard input, for the message `inbound`. Each line on its
     /// standard error is logged.
     pub async fn run(&self, input: &[u8], inbound: &Inbound) -> Result<Output, BackendError> {
-        let mut child = self
+        let (mut child, mut group) = self
             .spawn(inbound)
             .map_err(|error| self.not_started(error))?;
-        let mut group = Group::of(&child);
         let mut run = Run::new(&mut child);
         let deadline = Instant::now() + self.timeout;
         let ended = run.until_ended(&mut child, input, deadline).await?;
@@ -100,11 +98,11 @@ impl Program {
                 Some(status)
             }
             Ended::Endless => {
-                group.end(&mut child, GRACE).await;
+                group.terminate(&mut child, GRACE_PERIOD).await;
                 None
             }
             Ended::Late => {
-                group.end(&mut child, GRACE).await;
+                group.terminate(&mut child, GRACE_PERIOD).await;
                 run.drain();
                 return Err(BackendError::TimedOut(self.timeout));
             }
@@ -126,8 +124,9 @@ impl Program {
         }
     }
 
-    fn spawn(&self, inbound: &Inbound) -> io::Result<Child> {
-        tokio::process::Command::new(&self.program)
+    fn spawn(&self, inbound: &Inbound) -> io::Result<(Child, ProcessGroup)> {
+        let mut command = tokio::process::Command::new(&self.program);
+        command
             .args(&self.args)
             .current_dir(&self.folder)
             .env_clear()
@@ -135,10 +134,8 @@ impl Program {
             .envs(contract_variables(inbound))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .kill_on_drop(true)
-            .spawn()
+            .stderr(Stdio::piped());
+        ProcessGroup::spawn(&mut command)
     }
 
     fn not_started(&self, error: io::Error) -> BackendError {
@@ -196,7 +193,7 @@ struct Run {
     stderr: Pipe<tokio::process::ChildStderr>,
     kept: Vec<u8>,
     gone_by: usize,
-    complaints: Complaints,
+    stderr_log: StderrLog,
 }
 
 impl Run {
@@ -207,7 +204,7 @@ impl Run {
             stderr: Pipe::new(child.stderr.take()),
             kept: Vec::new(),
             gone_by: 0,
-            complaints: Complaints::default(),
+            stderr_log: StderrLog::default(),
         }
     }
 
@@ -235,11 +232,11 @@ impl Run {
                 () = &mut feed, if !fed => fed = true,
                 read = self.stdout.read() , if self.stdout.is_open() => {
                     keep(read, &mut self.kept, &mut self.gone_by);
-                    if self.gone_by > PATIENCE_BYTES {
+                    if self.gone_by > IGNORED_BYTES {
                         return Ok(Ended::Endless);
                     }
                 }
-                read = self.stderr.read(), if self.stderr.is_open() => self.complaints.push(read),
+                read = self.stderr.read(), if self.stderr.is_open() => self.stderr_log.push(read),
                 () = tokio::time::sleep_until(deadline) => return Ok(Ended::Late),
             }
         }
@@ -248,26 +245,26 @@ impl Run {
     /// Takes what is left in the pipes of a program that is gone, and waits for nothing: a child
     /// of it may hold them open for ever.
     fn drain(&mut self) {
-        while self.gone_by <= PATIENCE_BYTES
+        while self.gone_by <= IGNORED_BYTES
             && let Some(read) = self.stdout.read_now()
         {
             keep(read, &mut self.kept, &mut self.gone_by);
         }
-        while self.complaints.wants_more()
+        while self.stderr_log.wants_more()
             && let Some(read) = self.stderr.read_now()
         {
-            self.complaints.push(read);
+            self.stderr_log.push(read);
         }
-        self.complaints.finish();
+        self.stderr_log.finish();
     }
 
     fn output(self, status: Option<ExitStatus>) -> Output {
         let success = status.is_none_or(|status| status.success());
         let mut ending = match status {
             Some(status) => format!("ended with {status}"),
-            None => format!("was ended after {PATIENCE_BYTES} bytes of output"),
+            None => format!("was ended after {IGNORED_BYTES} bytes of output"),
         };
-        if let Some(last) = self.complaints.last() {
+        if let Some(last) = self.stderr_log.last() {
             ending.push_str(": ");
             ending.push_str(last);
         }

@@ -88,7 +88,7 @@ impl Handler {
 }
 
 impl Backend for Handler {
-    fn is_gated(&self) -> bool {
+    fn answers_only_addressed(&self) -> bool {
         false
     }
 

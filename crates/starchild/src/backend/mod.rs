@@ -29,9 +29,9 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 /// A script, a command line, a remote agent, an agent or an organism of ours.
 pub trait Backend: Send + Sync {
-    /// Whether the daemon asks only when the agent is meant: mentioned or replied to, never by
+    /// Whether the daemon asks only when the agent is addressed: mentioned or replied to, never by
     /// itself and never by the system. The `handler` backend alone decides for itself.
-    fn is_gated(&self) -> bool {
+    fn answers_only_addressed(&self) -> bool {
         true
     }
 
@@ -52,12 +52,12 @@ pub struct Inbound {
     pub client: Client,
     /// Who answers.
     pub me: Me,
-    /// The room's rules, as of `message.rules_version`; only for gated backends.
+    /// The room's rules, as of `message.rules_version`; only for a backend that answers only when addressed.
     pub rules: Option<Arc<RoomText>>,
-    /// What was said before the message, oldest first; only for gated backends.
+    /// What was said before the message, oldest first; only for a backend that answers only when addressed.
     pub recent: Vec<Message>,
     /// This start of the daemon.
-    pub session: Arc<Session>,
+    pub session: Arc<DaemonSession>,
 }
 
 impl Inbound {
@@ -76,7 +76,7 @@ impl Inbound {
     }
 }
 
-/// The agent's own place in the room.
+/// Who the agent is in the room.
 #[derive(Clone, Debug)]
 pub struct Me {
     /// For example `ext_curious_otter-3a9f1c20`.
@@ -89,7 +89,7 @@ pub struct Me {
 
 /// One start of the daemon.
 #[derive(Debug)]
-pub struct Session {
+pub struct DaemonSession {
     /// For example `20260503-024118`.
     pub id: String,
     /// A folder that a backend may log into.

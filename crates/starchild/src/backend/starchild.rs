@@ -67,7 +67,7 @@ fn why(error: BridgeError) -> BackendError {
     match error {
         // The agent has said what it has to say about this message.
         BridgeError::Agent(_) => BackendError::Failed(error.to_string()),
-        error if error.is_passing() => BackendError::Unavailable(error.to_string()),
+        error if error.is_transient() => BackendError::Unavailable(error.to_string()),
         error => BackendError::Failed(error.to_string()),
     }
 }

@@ -1,6 +1,6 @@
 //! A message to answer, for tests.
 
-use super::{Inbound, Me, Session};
+use super::{DaemonSession, Inbound, Me};
 use protocol::{Message, MessageType, RoomText, Via};
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub fn inbound(content: &str) -> Inbound {
         message,
         client: client::Client::new("http://127.0.0.1:9").unwrap(),
         recent: Vec::new(),
-        session: Arc::new(Session {
+        session: Arc::new(DaemonSession {
             id: "20260503-024118".into(),
             log_dir: std::env::temp_dir(),
         }),

@@ -72,7 +72,7 @@ fn hint(status: u16) -> &'static str {
 
 impl BridgeError {
     /// Whether the same question may be answered later.
-    pub fn is_passing(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         matches!(
             self,
             Self::Busy { .. } | Self::Network { .. } | Self::Agent(_)

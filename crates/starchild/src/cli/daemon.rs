@@ -29,10 +29,10 @@ use std::{
 };
 
 /// What the daemon may need to end besides its backend's own time.
-const ROOM_TO_END: Duration = Duration::from_secs(45);
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(45);
+const CHECK_EVERY: Duration = Duration::from_millis(200);
 /// How much of a log that grows is shown at a time.
-const MOST_AT_ONCE: u64 = 1 << 20;
+const MAX_CHUNK_BYTES: u64 = 1 << 20;
 
 /// What `run` takes.
 #[derive(Args)]
@@ -44,7 +44,7 @@ pub struct RunArgs {
     foreground: bool,
     /// Set by `run` itself when it starts the daemon apart from the terminal.
     #[arg(long, hide = true)]
-    apart: bool,
+    detached: bool,
 }
 
 /// What `stop` takes.
@@ -72,9 +72,9 @@ pub struct LogsArgs {
 
 /// Starts the daemon.
 pub async fn run(home: &Home, args: RunArgs) -> Result<(), Failure> {
-    let agent = byoa::chosen(home, args.of.agent.as_ref())?;
-    if args.apart {
-        return run_apart(agent).await;
+    let agent = byoa::choose_agent(home, args.of.agent.as_ref())?;
+    if args.detached {
+        return run_detached(agent).await;
     }
     if args.foreground {
         let daemon = Daemon::prepare(agent, true)?;
@@ -84,8 +84,8 @@ pub async fn run(home: &Home, args: RunArgs) -> Result<(), Failure> {
 }
 
 /// What runs in the process that `start` made.
-async fn run_apart(agent: AgentHome) -> Result<(), Failure> {
-    process::leave_terminal();
+async fn run_detached(agent: AgentHome) -> Result<(), Failure> {
+    process::detach();
     match Daemon::prepare(agent, false) {
         Ok(daemon) => {
             process::report(&Report::Ready {
@@ -97,7 +97,7 @@ async fn run_apart(agent: AgentHome) -> Result<(), Failure> {
             let failure = Failure::from(error);
             process::report(&Report::Failed {
                 message: failure.to_string(),
-                passing: failure.is_passing(),
+                transient: failure.is_transient(),
             })?;
             Ok(())
         }
@@ -111,7 +111,7 @@ async fn start(agent: &AgentHome) -> Result<(), Failure> {
         return Ok(());
     }
     let spinner = Spinner::new("starting");
-    let report = process::start_apart(agent).await?;
+    let report = process::spawn_detached(agent).await?;
     drop(spinner);
     match report {
         Report::Ready { rooms } => {
@@ -132,20 +132,20 @@ async fn start(agent: &AgentHome) -> Result<(), Failure> {
             }
             Ok(())
         }
-        Report::Failed { message, passing } if passing => Err(Failure::later(message)),
-        Report::Failed { message, .. } => Err(Failure::mend(message)),
+        Report::Failed { message, transient } if transient => Err(Failure::transient(message)),
+        Report::Failed { message, .. } => Err(Failure::permanent(message)),
     }
 }
 
 /// Ends the daemon.
 pub async fn stop(home: &Home, args: StopArgs) -> Result<(), Failure> {
-    let agent = byoa::chosen(home, args.of.agent.as_ref())?;
+    let agent = byoa::choose_agent(home, args.of.agent.as_ref())?;
     stop_agent(&agent, args.now).await
 }
 
 /// Ends the daemon and starts it anew.
 pub async fn restart(home: &Home, args: StopArgs) -> Result<(), Failure> {
-    let agent = byoa::chosen(home, args.of.agent.as_ref())?;
+    let agent = byoa::choose_agent(home, args.of.agent.as_ref())?;
     stop_agent(&agent, args.now).await?;
     start(&agent).await
 }
@@ -157,22 +157,22 @@ async fn stop_agent(agent: &AgentHome, now: bool) -> Result<(), Failure> {
         return Ok(());
     };
     let spinner = Spinner::new("finishing the message in hand");
-    process::ask_to_end(pid)?;
+    process::terminate(pid)?;
     if now {
-        // The second time only counts once the first was heard.
-        process::ended(agent, LOOK_EVERY).await;
-        let _ = process::ask_to_end(pid);
+        // The second request forces only once the first has begun the shutdown.
+        process::wait_for_exit(agent, CHECK_EVERY).await;
+        let _ = process::terminate(pid);
     }
     let config = BackendConfig::load(&agent.config_file());
-    let patience = config.map_or(ROOM_TO_END, |config| config.timeout() + ROOM_TO_END);
-    let ended = process::ended(agent, patience).await;
+    let deadline = config.map_or(SHUTDOWN_GRACE, |config| config.timeout() + SHUTDOWN_GRACE);
+    let ended = process::wait_for_exit(agent, deadline).await;
     drop(spinner);
     if ended {
         show::note(&format!("{id} is stopped."));
         return Ok(());
     }
     Err(
-        Failure::later(format!("{id} still runs, as process {pid}")).next(format!(
+        Failure::transient(format!("{id} still runs, as process {pid}")).with_hint(format!(
             "starchild stop --now --agent {id} does not wait for the message in hand."
         )),
     )
@@ -191,7 +191,7 @@ struct Status {
 /// Says which daemons run.
 pub fn status(home: &Home, of: &Of, as_json: bool) -> Result<(), Failure> {
     let agents = match &of.agent {
-        Some(id) => vec![byoa::existing(home, id)?],
+        Some(id) => vec![byoa::find_agent(home, id)?],
         None => home.agents()?,
     };
     let all: Vec<_> = agents.iter().map(status_of).collect();
@@ -228,12 +228,12 @@ fn status_of(agent: &AgentHome) -> Status {
 
 /// Shows the daemon's log.
 pub async fn logs(home: &Home, args: LogsArgs) -> Result<(), Failure> {
-    let agent = byoa::chosen(home, args.of.agent.as_ref())?;
+    let agent = byoa::choose_agent(home, args.of.agent.as_ref())?;
     let path = agent.log_file();
     if !path.exists() && !args.follow {
         let id = agent.id();
-        return Err(Failure::mend(format!("{id} has no log yet"))
-            .next(format!("It begins with: starchild run --agent {id}")));
+        return Err(Failure::permanent(format!("{id} has no log yet"))
+            .with_hint(format!("It begins with: starchild run --agent {id}")));
     }
     match print_log(&path, &args).await {
         // Whoever reads it has seen enough.
@@ -249,18 +249,18 @@ async fn print_log(path: &Path, args: &LogsArgs) -> io::Result<()> {
         return Ok(());
     }
     loop {
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(CHECK_EVERY).await;
         at = print_new(path, at, &mut out)?;
     }
 }
 
 /// Where a log was read up to, and which file it was.
-struct At {
+struct LogPosition {
     inode: u64,
     bytes: u64,
 }
 
-fn print_last(path: &Path, lines: usize, out: &mut impl Write) -> io::Result<Option<At>> {
+fn print_last(path: &Path, lines: usize, out: &mut impl Write) -> io::Result<Option<LogPosition>> {
     let mut last = VecDeque::new();
     let mut at = None;
     for path in [&log::older(path), path] {
@@ -273,7 +273,7 @@ fn print_last(path: &Path, lines: usize, out: &mut impl Write) -> io::Result<Opt
                 last.pop_front();
             }
         }
-        at = Some(At {
+        at = Some(LogPosition {
             bytes: reader.stream_position()?,
             inode: reader.get_ref().metadata()?.ino(),
         });
@@ -282,7 +282,11 @@ fn print_last(path: &Path, lines: usize, out: &mut impl Write) -> io::Result<Opt
     Ok(at)
 }
 
-fn print_new(path: &Path, at: Option<At>, out: &mut impl Write) -> io::Result<Option<At>> {
+fn print_new(
+    path: &Path,
+    at: Option<LogPosition>,
+    out: &mut impl Write,
+) -> io::Result<Option<LogPosition>> {
     let Ok(mut file) = File::open(path) else {
         return Ok(at);
     };
@@ -291,9 +295,9 @@ fn print_new(path: &Path, at: Option<At>, out: &mut impl Write) -> io::Result<Op
     let from = at.filter(|at| at.inode == inode).map_or(0, |at| at.bytes);
     file.seek(io::SeekFrom::Start(from))?;
     let mut new = Vec::new();
-    file.take(MOST_AT_ONCE).read_to_end(&mut new)?;
+    file.take(MAX_CHUNK_BYTES).read_to_end(&mut new)?;
     print_lines(&new, out)?;
-    Ok(Some(At {
+    Ok(Some(LogPosition {
         inode,
         bytes: from + new.len() as u64,
     }))

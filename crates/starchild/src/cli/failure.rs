@@ -3,7 +3,7 @@
 use super::byoa::yaml::EditError;
 use crate::{
     backend::{BackendError, config::ConfigError},
-    daemon::{DaemonError, credentials::key::KeyError, process::ClaimError},
+    daemon::{DaemonError, credentials::key::KeyError, process::LockError},
     home::{AgentIdError, FileError, NoHome},
 };
 use client::ClientError;
@@ -14,28 +14,28 @@ use std::{fmt, io, process::ExitCode};
 pub struct Failure {
     message: String,
     /// Whether the same may work later.
-    passing: bool,
+    transient: bool,
 }
 
 impl Failure {
     /// What the caller can mend.
-    pub fn mend(message: impl Into<String>) -> Self {
+    pub fn permanent(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
-            passing: false,
+            transient: false,
         }
     }
 
     /// What may pass on a retry.
-    pub fn later(message: impl Into<String>) -> Self {
+    pub fn transient(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
-            passing: true,
+            transient: true,
         }
     }
 
     /// The same, with what to do next.
-    pub fn next(self, hint: impl fmt::Display) -> Self {
+    pub fn with_hint(self, hint: impl fmt::Display) -> Self {
         Self {
             message: format!("{}\n{hint}", self.message),
             ..self
@@ -43,13 +43,13 @@ impl Failure {
     }
 
     /// Whether the same may work later.
-    pub fn is_passing(&self) -> bool {
-        self.passing
+    pub fn is_transient(&self) -> bool {
+        self.transient
     }
 
     /// 1 for what the caller can mend, 2 for what may pass.
     pub fn exit_code(&self) -> ExitCode {
-        ExitCode::from(if self.passing { 2 } else { 1 })
+        ExitCode::from(if self.transient { 2 } else { 1 })
     }
 }
 
@@ -63,10 +63,12 @@ impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         let message = error.to_string();
         match &error {
-            _ if !error.is_passing() => Self::mend(message),
-            ClientError::Transport(_) | ClientError::Silent(_) => Self::later(message)
-                .next("Is the server running, and is its address right? --server names another."),
-            _ => Self::later(message),
+            _ if !error.is_transient() => Self::permanent(message),
+            ClientError::Transport(_) | ClientError::Silent(_) => Self::transient(message)
+                .with_hint(
+                    "Is the server running, and is its address right? --server names another.",
+                ),
+            _ => Self::transient(message),
         }
     }
 }
@@ -76,7 +78,7 @@ impl From<KeyError> for Failure {
         match error {
             KeyError::Client(error) => error.into(),
             KeyError::File(error) => error.into(),
-            error @ KeyError::NoIdentity(_) => Self::mend(error.to_string()),
+            error @ KeyError::NoIdentity(_) => Self::permanent(error.to_string()),
         }
     }
 }
@@ -84,9 +86,9 @@ impl From<KeyError> for Failure {
 impl From<DaemonError> for Failure {
     fn from(error: DaemonError) -> Self {
         match error {
-            DaemonError::Claim(error @ ClaimError::Running(_)) => Self::mend(error.to_string())
-                .next("starchild restart stops it first, starchild stop ends it."),
-            error => Self::mend(error.to_string()),
+            DaemonError::Lock(error @ LockError::Running(_)) => Self::permanent(error.to_string())
+                .with_hint("starchild restart stops it first, starchild stop ends it."),
+            error => Self::permanent(error.to_string()),
         }
     }
 }
@@ -95,7 +97,7 @@ macro_rules! mendable {
     ($($error:ty),+) => {
         $(impl From<$error> for Failure {
             fn from(error: $error) -> Self {
-                Self::mend(error.to_string())
+                Self::permanent(error.to_string())
             }
         })+
     };

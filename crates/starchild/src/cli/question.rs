@@ -59,7 +59,7 @@ enum AskError {
 impl AskError {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Bridge(error) if error.is_passing() => PASSING,
+            Self::Bridge(error) if error.is_transient() => PASSING,
             _ => MENDABLE,
         }
     }

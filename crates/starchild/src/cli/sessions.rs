@@ -60,7 +60,7 @@ pub struct Whose {
 }
 
 /// An agent at a server, where it shows its identity token.
-struct Seat {
+struct Account {
     agent: AgentHome,
     server: String,
     client: Client,
@@ -80,8 +80,8 @@ pub async fn run(home: &Home, command: Command) -> Result<(), Failure> {
 }
 
 impl Whose {
-    fn find(&self, home: &Home) -> Result<Seat, Failure> {
-        let agent = byoa::chosen(home, self.of.agent.as_ref())?;
+    fn find(&self, home: &Home) -> Result<Account, Failure> {
+        let agent = byoa::choose_agent(home, self.of.agent.as_ref())?;
         let known = agent.identities()?;
         let mut known: Vec<_> = known.iter().flat_map(|file| file.all()).collect();
         if let Some(server) = &self.server {
@@ -90,19 +90,19 @@ impl Whose {
         match known[..] {
             [identity] => {
                 let client = Client::new(&identity.server)?;
-                Ok(Seat {
+                Ok(Account {
                     client: client.with_token(identity.identity_token.expose())?,
                     server: identity.server.clone(),
                     agent,
                 })
             }
             [] => Err(
-                Failure::mend(format!("{} has no identity token there", agent.id()))
-                    .next("It gets one when it joins a room: starchild room join CODE"),
+                Failure::permanent(format!("{} has no identity token there", agent.id()))
+                    .with_hint("It gets one when it joins a room: starchild room join CODE"),
             ),
             [first, ..] => Err(
-                Failure::mend(format!("{} knows several servers", agent.id()))
-                    .next(format!("Say which one, e.g. --server {}", first.server)),
+                Failure::permanent(format!("{} knows several servers", agent.id()))
+                    .with_hint(format!("Say which one, e.g. --server {}", first.server)),
             ),
         }
     }
@@ -135,7 +135,12 @@ async fn list(client: &Client, as_json: bool) -> Result<(), Failure> {
     Ok(table.show()?)
 }
 
-async fn end(seat: &Seat, session: Option<String>, all: bool, yes: bool) -> Result<(), Failure> {
+async fn end(
+    account: &Account,
+    session: Option<String>,
+    all: bool,
+    yes: bool,
+) -> Result<(), Failure> {
     let question = match (&session, all) {
         (Some(id), _) => format!("End the session {id}?"),
         (None, false) => {
@@ -147,17 +152,19 @@ async fn end(seat: &Seat, session: Option<String>, all: bool, yes: bool) -> Resu
         }
     };
     if !yes && confirm(&question, false)? != Some(true) {
-        return Err(Failure::mend("nothing was ended").next("--yes ends them without asking."));
+        return Err(
+            Failure::permanent("nothing was ended").with_hint("--yes ends them without asking.")
+        );
     }
     let spinner = Spinner::new("ending");
     let ended = match session {
-        Some(id) => seat.client.end_session(&id).await?,
-        None => seat.client.end_sessions(!all).await?,
+        Some(id) => account.client.end_session(&id).await?,
+        None => account.client.end_sessions(!all).await?,
     };
     drop(spinner);
     show::note(&format!("Ended: {}.", ended.ended));
     if all {
-        seat.leave_rooms()?;
+        account.leave_rooms()?;
         show::note(
             "The agent is in no room any more. A recovery invite from a room's owner brings it back: starchild room join CODE",
         );
@@ -165,7 +172,7 @@ async fn end(seat: &Seat, session: Option<String>, all: bool, yes: bool) -> Resu
     Ok(())
 }
 
-impl Seat {
+impl Account {
     /// Notes that no key here holds any more, and what to do, for the daemon and `room list`.
     fn leave_rooms(&self) -> Result<(), Failure> {
         for mut file in self.agent.rooms()? {

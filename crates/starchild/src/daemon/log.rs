@@ -20,7 +20,7 @@ pub fn older(path: &Path) -> PathBuf {
 }
 
 /// Sends what is logged to the file, and to the terminal too where the daemon stays in it.
-pub fn begin(path: &Path, in_terminal: bool) -> io::Result<()> {
+pub fn init(path: &Path, in_terminal: bool) -> io::Result<()> {
     let log = Log {
         file: Arc::new(Mutex::new(LogFile::open(path)?)),
         in_terminal,

@@ -2,16 +2,15 @@
 //!
 //! [`supervisor`] takes up rooms; [`room`] is the way that a message takes through the daemon, from
 //! the stream to the posted answer; [`credentials`] holds the keys for it. [`retry`] says what an
-//! error means, without I/O, [`backoff`] how long to wait, [`shutdown`] when to end.
+//! error means, without I/O, and how long to back off.
 
-mod backoff;
 pub mod credentials;
 pub mod log;
 pub mod process;
 mod retry;
 mod room;
 mod session;
-mod shutdown;
+mod signals;
 mod supervisor;
 
 use crate::{
@@ -22,7 +21,8 @@ use crate::{
     },
     home::{AgentHome, FileError, files},
 };
-use process::{Claim, ClaimError};
+use process::{LockError, PidLock};
+use runtime::Shutdown;
 use std::{io, sync::Arc};
 
 /// Why the daemon does not run.
@@ -36,7 +36,7 @@ pub enum DaemonError {
     Backend(#[from] BackendError),
     /// The agent runs already.
     #[error(transparent)]
-    Claim(#[from] ClaimError),
+    Lock(#[from] LockError),
     /// Something on this machine cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
@@ -49,15 +49,15 @@ pub enum DaemonError {
 pub struct Daemon {
     home: AgentHome,
     shared: Arc<room::Shared>,
-    _claim: Claim,
+    _lock: PidLock,
 }
 
 impl Daemon {
     /// Makes this process the agent's daemon, if all is there.
     pub fn prepare(home: AgentHome, in_terminal: bool) -> Result<Self, DaemonError> {
         let config = BackendConfig::load(&home.config_file())?;
-        let claim = Claim::take(&home)?;
-        log::begin(&home.log_file(), in_terminal)?;
+        let lock = PidLock::acquire(&home)?;
+        log::init(&home.log_file(), in_terminal)?;
         for key in config.unknown.keys() {
             tracing::warn!("handler.yaml: nobody knows the key {key}");
         }
@@ -68,7 +68,7 @@ impl Daemon {
             files::make_folder(&folder)?;
             files::sweep(&folder);
         }
-        let session = Arc::new(session::begin(&home)?);
+        let session = Arc::new(session::create(&home)?);
         let shared = Arc::new(room::Shared {
             backend,
             context_messages: config.context_messages,
@@ -78,7 +78,7 @@ impl Daemon {
         Ok(Self {
             home,
             shared,
-            _claim: claim,
+            _lock: lock,
         })
     }
 
@@ -91,12 +91,12 @@ impl Daemon {
     pub async fn run(self) -> Result<(), DaemonError> {
         let session = &self.shared.session.id;
         tracing::info!(agent = %self.home.id(), session, "started");
-        let (stopper, stop) = shutdown::channel();
+        let shutdown = Shutdown::default();
         let supervisor = supervisor::Supervisor::new(self.home.clone(), self.shared.clone());
         let all = tokio::task::LocalSet::new();
         tokio::select! {
-            () = all.run_until(supervisor.run(stop)) => {}
-            failed = shutdown::on_signals(&stopper) => failed?,
+            () = all.run_until(supervisor.run(shutdown.clone())) => {}
+            failed = signals::forward_signals(&shutdown) => failed?,
         }
         tracing::info!("ended");
         Ok(())

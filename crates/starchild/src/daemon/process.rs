@@ -10,16 +10,16 @@ use std::{
 };
 
 /// How long a look at the lock may keep a daemon from taking it.
-const PATIENCE: Duration = Duration::from_millis(400);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const LOCK_WITHIN: Duration = Duration::from_millis(400);
+const CHECK_EVERY: Duration = Duration::from_millis(20);
 
 /// Held for as long as the daemon runs. The lock counts, not the number in the file: a file that
 /// a killed daemon left behind stops nobody.
-pub struct Claim(#[expect(dead_code, reason = "dropping it gives the lock up")] File);
+pub struct PidLock(#[expect(dead_code, reason = "dropping it gives the lock up")] File);
 
 /// Why this process is not the agent's daemon.
 #[derive(Debug, thiserror::Error)]
-pub enum ClaimError {
+pub enum LockError {
     /// Another one is.
     #[error("the agent runs already, as process {0}")]
     Running(i32),
@@ -28,11 +28,11 @@ pub enum ClaimError {
     File(String, io::Error),
 }
 
-impl Claim {
+impl PidLock {
     /// Makes this process the agent's daemon.
-    pub fn take(home: &AgentHome) -> Result<Self, ClaimError> {
+    pub fn acquire(home: &AgentHome) -> Result<Self, LockError> {
         let path = home.pid_file();
-        let failed = |error| ClaimError::File(path.display().to_string(), error);
+        let failed = |error| LockError::File(path.display().to_string(), error);
         let mut file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -46,11 +46,11 @@ impl Claim {
             match file.try_lock() {
                 Ok(()) => break,
                 // Somebody who only looks holds it for a moment, without a living daemon.
-                Err(TryLockError::WouldBlock) if begun.elapsed() < PATIENCE => {
-                    std::thread::sleep(LOOK_EVERY);
+                Err(TryLockError::WouldBlock) if begun.elapsed() < LOCK_WITHIN => {
+                    std::thread::sleep(CHECK_EVERY);
                 }
                 Err(TryLockError::WouldBlock) => {
-                    return Err(ClaimError::Running(read_pid(&mut file).unwrap_or(0)));
+                    return Err(LockError::Running(read_pid(&mut file).unwrap_or(0)));
                 }
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
             }
@@ -76,19 +76,19 @@ fn read_pid(file: &mut File) -> Option<i32> {
     text.trim().parse().ok()
 }
 
-/// Asks the daemon to end. Asked twice, it hurries.
-pub fn ask_to_end(pid: Pid) -> io::Result<()> {
+/// Asks the daemon to end gracefully. Asked twice, it is forced to.
+pub fn terminate(pid: Pid) -> io::Result<()> {
     Ok(kill_process(pid, Signal::TERM)?)
 }
 
 /// Waits until no daemon runs; false where one still does when the time is over.
-pub async fn ended(home: &AgentHome, within: Duration) -> bool {
+pub async fn wait_for_exit(home: &AgentHome, within: Duration) -> bool {
     let begun = Instant::now();
     while running(home).is_some() {
         if begun.elapsed() > within {
             return false;
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(CHECK_EVERY).await;
     }
     true
 }
@@ -107,12 +107,12 @@ pub enum Report {
         /// Why.
         message: String,
         /// Whether the same may work later.
-        passing: bool,
+        transient: bool,
     },
 }
 
 /// Starts the daemon apart from this terminal, and waits for what it has to say.
-pub async fn start_apart(home: &AgentHome) -> io::Result<Report> {
+pub async fn spawn_detached(home: &AgentHome) -> io::Result<Report> {
     files::make_folder(home.folder()).map_err(io::Error::other)?;
     let log = OpenOptions::new()
         .create(true)
@@ -120,7 +120,7 @@ pub async fn start_apart(home: &AgentHome) -> io::Result<Report> {
         .mode(0o600)
         .open(home.log_file())?;
     let mut child = std::process::Command::new(std::env::current_exe()?)
-        .args(["run", "--apart", "--agent", home.id().as_str()])
+        .args(["run", "--detached", "--agent", home.id().as_str()])
         .current_dir(home.folder())
         .stdin(std::process::Stdio::null())
         .stdout(std::process::Stdio::piped())
@@ -142,7 +142,7 @@ pub async fn start_apart(home: &AgentHome) -> io::Result<Report> {
 }
 
 /// Leaves the terminal this process was started from.
-pub fn leave_terminal() {
+pub fn detach() {
     // It fails only where there is no terminal to leave.
     let _ = rustix::process::setsid();
 }

@@ -1,55 +1,65 @@
-//! What a refusal means for the daemon. A rule without I/O.
+//! Retries: what an error means for the daemon, a rule without I/O, and how long to back off.
 
 use super::credentials::key::KeyError;
 use client::{ClientError, protocol::ErrorCode};
+use runtime::Backoff;
 use std::time::Duration;
+
+/// The first and the longest delay between two tries.
+const FIRST_DELAY: Duration = Duration::from_millis(200);
+const LONGEST_DELAY: Duration = Duration::from_secs(5);
+
+/// The delays between tries of whatever the daemon retries.
+pub fn backoff() -> Backoff {
+    Backoff::new(FIRST_DELAY, LONGEST_DELAY)
+}
 
 /// What to do about an error.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Wait, so long if it is known, and do the same again.
-    Wait(Option<Duration>),
+pub enum ErrorAction {
+    /// Do the same again: after so long if the server says so, else after a backoff.
+    Retry(Option<Duration>),
     /// The key does not open the room any more: get a new one.
-    Renew,
+    RenewKey,
     /// The message cannot be answered: go on with the next.
-    Skip,
+    SkipMessage,
     /// The agent has no place in the room any more, in words.
-    Leave(&'static str),
+    LeaveRoom(&'static str),
 }
 
 /// What to do about an error of a room's.
-pub fn verdict(error: &ClientError) -> Verdict {
+pub fn action_for(error: &ClientError) -> ErrorAction {
     if let ClientError::Api {
         status: 429,
         retry_after,
         ..
     } = error
     {
-        return Verdict::Wait(*retry_after);
+        return ErrorAction::Retry(*retry_after);
     }
     match error.code() {
         Some(ErrorCode::TokenInvalid | ErrorCode::KeyInvalid | ErrorCode::MissingBearer) => {
-            Verdict::Renew
+            ErrorAction::RenewKey
         }
         Some(ErrorCode::NotAMember) => {
-            Verdict::Leave("the agent is no member of the room any more")
+            ErrorAction::LeaveRoom("the agent is no member of the room any more")
         }
         Some(ErrorCode::NotFound) => {
-            Verdict::Leave("the room is gone, or the agent was removed from it")
+            ErrorAction::LeaveRoom("the room is gone, or the agent was removed from it")
         }
-        Some(code) if code.status() < 500 => Verdict::Skip,
+        Some(code) if code.status() < 500 => ErrorAction::SkipMessage,
         // What is said by something in between, or makes no sense, may be mended by its owner.
-        _ => Verdict::Wait(None),
+        _ => ErrorAction::Retry(None),
     }
 }
 
 impl KeyError {
     /// What to do where a key is not to be had.
-    pub fn verdict(&self) -> Verdict {
+    pub fn action(&self) -> ErrorAction {
         match self {
-            Self::Client(error) => verdict(error),
-            Self::File(_) => Verdict::Wait(None),
-            Self::NoIdentity(_) => Verdict::Skip,
+            Self::Client(error) => action_for(error),
+            Self::File(_) => ErrorAction::Retry(None),
+            Self::NoIdentity(_) => ErrorAction::SkipMessage,
         }
     }
 }
@@ -71,7 +81,7 @@ mod tests {
     fn a_limit_is_waited_out_for_as_long_as_the_server_says() {
         let wait = Some(Duration::from_secs(15));
         for code in [ErrorCode::AgentCooldown, ErrorCode::RateLimited] {
-            assert_eq!(verdict(&refused(code, wait)), Verdict::Wait(wait));
+            assert_eq!(action_for(&refused(code, wait)), ErrorAction::Retry(wait));
         }
     }
 
@@ -85,12 +95,16 @@ mod tests {
             ErrorCode::KeyScopeInsufficient,
             ErrorCode::Forbidden,
         ] {
-            assert_eq!(verdict(&refused(code, None)), Verdict::Skip, "{code:?}");
+            assert_eq!(
+                action_for(&refused(code, None)),
+                ErrorAction::SkipMessage,
+                "{code:?}"
+            );
         }
     }
 
     #[test]
-    fn a_server_in_trouble_and_a_gateway_are_waited_for() {
+    fn a_failing_server_and_a_gateway_are_retried() {
         for error in [
             refused(ErrorCode::Internal, None),
             refused(ErrorCode::Unavailable, None),
@@ -99,18 +113,21 @@ mod tests {
             ClientError::Silent(Duration::from_secs(60)),
             ClientError::Protocol("?".into()),
         ] {
-            assert_eq!(verdict(&error), Verdict::Wait(None), "{error}");
+            assert_eq!(action_for(&error), ErrorAction::Retry(None), "{error}");
         }
     }
 
     #[test]
     fn a_revoked_key_is_renewed_and_a_lost_place_is_left() {
         assert_eq!(
-            verdict(&refused(ErrorCode::KeyInvalid, None)),
-            Verdict::Renew
+            action_for(&refused(ErrorCode::KeyInvalid, None)),
+            ErrorAction::RenewKey
         );
         for code in [ErrorCode::NotFound, ErrorCode::NotAMember] {
-            assert!(matches!(verdict(&refused(code, None)), Verdict::Leave(_)));
+            assert!(matches!(
+                action_for(&refused(code, None)),
+                ErrorAction::LeaveRoom(_)
+            ));
         }
     }
 }

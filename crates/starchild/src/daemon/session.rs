@@ -1,7 +1,7 @@
 //! One start of the daemon: its id, and a folder that backends may log into.
 
 use crate::{
-    backend::Session,
+    backend::DaemonSession,
     home::{AgentHome, FileError, files},
 };
 use jiff::{Span, Timestamp, tz::TimeZone};
@@ -11,7 +11,7 @@ use std::fs;
 const TRIES: i64 = 60;
 
 /// A session of its own for this start. Folders of earlier starts that nobody wrote into go.
-pub fn begin(home: &AgentHome) -> Result<Session, FileError> {
+pub fn create(home: &AgentHome) -> Result<DaemonSession, FileError> {
     let sessions = home.sessions();
     files::make_folder(&sessions)?;
     for name in files::names(&sessions)? {
@@ -30,5 +30,5 @@ pub fn begin(home: &AgentHome) -> Result<Session, FileError> {
     }
     let log_dir = sessions.join(&id);
     files::make_folder(&log_dir)?;
-    Ok(Session { id, log_dir })
+    Ok(DaemonSession { id, log_dir })
 }

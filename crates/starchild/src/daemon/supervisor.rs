@@ -1,12 +1,12 @@
 //! All rooms of one agent: side by side, new ones as they come, until the daemon ends.
 
 use super::{
-    credentials::{access::Access, queue::Mint, refresh},
+    credentials::{access::Access, queue::KeyQueue, refresh},
     room::{End, Room, Shared},
-    shutdown::{self, Stop, Stopper},
 };
 use crate::home::{AgentHome, RoomAddress, RoomFile};
 use client::{Client, ClientError};
+use runtime::Shutdown;
 use std::{
     cell::RefCell,
     collections::HashMap,
@@ -23,7 +23,7 @@ use tokio::{
 use tracing::Instrument;
 
 /// How often the rooms' files are looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const SCAN_EVERY: Duration = Duration::from_secs(1);
 
 /// The clients of the servers, one for each, so that rooms share their connections.
 #[derive(Default)]
@@ -47,16 +47,16 @@ pub struct Supervisor {
     home: AgentHome,
     shared: Arc<Shared>,
     clients: Rc<Clients>,
-    rooms: HashMap<RoomAddress, Stopper>,
+    rooms: HashMap<RoomAddress, Shutdown>,
     tasks: JoinSet<(RoomAddress, End)>,
-    missed: Rc<Notify>,
-    mint: Mint,
-    seen: Option<Seen>,
+    key_missing: Rc<Notify>,
+    keys: KeyQueue,
+    modified: Option<Modified>,
 }
 
 /// When what is watched was last changed.
 #[derive(PartialEq)]
-struct Seen([Option<SystemTime>; 2]);
+struct Modified([Option<SystemTime>; 2]);
 
 impl Supervisor {
     /// A supervisor without rooms yet.
@@ -67,112 +67,106 @@ impl Supervisor {
             clients: Rc::default(),
             rooms: HashMap::new(),
             tasks: JoinSet::new(),
-            missed: Rc::default(),
-            mint: Mint::default(),
-            seen: None,
+            key_missing: Rc::default(),
+            keys: KeyQueue::default(),
+            modified: None,
         }
     }
 
-    /// Follows every room until it is asked to stop. Runs inside a `LocalSet`.
-    pub async fn run(mut self, stop: Stop) {
+    /// Follows every room until a shutdown. Runs inside a `LocalSet`.
+    pub async fn run(mut self, shutdown: Shutdown) {
+        // Of its own, so that it can also end the rooms when nobody asked for it.
+        let shutdown = shutdown.child();
         let clients = self.clients.clone();
-        let keeper = refresh::keep(
+        let refresh = refresh::run(
             self.home.clone(),
-            self.missed.clone(),
-            self.mint.clone(),
+            self.key_missing.clone(),
+            self.keys.clone(),
             move |server: &str| clients.of(server),
         );
-        let keeper = tokio::task::spawn_local(keeper);
-        let mut tick = interval(LOOK_EVERY);
+        let refresh = tokio::task::spawn_local(refresh);
+        let mut tick = interval(SCAN_EVERY);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                () = stop.asked() => break,
+                biased;
+                () = shutdown.begun() => break,
                 _ = tick.tick() => match self.home.pid_file().exists() {
-                    true => self.look(),
+                    true => self.scan_rooms(&shutdown),
                     // Nobody could stop it any more, and another may be started.
                     false => {
                         tracing::warn!("the agent's folder is gone");
-                        break;
+                        shutdown.begin();
                     }
                 },
-                Some(ended) = self.tasks.join_next() => self.ended(ended),
+                Some(ended) = self.tasks.join_next() => self.room_ended(ended),
             }
         }
-        keeper.abort();
-        self.rooms.values().for_each(Stopper::ask);
-        let hurried = async {
-            stop.hurried().await;
-            self.rooms.values().for_each(Stopper::hurry);
-            std::future::pending::<()>().await;
-        };
-        tokio::select! {
-            () = hurried => {}
-            () = async { while self.tasks.join_next().await.is_some() {} } => {}
-        }
+        refresh.abort();
+        while self.tasks.join_next().await.is_some() {}
     }
 
     /// Takes up rooms that are new, and lets go of those that were left.
-    fn look(&mut self) {
-        let seen = Seen([
-            changed_at(&self.home.rooms_folder()),
-            changed_at(&self.home.identity_folder()),
+    fn scan_rooms(&mut self, shutdown: &Shutdown) {
+        let modified = Modified([
+            modified_at(&self.home.rooms_folder()),
+            modified_at(&self.home.identity_folder()),
         ]);
         // A change right after the last look may have left the same time behind.
-        let settled = seen.0.iter().flatten().all(|time| {
+        let settled = modified.0.iter().flatten().all(|time| {
             let age = SystemTime::now().duration_since(*time);
-            age.is_ok_and(|age| age > 2 * LOOK_EVERY)
+            age.is_ok_and(|age| age > 2 * SCAN_EVERY)
         });
-        if settled && self.seen.as_ref() == Some(&seen) {
+        if settled && self.modified.as_ref() == Some(&modified) {
             return;
         }
-        self.seen = Some(seen);
+        self.modified = Some(modified);
         let files = match self.home.rooms() {
             Ok(files) => files,
             Err(error) => return tracing::error!(%error, "the rooms cannot be read"),
         };
-        let lost = refresh::lost_rooms(&self.home);
-        if !lost.is_empty() {
-            self.missed.notify_one();
+        let without_key = refresh::rooms_without_key(&self.home);
+        if !without_key.is_empty() {
+            self.key_missing.notify_one();
         }
-        self.rooms.retain(|room, stopper| {
+        self.rooms.retain(|room, shutdown| {
             let stays = files
                 .iter()
                 .any(|file| file.address() == *room && file.left.is_none())
-                || lost.contains(room);
+                || without_key.contains(room);
             if !stays {
-                stopper.ask();
+                shutdown.begin();
             }
             stays
         });
         for file in files.into_iter().filter(|file| file.left.is_none()) {
             if !self.rooms.contains_key(&file.address()) {
-                self.follow(file);
+                self.follow(file, shutdown);
             }
         }
     }
 
-    fn follow(&mut self, file: RoomFile) {
+    fn follow(&mut self, file: RoomFile, shutdown: &Shutdown) {
         let room = file.address();
         let span = tracing::info_span!("room", id = %self.home.room_name(&room));
         let client = self.clients.of(&file.server);
         let access =
-            client.and_then(|client| Access::new(&self.home, file, client, self.mint.clone()));
+            client.and_then(|client| Access::new(&self.home, file, client, self.keys.clone()));
         let access = match access {
             Ok(access) => access,
             Err(error) => return tracing::error!(%room, %error, "the room cannot be followed"),
         };
-        let (stopper, stop) = shutdown::channel();
-        self.rooms.insert(room.clone(), stopper);
+        let shutdown = shutdown.child();
+        self.rooms.insert(room.clone(), shutdown.clone());
         let (home, shared) = (self.home.clone(), self.shared.clone());
         let follow = async move {
-            let end = Room::follow(&home, shared, access, stop).await;
+            let end = Room::follow(&home, shared, access, shutdown).await;
             (room, end)
         };
         self.tasks.spawn_local(follow.instrument(span));
     }
 
-    fn ended(&mut self, ended: Result<(RoomAddress, End), tokio::task::JoinError>) {
+    fn room_ended(&mut self, ended: Result<(RoomAddress, End), tokio::task::JoinError>) {
         let (room, end) = match ended {
             Ok(ended) => ended,
             Err(error) => return tracing::error!(%error, "a room's task failed"),
@@ -194,6 +188,6 @@ impl Supervisor {
     }
 }
 
-fn changed_at(path: &Path) -> Option<SystemTime> {
+fn modified_at(path: &Path) -> Option<SystemTime> {
     std::fs::metadata(path).ok()?.modified().ok()
 }

@@ -17,4 +17,4 @@ pub use todo::{Todo, TodoTool};
 
 pub(crate) use confine::is_available as can_confine;
 pub(crate) use fs::media_or_text;
-pub(crate) use shell::{Group, kept_variables};
+pub(crate) use shell::kept_variables;

@@ -7,7 +7,7 @@ use super::fs::cut;
 use crate::segment::ContentSegment;
 use crate::tool::{Risk, Tool, ToolContext, ToolError, ToolOutcome, ToolSpec, parse};
 use futures_util::future::BoxFuture;
-use rustix::process::{Pid, Signal, kill_process_group};
+use runtime::ProcessGroup;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -113,7 +113,7 @@ impl ShellRun {
             None => command.spawn(),
         };
         let mut child = spawned.map_err(told)?;
-        let group = Group::of(&child);
+        let group = ProcessGroup::of(&child);
         let (out, err) = (child.stdout.take(), child.stderr.take());
         let work = async {
             let (out, err, status) = tokio::join!(drain(out), drain(err), child.wait());
@@ -178,24 +178,6 @@ fn quoted(word: &str) -> String {
 pub(crate) fn kept_variables() -> impl Iterator<Item = (&'static str, std::ffi::OsString)> {
     let kept = KEPT_VARIABLES.into_iter();
     kept.filter_map(|name| Some((name, std::env::var_os(name)?)))
-}
-
-/// A program and what it started. Dropping it kills what is left of them.
-pub(crate) struct Group(Option<Pid>);
-
-impl Group {
-    /// The group of a child that was started as the first of its own.
-    pub(crate) fn of(child: &tokio::process::Child) -> Self {
-        Self(child.id().and_then(|id| Pid::from_raw(id as i32)))
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        if let Some(group) = self.0 {
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-    }
 }
 
 /// Reads to the end, and keeps the beginning: a program that says too much is

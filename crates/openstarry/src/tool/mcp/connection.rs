@@ -4,11 +4,12 @@
 use super::bounded::BoundedLines;
 use super::handler::{Handler, InFlight, McpHost};
 use super::{MAX_MESSAGE, McpConfig, START};
-use crate::tool::builtin::{Group, kept_variables};
+use crate::tool::builtin::kept_variables;
 use rmcp::service::RunningService;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::{RoleClient, ServiceExt};
+use runtime::{Backoff, ProcessGroup};
 use std::collections::VecDeque;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,10 +23,10 @@ const LAST_LINES: usize = 10;
 const MAX_LINE: u64 = 500;
 /// How long the words of a server that died may take to come.
 const LAST_GASP: Duration = Duration::from_secs(2);
-/// The first wait before a server that died is started again; each further one
-/// is twice as long, until it has stayed up for a while.
-const BACKOFF: Duration = Duration::from_secs(1);
-const MAX_BACKOFF: Duration = Duration::from_secs(60);
+/// The backoff before a server that died is started again, until it has stayed
+/// up for a while.
+const FIRST_DELAY: Duration = Duration::from_secs(1);
+const LONGEST_DELAY: Duration = Duration::from_secs(60);
 const STAYED_UP: Duration = Duration::from_secs(60);
 
 pub(super) type Service = RunningService<RoleClient, Handler>;
@@ -41,18 +42,31 @@ pub(super) struct Connection {
     live: tokio::sync::Mutex<Live>,
 }
 
-#[derive(Default)]
 struct Live {
     running: Option<Running>,
-    backoff: Option<Duration>,
+    backoff: Backoff,
+    /// How long after its start one that died is started again.
+    wait: Option<Duration>,
     started: Option<Instant>,
     /// What the last one said before it died.
     last_words: LastWords,
 }
 
+impl Default for Live {
+    fn default() -> Self {
+        Self {
+            running: None,
+            backoff: Backoff::new(FIRST_DELAY, LONGEST_DELAY),
+            wait: None,
+            started: None,
+            last_words: LastWords::default(),
+        }
+    }
+}
+
 struct Running {
     service: Arc<Service>,
-    _group: Option<Group>,
+    _group: Option<ProcessGroup>,
 }
 
 impl Connection {
@@ -92,16 +106,18 @@ impl Connection {
         let again = live.started.is_some();
         if let Some(started) = live.started {
             let up = started.elapsed();
-            let wait = live.backoff.filter(|_| up < STAYED_UP);
-            if let Some(left) = wait.and_then(|wait| wait.checked_sub(up)) {
+            if up >= STAYED_UP {
+                live.backoff.reset();
+                live.wait = None;
+            }
+            if let Some(left) = live.wait.and_then(|wait| wait.checked_sub(up)) {
                 return Err(format!(
                     "it died and is started again in {} s{}",
                     left.as_secs() + 1,
                     live.last_words.told()
                 ));
             }
-            let next = wait.map_or(BACKOFF, |wait| (wait * 2).min(MAX_BACKOFF));
-            live.backoff = Some(next);
+            live.wait = Some(live.backoff.next_delay());
         }
         live.started = Some(Instant::now());
         live.last_words = LastWords::default();
@@ -157,19 +173,17 @@ impl Connection {
         handler: Handler,
         words: &LastWords,
     ) -> Result<Running, String> {
-        let mut child = Command::new(command)
+        let mut program = Command::new(command);
+        program
             .args(&self.config.args)
             .env_clear()
             .envs(kept_variables())
             .envs(&self.config.env)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .kill_on_drop(true)
-            .spawn()
-            .map_err(|error| format!("{command}: {error}"))?;
-        let group = Group::of(&child);
+            .stderr(Stdio::piped());
+        let (mut child, group) =
+            ProcessGroup::spawn(&mut program).map_err(|error| format!("{command}: {error}"))?;
         let (Some(input), Some(output), Some(said)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {

@@ -1,10 +1,10 @@
 //! Any coding agent that speaks the Agent Client Protocol: one process for the agent, one session
 //! for each room, started again when it dies.
 
-mod heard;
 pub mod lines;
 pub mod policy;
 mod process;
+mod turns;
 
 use super::{
     Backend, BackendError, Inbound, Reply, coding_agent,

@@ -1,9 +1,9 @@
 //! One process of a coding agent, the connection to it, and a session for each room.
 
-use super::{heard::Heard, lines, policy::Decision, policy::Policy};
+use super::{lines, policy::Decision, policy::Policy, turns::Turns};
 use crate::backend::{
     BackendError, Inbound,
-    command::{Complaints, Group, contract_variables},
+    command::{StderrLog, contract_variables},
     environment::Environment,
     prompt::Prompt,
 };
@@ -13,6 +13,7 @@ use agent_client_protocol::{
     v1::{ConnectionTo, schema as acp},
 };
 use futures_util::{Sink, Stream};
+use runtime::ProcessGroup;
 use std::{
     collections::HashMap,
     io,
@@ -35,7 +36,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// How long a death may take to be noticed.
 const LAST_GASP: Duration = Duration::from_millis(300);
 /// How often a long-lived agent may fill its share of the log.
-const COMPLAINTS_EVERY: Duration = Duration::from_secs(60);
+const STDERR_WINDOW: Duration = Duration::from_secs(60);
 
 /// How to start the agent.
 #[derive(Debug)]
@@ -63,7 +64,7 @@ pub enum TurnError {
 /// A running agent. Dropping it ends it and all it started.
 pub struct Process {
     connection: ConnectionTo<Agent>,
-    heard: Arc<Heard>,
+    turns: Arc<Turns>,
     /// By what the rooms are called on this machine: a room of the same id on another server has a
     /// conversation of its own.
     rooms: Mutex<HashMap<String, Conversation>>,
@@ -95,15 +96,21 @@ impl Process {
             let program = launch.words.first().map_or("", String::as_str);
             BackendError::Failed(format!("{program} does not start: {why}"))
         };
-        let mut child = spawn(launch, inbound).map_err(|error| not_started(error.to_string()))?;
+        let (mut child, group) =
+            spawn(launch, inbound).map_err(|error| not_started(error.to_string()))?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(not_started("it has no pipes".into()));
         };
-        let heard = Arc::new(Heard::default());
-        let (tell, told) = oneshot::channel();
-        let serving = serve(lines::transport(stdin, stdout), heard.clone(), policy, tell);
-        let task = tokio::spawn(live(child, serving));
-        let hello = tokio::time::timeout(HELLO, told).await;
+        let turns = Arc::new(Turns::default());
+        let (send_connection, connected) = oneshot::channel();
+        let serving = serve(
+            lines::transport(stdin, stdout),
+            turns.clone(),
+            policy,
+            send_connection,
+        );
+        let task = tokio::spawn(live(child, group, serving));
+        let hello = tokio::time::timeout(HELLO, connected).await;
         let connection = match hello {
             Ok(Ok(Ok(connection))) => connection,
             Ok(Ok(Err(error))) => return Err(not_started(error.to_string())),
@@ -115,7 +122,7 @@ impl Process {
         };
         Ok(Self {
             connection,
-            heard,
+            turns,
             rooms: Mutex::default(),
             task,
         })
@@ -145,9 +152,9 @@ impl Process {
         };
         let session = conversation.session.clone();
         self.remember(inbound, conversation);
-        self.heard.begin(&session);
+        self.turns.begin(&session);
         let turn = self.turn(&session, prompt, launch.timeout).await;
-        let text = self.heard.end(&session);
+        let text = self.turns.end(&session);
         match turn? {
             acp::StopReason::Cancelled => Err(TurnError::Failed(BackendError::Failed(
                 "the agent broke its turn off".into(),
@@ -230,9 +237,10 @@ impl Process {
 }
 
 /// It serves every room, so it is told of none in its environment.
-fn spawn(launch: &Launch, inbound: &Inbound) -> io::Result<Child> {
+fn spawn(launch: &Launch, inbound: &Inbound) -> io::Result<(Child, ProcessGroup)> {
     let mut words = launch.words.iter();
-    Command::new(words.next().map_or("", String::as_str))
+    let mut command = Command::new(words.next().map_or("", String::as_str));
+    command
         .args(words)
         .current_dir(&launch.folder)
         .env_clear()
@@ -241,15 +249,12 @@ fn spawn(launch: &Launch, inbound: &Inbound) -> io::Result<Child> {
         .env_remove("SCCHAT_ROOM_ID")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .kill_on_drop(true)
-        .spawn()
+        .stderr(Stdio::piped());
+    ProcessGroup::spawn(&mut command)
 }
 
 /// Keeps the process until it ends or its connection does; then all it started ends with it.
-async fn live(mut child: Child, serving: impl Future<Output = ()>) {
-    let _group = Group::of(&child);
+async fn live(mut child: Child, _group: ProcessGroup, serving: impl Future<Output = ()>) {
     let stderr = child.stderr.take();
     tokio::select! {
         () = serving => tracing::warn!("the agent closed its connection"),
@@ -267,35 +272,35 @@ async fn log(stderr: Option<ChildStderr>) {
         return std::future::pending().await;
     };
     let mut buffer = vec![0; 8 << 10];
-    let (mut complaints, mut since) = (Complaints::default(), Instant::now());
+    let (mut stderr_log, mut since) = (StderrLog::default(), Instant::now());
     while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
-        if since.elapsed() > COMPLAINTS_EVERY {
-            complaints.finish();
-            (complaints, since) = (Complaints::default(), Instant::now());
+        if since.elapsed() > STDERR_WINDOW {
+            stderr_log.finish();
+            (stderr_log, since) = (StderrLog::default(), Instant::now());
         }
-        complaints.push(&buffer[..read]);
+        stderr_log.push(&buffer[..read]);
     }
-    complaints.finish();
+    stderr_log.finish();
     std::future::pending().await
 }
 
 /// Speaks the protocol until the agent hangs up.
 async fn serve<O, I>(
     transport: Lines<O, I>,
-    heard: Arc<Heard>,
+    turns: Arc<Turns>,
     policy: Arc<Policy>,
     tell: oneshot::Sender<Result<ConnectionTo<Agent>, ProtocolError>>,
 ) where
     O: Sink<String, Error = io::Error> + Send + 'static,
     I: Stream<Item = io::Result<String>> + Send + 'static,
 {
-    let asked = heard.clone();
+    let asked = turns.clone();
     let ended = Client
         .v1()
         .name("starchild")
         .on_receive_notification(
             async move |notice: acp::SessionNotification, _| {
-                heard.update(&notice.session_id, notice.update);
+                turns.update(&notice.session_id, notice.update);
                 Ok(())
             },
             agent_client_protocol::on_receive_notification!(),
@@ -330,11 +335,11 @@ async fn serve<O, I>(
 /// Answers a request for a permission from the policy. Nothing is ever allowed for good.
 fn permission(
     request: &acp::RequestPermissionRequest,
-    heard: &Heard,
+    turns: &Turns,
     policy: &Policy,
 ) -> acp::RequestPermissionResponse {
     use acp::PermissionOptionKind::{AllowOnce, RejectAlways, RejectOnce};
-    let call = heard.asked(&request.session_id, &request.tool_call);
+    let call = turns.permission_call(&request.session_id, &request.tool_call);
     let option = |kind| {
         let mut options = request.options.iter();
         options.find(|option| option.kind == kind)

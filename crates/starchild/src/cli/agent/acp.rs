@@ -5,7 +5,7 @@ mod gate;
 mod update;
 
 use super::Failure;
-use super::place::Place;
+use super::state::StateFolder;
 use crate::backend::acp::lines;
 use agent_client_protocol::v1::{ConnectionTo, schema as acp};
 use agent_client_protocol::{Agent, Client, Error as ProtocolError};
@@ -150,11 +150,11 @@ impl Served {
             let (name, server) = mcp_server(server)?;
             config.tools.mcp.insert(name, server);
         }
-        let place = Place::of(&config.name, folder).map_err(|error| said(&error))?;
+        let state_folder = StateFolder::open(&config.name, folder).map_err(|error| said(&error))?;
         let around = Surroundings {
             gate: Arc::new(AskEditor::new(editor.clone(), id)),
-            audit: Arc::new(FileAudit::new(&place.audit())),
-            folder: Some(place.path().into()),
+            audit: Arc::new(FileAudit::new(&state_folder.audit())),
+            folder: Some(state_folder.path().into()),
             patience: None,
             ..Surroundings::default()
         };
@@ -162,7 +162,7 @@ impl Served {
         for warning in &built.warnings {
             tracing::warn!("{warning}");
         }
-        let store = place.sessions().map_err(|error| said(&error))?;
+        let store = state_folder.sessions().map_err(|error| said(&error))?;
         let opened = match resumed {
             true => store.resume(Some(id)),
             false => store.create(id),

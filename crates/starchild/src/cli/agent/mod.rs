@@ -8,12 +8,12 @@ mod init;
 mod lines;
 mod markdown;
 mod models;
-mod place;
 mod prompts;
 mod questions;
 mod run;
 mod screen;
 mod sessions;
+mod state;
 mod status;
 
 use crate::cli::show;
@@ -23,6 +23,7 @@ use openstarry::approval::Gate;
 use openstarry::config::{AgentConfig, Built, Surroundings};
 use openstarry::segment::ContentSegment;
 use openstarry::session::{FileAudit, Session};
+use state::StateFolder;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -100,7 +101,7 @@ type Failure = Box<dyn std::error::Error>;
 struct Ready {
     built: Built,
     session: Session,
-    place: place::Place,
+    state_folder: StateFolder,
     /// How much was said before.
     turns: usize,
     /// Whether calls wait for a yes.
@@ -122,18 +123,18 @@ impl Common {
                 true => error.to_string(),
                 false => format!("{error} (starchild agent init writes one)"),
             })?;
-        let place = place::Place::of(&config.name, project_of(&self.config))?;
+        let state_folder = StateFolder::open(&config.name, project_of(&self.config))?;
         let around = Surroundings {
             gate,
-            audit: Arc::new(FileAudit::new(&place.audit())),
-            folder: Some(place.path().into()),
+            audit: Arc::new(FileAudit::new(&state_folder.audit())),
+            folder: Some(state_folder.path().into()),
             ..Surroundings::default()
         };
         let built = config.build(around).await?;
         for warning in &built.warnings {
             show::failure(warning);
         }
-        let sessions = place.sessions()?;
+        let sessions = state_folder.sessions()?;
         let (state, file) = match self.resume.as_deref() {
             None => sessions.create(&uuid::Uuid::new_v4().to_string())?,
             Some(id) => sessions.resume(Some(id).filter(|id| !id.is_empty()))?,
@@ -144,7 +145,7 @@ impl Common {
         Ok(Ready {
             built,
             session,
-            place,
+            state_folder,
             turns,
             waits,
         })

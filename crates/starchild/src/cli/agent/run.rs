@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub async fn run(args: Common) -> Result<ExitCode, Failure> {
     let (gate, mut questions) = AskPerson::new();
     let ready = args.ready(Arc::new(gate)).await?;
-    let typed = ready.place.typed();
+    let typed = ready.state_folder.typed();
     let mut lines = Lines::new(ready.built.agent.registry().clone(), &typed)?;
     let mut screen = Screen::conversation();
     if lines.at_terminal {

@@ -1,6 +1,6 @@
 //! `starchild agent sessions`: what was said, by folder.
 
-use super::place::Place;
+use super::state::StateFolder;
 use super::{Failure, project_of};
 use crate::cli::show;
 use clap::Args;
@@ -26,18 +26,18 @@ pub struct SessionsArgs {
 
 /// Lists sessions, the latest first.
 pub fn list(args: &SessionsArgs) -> Result<ExitCode, Failure> {
-    let places = match args.all {
-        true => Place::all()?,
+    let folders = match args.all {
+        true => StateFolder::all()?,
         false => {
             let config = AgentConfig::load(&args.config)?;
             let project = project_of(&args.config);
-            let place = Place::of(&config.name, project)?;
-            vec![(place, project.canonicalize()?.display().to_string())]
+            let state = StateFolder::open(&config.name, project)?;
+            vec![(state, project.canonicalize()?.display().to_string())]
         }
     };
     let mut sessions: Vec<(String, SessionInfo)> = Vec::new();
-    for (place, folder) in places {
-        let listed = place.sessions()?.list()?;
+    for (state, folder) in folders {
+        let listed = state.sessions()?.list()?;
         sessions.extend(listed.into_iter().map(|info| (folder.clone(), info)));
     }
     sessions.sort_by_key(|(_, info)| std::cmp::Reverse(info.changed));

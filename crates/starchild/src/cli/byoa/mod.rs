@@ -84,9 +84,9 @@ pub async fn run(home: &Home, command: Command) -> Result<(), Failure> {
             settings,
         } => {
             let changes = settings.changes(server.as_deref())?;
-            edit(&existing(home, &agent)?, &changes)
+            edit(&find_agent(home, &agent)?, &changes)
         }
-        Command::Remove { agent, yes } => remove(&existing(home, &agent)?, yes).await,
+        Command::Remove { agent, yes } => remove(&find_agent(home, &agent)?, yes).await,
     }
 }
 
@@ -96,29 +96,29 @@ pub fn id(home: &Home, prefix: &str) -> Result<(), Failure> {
 }
 
 /// An agent of this machine.
-pub fn existing(home: &Home, id: &AgentId) -> Result<AgentHome, Failure> {
+pub fn find_agent(home: &Home, id: &AgentId) -> Result<AgentHome, Failure> {
     let agent = home.agent(id);
     if agent.exists() {
         return Ok(agent);
     }
     let message = format!("there is no agent {id} on this machine");
-    Err(Failure::mend(message)
-        .next("starchild byoa list shows those there are, starchild byoa add makes one."))
+    Err(Failure::permanent(message)
+        .with_hint("starchild byoa list shows those there are, starchild byoa add makes one."))
 }
 
 /// The agent that is named, or the only one there is.
-pub fn chosen(home: &Home, id: Option<&AgentId>) -> Result<AgentHome, Failure> {
+pub fn choose_agent(home: &Home, id: Option<&AgentId>) -> Result<AgentHome, Failure> {
     if let Some(id) = id {
-        return existing(home, id);
+        return find_agent(home, id);
     }
     let agents = home.agents()?;
     match <[AgentHome; 1]>::try_from(agents) {
         Ok([only]) => Ok(only),
-        Err(agents) if agents.is_empty() => Err(Failure::mend("there is no agent on this machine")
-            .next("Make one: starchild byoa add --prefix NAME --backend handler --handler-path ./handler.sh")),
+        Err(agents) if agents.is_empty() => Err(Failure::permanent("there is no agent on this machine")
+            .with_hint("Make one: starchild byoa add --prefix NAME --backend handler --handler-path ./handler.sh")),
         Err(agents) => {
             let ids: Vec<_> = agents.iter().map(|agent| agent.id().as_str()).collect();
-            Err(Failure::mend("which agent? There are several").next(format!("Say --agent and one of: {}", ids.join(", "))))
+            Err(Failure::permanent("which agent? There are several").with_hint(format!("Say --agent and one of: {}", ids.join(", "))))
         }
     }
 }
@@ -129,14 +129,14 @@ fn add(home: &Home, mut args: AddArgs) -> Result<(), Failure> {
     // It runs nothing and needs nothing.
     args.settings.backend.get_or_insert(BackendKind::Plain);
     let text = args.settings.new_file(args.server.as_deref())?;
-    let wanted = BackendConfig::parse(&text).map_err(Failure::mend)?;
+    let wanted = BackendConfig::parse(&text).map_err(Failure::permanent)?;
     if agent.exists() {
         if BackendConfig::load(&agent.config_file())? != wanted {
             let id = agent.id();
-            return Err(Failure::mend(format!(
+            return Err(Failure::permanent(format!(
                 "the agent {id} is there already, with other settings"
             ))
-            .next(format!(
+            .with_hint(format!(
                 "Change them: starchild byoa edit {id} …, or choose another --prefix."
             )));
         }
@@ -215,14 +215,14 @@ fn edit(agent: &AgentHome, changes: &[yaml::Change]) -> Result<(), Failure> {
         why,
     })?;
     files::write(&path, text.as_bytes())?;
-    say_restart(agent);
+    hint_restart(agent);
     Ok(())
 }
 
 fn edit_by_hand(agent: &AgentHome) -> Result<(), Failure> {
     let path = agent.config_file();
     if !std::io::stdin().is_terminal() {
-        return Err(Failure::mend("nothing to change").next(format!(
+        return Err(Failure::permanent("nothing to change").with_hint(format!(
             "Name a setting, e.g. --timeout-seconds 300, or edit {}.",
             path.display()
         )));
@@ -235,18 +235,18 @@ fn edit_by_hand(agent: &AgentHome) -> Result<(), Failure> {
         .arg(&path)
         .status()?;
     if !status.success() {
-        return Err(Failure::mend(format!(
+        return Err(Failure::permanent(format!(
             "{} ended with {status}",
             editor.display()
         )));
     }
     BackendConfig::load(&path)?;
-    say_restart(agent);
+    hint_restart(agent);
     Ok(())
 }
 
 /// Says that a daemon that runs does not know of a change yet.
-pub fn say_restart(agent: &AgentHome) {
+pub fn hint_restart(agent: &AgentHome) {
     if process::running(agent).is_some() {
         let id = agent.id();
         show::note(&format!(
@@ -258,12 +258,14 @@ pub fn say_restart(agent: &AgentHome) {
 async fn remove(agent: &AgentHome, yes: bool) -> Result<(), Failure> {
     let id = agent.id();
     if process::running(agent).is_some() {
-        return Err(Failure::mend(format!("the agent {id} runs"))
-            .next(format!("Stop it first: starchild stop --agent {id}")));
+        return Err(Failure::permanent(format!("the agent {id} runs"))
+            .with_hint(format!("Stop it first: starchild stop --agent {id}")));
     }
     let question = format!("Leave all rooms and forget {id}?");
     if !yes && confirm(&question, false)? != Some(true) {
-        return Err(Failure::mend("nothing was removed").next("--yes removes it without asking."));
+        return Err(
+            Failure::permanent("nothing was removed").with_hint("--yes removes it without asking.")
+        );
     }
     for file in agent.rooms()? {
         if let Err(error) = room::leave_room(agent, &file).await {

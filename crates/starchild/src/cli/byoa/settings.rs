@@ -106,7 +106,7 @@ impl Settings {
     pub fn new_file(&self, server: Option<&str>) -> Result<String, Failure> {
         let text = "# Which backend answers for this agent; docs/daemon.md tells of every key.\n";
         let server = server.unwrap_or(DEFAULT_SERVER);
-        yaml::edit(text, &self.changes(Some(server))?).map_err(Failure::mend)
+        yaml::edit(text, &self.changes(Some(server))?).map_err(Failure::permanent)
     }
 }
 
@@ -114,6 +114,6 @@ fn absolute(path: Option<&Path>) -> Result<Option<String>, Failure> {
     let Some(path) = path else { return Ok(None) };
     let path = std::path::absolute(path)?;
     let text = path.to_str();
-    let text = text.ok_or_else(|| Failure::mend(format!("{} is no UTF-8", path.display())))?;
+    let text = text.ok_or_else(|| Failure::permanent(format!("{} is no UTF-8", path.display())))?;
     Ok(Some(text.to_owned()))
 }

@@ -8,7 +8,7 @@ use crate::{
 
 /// Whether the agent shall answer in the room. Whoever writes there has the backend run on this
 /// machine, so the owner is asked; joining counts as a yes where nobody is there to be asked.
-pub fn ask(config: &BackendConfig, room: &RoomAddress) -> Result<bool, Failure> {
+pub fn ask_owner(config: &BackendConfig, room: &RoomAddress) -> Result<bool, Failure> {
     let backend = config.backend;
     match config.answer_in() {
         AnswerIn::All => Ok(true),
@@ -29,7 +29,7 @@ pub fn ask(config: &BackendConfig, room: &RoomAddress) -> Result<bool, Failure> 
 }
 
 /// Keeps what the owner said, and tells where the agent answers now.
-pub fn keep(
+pub fn save_choice(
     agent: &AgentHome,
     config: &BackendConfig,
     room: &RoomAddress,
@@ -49,15 +49,15 @@ pub fn keep(
     {
         let path = agent.config_file();
         let text = std::fs::read_to_string(&path)?;
-        let text = yaml::edit(&text, &[yaml::answer_in(&answer_in)]).map_err(Failure::mend)?;
+        let text = yaml::edit(&text, &[yaml::answer_in(&answer_in)]).map_err(Failure::permanent)?;
         files::write(&path, text.as_bytes())?;
-        crate::cli::byoa::say_restart(agent);
+        crate::cli::byoa::hint_restart(agent);
     }
-    tell(agent, &answer_in, room, answer);
+    print_choice(agent, &answer_in, room, answer);
     Ok(())
 }
 
-fn tell(agent: &AgentHome, answer_in: &AnswerIn, room: &RoomAddress, answer: bool) {
+fn print_choice(agent: &AgentHome, answer_in: &AnswerIn, room: &RoomAddress, answer: bool) {
     let id = agent.id();
     let (room, change) = (&room.room, format!("starchild byoa edit {id} --answer-in"));
     show::note(&match (answer_in, answer) {

@@ -22,7 +22,7 @@ use client::{Client, ClientError, MessageQuery, protocol::ErrorCode};
 use protocol::{AdapterType, AutoJoin, ClientKind, Join, Joined, Message, Notice, RoomId};
 
 /// The largest number that a server takes.
-const LARGEST: i64 = (1 << 53) - 1;
+const MAX_SEQ: i64 = (1 << 53) - 1;
 
 /// What `join` takes.
 #[derive(Args)]
@@ -44,27 +44,27 @@ pub struct JoinArgs {
 
 /// Joins, keeps what it takes to come back, and joins the reserved rooms too.
 pub async fn join(home: &Home, args: JoinArgs) -> Result<(), Failure> {
-    let agent = byoa::chosen(home, args.of.agent.as_ref())?;
-    let code = invite::parse(&args.code).map_err(Failure::mend)?;
+    let agent = byoa::choose_agent(home, args.of.agent.as_ref())?;
+    let code = invite::parse(&args.code).map_err(Failure::permanent)?;
     let config = BackendConfig::load(&agent.config_file())?;
     let server = args.server.or(code.server);
     let server = server.unwrap_or_else(|| config.server.clone());
     let server = server.trim_end_matches('/').to_owned();
     let spinner = Spinner::new("joining");
     let client = Client::new(&server)?;
-    let (place, admission) = Place::find(&agent, &client, &server, code.kind).await?;
+    let (target, admission) = JoinTarget::find(&agent, &client, &server, code.kind).await?;
     drop(spinner);
-    let room = &place.address;
-    let answer = !args.silent && answering::ask(&config, room)?;
+    let room = &target.address;
+    let answer = !args.silent && answering::ask_owner(&config, room)?;
     let spinner = Spinner::new("joining");
     let is_new = match admission {
         Admission::Member => false,
         Admission::Invite(invite_code, short) => {
-            let join = place.join(invite_code, args.display_name);
-            place.enter(join, short, answer).await?
+            let join = target.join(invite_code, args.display_name);
+            target.join_room(join, short, answer).await?
         }
     };
-    let reserved = place.enter_reserved_rooms().await;
+    let reserved = target.join_reserved_rooms().await;
     drop(spinner);
     let was = if is_new { "joined" } else { "is already in" };
     show::note(&format!("{} {was} {}.", agent.id(), room.room));
@@ -72,7 +72,7 @@ pub async fn join(home: &Home, args: JoinArgs) -> Result<(), Failure> {
         let rooms = reserved.join(", ");
         show::note(&format!("Like every agent, it is now in {rooms} too."));
     }
-    answering::keep(&agent, &config, room, answer)?;
+    answering::save_choice(&agent, &config, room, answer)?;
     if process::running(&agent).is_none() {
         show::next(&format!("starchild run --agent {}", agent.id()));
     }
@@ -88,7 +88,7 @@ enum Admission {
 }
 
 /// The room that the agent entered with this code before.
-fn came_in_with(agent: &AgentHome, server: &str, code: &Kind) -> Option<RoomId> {
+fn room_joined_with(agent: &AgentHome, server: &str, code: &Kind) -> Option<RoomId> {
     let Kind::Short(short) = code else {
         return None;
     };
@@ -98,20 +98,25 @@ fn came_in_with(agent: &AgentHome, server: &str, code: &Kind) -> Option<RoomId> 
 }
 
 /// The invite code of a request with this short code whose answer was lost: it may be used up.
-fn asked_with(agent: &AgentHome, server: &str, short: &str) -> Result<Option<String>, Failure> {
+fn invite_tried_with(
+    agent: &AgentHome,
+    server: &str,
+    short: &str,
+) -> Result<Option<String>, Failure> {
     let mut attempts = agent.join_attempts(server)?.into_iter();
     let attempt = attempts.find(|attempt| attempt.short_code.as_deref() == Some(short));
     Ok(attempt.and_then(|attempt| attempt.join.invite_code))
 }
 
 /// The invite code behind a short code.
-async fn trade(client: &Client, code: &str) -> Result<String, Failure> {
+async fn redeem_short_code(client: &Client, code: &str) -> Result<String, Failure> {
     let invite = client.invite_code(code).await.map_err(|error| {
         let gone = matches!(error.code(), Some(ErrorCode::NotFound | ErrorCode::Gone));
         let failure = Failure::from(error);
         match gone {
-            true => failure
-                .next("The code is wrong, used up or too old. Ask the room's owner for a new one."),
+            true => failure.with_hint(
+                "The code is wrong, used up or too old. Ask the room's owner for a new one.",
+            ),
             false => failure,
         }
     })?;
@@ -119,13 +124,13 @@ async fn trade(client: &Client, code: &str) -> Result<String, Failure> {
 }
 
 /// An agent before a room.
-struct Place<'a> {
+struct JoinTarget<'a> {
     agent: &'a AgentHome,
     client: &'a Client,
     address: RoomAddress,
 }
 
-impl<'a> Place<'a> {
+impl<'a> JoinTarget<'a> {
     /// Finds the room that a code is for, and what lets the agent in.
     async fn find(
         agent: &'a AgentHome,
@@ -139,24 +144,24 @@ impl<'a> Place<'a> {
             address: RoomAddress::new(server, room),
         };
         // A code that this very agent used up is no mistake.
-        if let Some(room) = came_in_with(agent, server, &code)
+        if let Some(room) = room_joined_with(agent, server, &code)
             && at(&room).is_member().await?
         {
             return Ok((at(&room), Admission::Member));
         }
         let (invite_code, short) = match code {
             Kind::Invite(code) => (code, None),
-            Kind::Short(short) => match asked_with(agent, server, &short)? {
+            Kind::Short(short) => match invite_tried_with(agent, server, &short)? {
                 Some(invite_code) => (invite_code, Some(short)),
-                None => (trade(client, &short).await?, Some(short)),
+                None => (redeem_short_code(client, &short).await?, Some(short)),
             },
         };
-        let place = at(&invite::room_of(&invite_code).map_err(Failure::mend)?);
-        let admission = match place.is_member().await? {
+        let target = at(&invite::room_of(&invite_code).map_err(Failure::permanent)?);
+        let admission = match target.is_member().await? {
             true => Admission::Member,
             false => Admission::Invite(invite_code, short),
         };
-        Ok((place, admission))
+        Ok((target, admission))
     }
 
     /// Whether the agent has a key that opens the room. A lost or dead one is replaced, so that
@@ -168,7 +173,7 @@ impl<'a> Place<'a> {
             let client = self.client.with_token(file.member_token.expose())?;
             match client.me(room).await {
                 Ok(_) => return Ok(true),
-                Err(error) if error.is_passing() => return Err(error.into()),
+                Err(error) if error.is_transient() => return Err(error.into()),
                 Err(_) => {}
             }
         }
@@ -192,7 +197,7 @@ impl<'a> Place<'a> {
     }
 
     /// Joins; false where the agent was in the room already.
-    async fn enter(
+    async fn join_room(
         &self,
         join: Join,
         short: Option<String>,
@@ -200,17 +205,17 @@ impl<'a> Place<'a> {
     ) -> Result<bool, Failure> {
         let attempt = self.attempt(join, short)?;
         let outcome = self.send(&attempt).await;
-        let refused = |error: &ClientError| error.code().is_some() && !error.is_passing();
+        let refused = |error: &ClientError| error.code().is_some() && !error.is_transient();
         if outcome.as_ref().is_err_and(refused) {
             self.agent.forget_join_attempt(&self.address)?;
         }
         let joined = match outcome {
             Ok(joined) => joined,
             Err(error) if error.code() == Some(ErrorCode::AlreadyMember) => {
-                return self.come_back().await.map(|()| false);
+                return self.rejoin().await.map(|()| false);
             }
             Err(error) if error.code() == Some(ErrorCode::InviteInvalid) => {
-                return Err(Failure::from(error).next("Ask the room's owner for a new code."));
+                return Err(Failure::from(error).with_hint("Ask the room's owner for a new code."));
             }
             Err(error) => return Err(error.into()),
         };
@@ -250,7 +255,7 @@ impl<'a> Place<'a> {
         self.client.join(room, join, key).await
     }
 
-    async fn come_back(&self) -> Result<(), Failure> {
+    async fn rejoin(&self) -> Result<(), Failure> {
         let recovered = key::recover(self.agent, self.client, &self.address).await;
         recovered.map(drop).map_err(|error| {
             let room = &self.address.room;
@@ -258,8 +263,8 @@ impl<'a> Place<'a> {
             let lost = matches!(error, KeyError::NoIdentity(_));
             let failure = Failure::from(error);
             match lost {
-                true => Failure::mend(format!("{id} is in {room} already, but this machine has no key for it"))
-                    .next("Ask the room's owner to remove it, then join again; or choose another --prefix."),
+                true => Failure::permanent(format!("{id} is in {room} already, but this machine has no key for it"))
+                    .with_hint("Ask the room's owner to remove it, then join again; or choose another --prefix."),
                 false => failure,
             }
         })
@@ -274,17 +279,17 @@ impl<'a> Place<'a> {
         answer: bool,
     ) -> Result<(), Failure> {
         let (Some(token), Some(expires_at)) = (joined.member_token, joined.expires_at) else {
-            return Err(Failure::mend(
+            return Err(Failure::permanent(
                 "the server gave no key to read the room with",
             ));
         };
         if joined.room_id != self.address.room || joined.user_id != self.agent.user_id() {
-            return Err(Failure::mend(
+            return Err(Failure::permanent(
                 "the server answered for another room or another agent",
             ));
         }
         if let (Some(token), Some(expires)) = (joined.identity_token, joined.identity_expires_at) {
-            key::keep_identity(self.agent, &self.address.server, token.into(), expires)?;
+            key::save_identity(self.agent, &self.address.server, token.into(), expires)?;
         }
         self.agent.remember_room(&self.address)?;
         let file = RoomFile {
@@ -300,20 +305,16 @@ impl<'a> Place<'a> {
             left: None,
         };
         let client = self.client.with_token(file.member_token.expose())?;
-        self.begin_where_it_came_in(&client, &self.address).await?;
+        self.start_at_join(&client, &self.address).await?;
         self.agent.save_room(&file)?;
         Ok(())
     }
 
-    /// Keeps the place in the room where the agent came in: what was said before is not its
+    /// Keeps the position in the room where the agent came in: what was said before is not its
     /// business.
-    async fn begin_where_it_came_in(
-        &self,
-        client: &Client,
-        address: &RoomAddress,
-    ) -> Result<(), Failure> {
+    async fn start_at_join(&self, client: &Client, address: &RoomAddress) -> Result<(), Failure> {
         let query = MessageQuery {
-            before: Some(LARGEST),
+            before: Some(MAX_SEQ),
             limit: Some(200),
             ..MessageQuery::default()
         };
@@ -330,7 +331,7 @@ impl<'a> Place<'a> {
     /// Joins the rooms that every agent is in, and gives those that are new to it. The daemon
     /// fetches their keys; where there are no such rooms, nothing is amiss. They are joined
     /// together, so an agent that was taken out of one is not brought into any again.
-    async fn enter_reserved_rooms(&self) -> Vec<String> {
+    async fn join_reserved_rooms(&self) -> Vec<String> {
         let server = &self.address.server;
         let identity = self.agent.identity(server).ok().flatten();
         let Some(identity) = identity.filter(|identity| identity.left.is_empty()) else {
@@ -355,7 +356,7 @@ impl<'a> Place<'a> {
             let address = RoomAddress::new(server, &seat.room_id);
             if seat.newly_joined {
                 // Anybody may read these rooms. Where it fails, the daemon begins at the newest.
-                let _ = self.begin_where_it_came_in(self.client, &address).await;
+                let _ = self.start_at_join(self.client, &address).await;
                 new.push(seat.room_id.to_string());
             }
             let _ = self.agent.remember_room(&address);

@@ -63,10 +63,10 @@ pub async fn run(home: &Home, command: Command) -> Result<(), Failure> {
     match command {
         Command::Join(args) => join::join(home, args).await,
         Command::Leave { room, of, server } => {
-            let agent = byoa::chosen(home, of.agent.as_ref())?;
+            let agent = byoa::choose_agent(home, of.agent.as_ref())?;
             leave(&agent, &room, server.as_deref()).await
         }
-        Command::List { of, json } => list(&byoa::chosen(home, of.agent.as_ref())?, json),
+        Command::List { of, json } => list(&byoa::choose_agent(home, of.agent.as_ref())?, json),
     }
 }
 
@@ -78,21 +78,21 @@ async fn leave(agent: &AgentHome, room: &RoomId, server: Option<&str>) -> Result
     let mut files = agent.rooms()?;
     files.retain(|file| is_meant(&file.address()));
     if let [_, another, ..] = &files[..] {
-        return Err(Failure::mend(format!(
+        return Err(Failure::permanent(format!(
             "{} is in rooms with the id {room} on several servers",
             agent.id()
         ))
-        .next(format!("Say which one, e.g. --server {}", another.server)));
+        .with_hint(format!("Say which one, e.g. --server {}", another.server)));
     }
     let Some(file) = files.pop() else {
         let id = agent.id();
-        if refresh::lost_rooms(agent).iter().any(is_meant) {
-            return Err(Failure::later(format!("{id} has no key for {room} yet")).next(
+        if refresh::rooms_without_key(agent).iter().any(is_meant) {
+            return Err(Failure::transient(format!("{id} has no key for {room} yet")).with_hint(
                 "Its daemon fetches one within minutes while it runs; leave the room after that.",
             ));
         }
-        return Err(Failure::mend(format!("{id} is not in {room}"))
-            .next(format!("starchild room list --agent {id} shows its rooms.")));
+        return Err(Failure::permanent(format!("{id} is not in {room}"))
+            .with_hint(format!("starchild room list --agent {id} shows its rooms.")));
     };
     leave_room(agent, &file).await?;
     if room.is_reserved() {
@@ -135,7 +135,7 @@ struct Listed {
 }
 
 fn list(agent: &AgentHome, as_json: bool) -> Result<(), Failure> {
-    let without_key = refresh::lost_rooms(agent)
+    let without_key = refresh::rooms_without_key(agent)
         .into_iter()
         .map(|address| Listed {
             room_id: address.room.to_string(),

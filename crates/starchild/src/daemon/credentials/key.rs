@@ -94,7 +94,7 @@ pub async fn reissue(
 }
 
 /// Keeps an identity token.
-pub fn keep_identity(
+pub fn save_identity(
     home: &AgentHome,
     server: &str,
     token: Secret,
@@ -112,7 +112,7 @@ pub fn keep_identity(
 
 /// Replaces identity tokens that end soon, and makes them where there are only room keys. Gives the
 /// time until the next one is due.
-pub async fn keep_identities_fresh(
+pub async fn refresh_identities(
     home: &AgentHome,
     client_of: impl Fn(&str) -> Result<Client, ClientError>,
 ) -> Result<Duration, KeyError> {
@@ -166,7 +166,7 @@ async fn renew_identity(
             None => return Ok(Duration::MAX),
         },
     };
-    keep_identity(home, server, made.identity_token.into(), made.expires_at)?;
+    save_identity(home, server, made.identity_token.into(), made.expires_at)?;
     if old.is_some() {
         tracing::info!(server, "the identity token is renewed");
     }

@@ -1,7 +1,8 @@
 //! One queue for new keys. Many rooms may need one at once; the server is asked for one after the
 //! other, and a limit that one of them meets is waited out once, not by each.
 
-use crate::daemon::backoff::Pause;
+use crate::daemon::retry;
+use runtime::Backoff;
 use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::{Mutex, OwnedMutexGuard},
@@ -10,45 +11,45 @@ use tokio::{
 
 /// Where an agent's rooms queue for keys.
 #[derive(Debug, Clone)]
-pub struct Mint(Arc<Mutex<Desk>>);
+pub struct KeyQueue(Arc<Mutex<State>>);
 
 #[derive(Debug)]
-struct Desk {
-    opens_at: Instant,
-    pause: Pause,
+struct State {
+    ready_at: Instant,
+    backoff: Backoff,
 }
 
-/// Being the one whose turn it is.
-pub struct Turn(OwnedMutexGuard<Desk>);
+/// The right to ask for a key now; others wait for it.
+pub struct KeyTurn(OwnedMutexGuard<State>);
 
-impl Default for Mint {
+impl Default for KeyQueue {
     fn default() -> Self {
-        Self(Arc::new(Mutex::new(Desk {
-            opens_at: Instant::now(),
-            pause: Pause::default(),
+        Self(Arc::new(Mutex::new(State {
+            ready_at: Instant::now(),
+            backoff: retry::backoff(),
         })))
     }
 }
 
-impl Mint {
+impl KeyQueue {
     /// Waits for a turn.
-    pub async fn turn(&self) -> Turn {
-        let desk = self.0.clone().lock_owned().await;
-        sleep_until(desk.opens_at).await;
-        Turn(desk)
+    pub async fn turn(&self) -> KeyTurn {
+        let state = self.0.clone().lock_owned().await;
+        sleep_until(state.ready_at).await;
+        KeyTurn(state)
     }
 }
 
-impl Turn {
-    /// Nobody need ask before so much time has passed, or before a pause that grows.
-    pub fn put_off(mut self, asked: Option<Duration>) {
-        let wait = asked.unwrap_or_else(|| self.0.pause.next());
-        self.0.opens_at = Instant::now() + wait;
+impl KeyTurn {
+    /// Nobody need ask before so much time has passed, or before a backoff.
+    pub fn postpone(mut self, retry_after: Option<Duration>) {
+        let wait = retry_after.unwrap_or_else(|| self.0.backoff.next_delay());
+        self.0.ready_at = Instant::now() + wait;
     }
 
     /// It works.
-    pub fn done(mut self) {
-        self.0.pause.reset();
+    pub fn succeeded(mut self) {
+        self.0.backoff.reset();
     }
 }
 
@@ -58,13 +59,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_limit_that_one_meets_is_waited_out_by_all_in_order() {
-        let mint = Mint::default();
+        let queue = KeyQueue::default();
         let begun = Instant::now();
-        mint.turn().await.put_off(Some(Duration::from_secs(60)));
+        queue.turn().await.postpone(Some(Duration::from_secs(60)));
         let room = async |name: &'static str| {
-            let turn = mint.turn().await;
+            let turn = queue.turn().await;
             let waited = begun.elapsed().as_secs();
-            turn.put_off(Some(Duration::from_secs(60)));
+            turn.postpone(Some(Duration::from_secs(60)));
             (name, waited)
         };
         let served = tokio::join!(room("first"), room("second"));

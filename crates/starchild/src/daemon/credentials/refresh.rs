@@ -2,9 +2,9 @@
 //! for a room that has none here: its file is lost, or it is a reserved room, which is joined
 //! without one.
 
-use super::{key, queue::Mint};
+use super::{key, queue::KeyQueue};
 use crate::{
-    daemon::retry::Verdict,
+    daemon::retry::ErrorAction,
     home::{AgentHome, RoomAddress},
 };
 use client::{Client, ClientError};
@@ -15,13 +15,13 @@ use tokio::{
 };
 
 /// How often identity tokens are looked at, at least and at most.
-const LOOK_EVERY: Duration = Duration::from_secs(3600);
+const CHECK_EVERY: Duration = Duration::from_secs(3600);
 const AT_MOST_EVERY: Duration = Duration::from_secs(1);
 /// After a renewal that failed for now.
-const TRY_AGAIN: Duration = Duration::from_secs(300);
+const RETRY_AFTER: Duration = Duration::from_secs(300);
 
 /// The rooms that the agent is in and whose file is not there.
-pub fn lost_rooms(home: &AgentHome) -> Vec<RoomAddress> {
+pub fn rooms_without_key(home: &AgentHome) -> Vec<RoomAddress> {
     let known = home.identities().ok().flatten();
     let rooms = known
         .iter()
@@ -38,49 +38,49 @@ pub fn lost_rooms(home: &AgentHome) -> Vec<RoomAddress> {
 pub fn count_rooms(home: &AgentHome) -> usize {
     let rooms = home.rooms().unwrap_or_default();
     let joined = rooms.iter().filter(|room| room.left.is_none()).count();
-    joined + lost_rooms(home).len()
+    joined + rooms_without_key(home).len()
 }
 
-/// Works for as long as the daemon does; woken when a file is missed.
-pub async fn keep(
+/// Works for as long as the daemon does; woken when a key is missing.
+pub async fn run(
     home: AgentHome,
-    missed: Rc<Notify>,
-    mint: Mint,
+    key_missing: Rc<Notify>,
+    queue: KeyQueue,
     client_of: impl Fn(&str) -> Result<Client, ClientError>,
 ) {
     let mut fresh_at = Instant::now();
     loop {
         if Instant::now() >= fresh_at {
-            let fresh_for = match key::keep_identities_fresh(&home, &client_of).await {
+            let fresh_for = match key::refresh_identities(&home, &client_of).await {
                 Ok(fresh_for) => fresh_for,
                 Err(error) => {
                     tracing::warn!(%error, "the identity token is not renewed yet");
-                    match error.verdict() {
-                        Verdict::Wait(asked) => asked.unwrap_or(TRY_AGAIN),
-                        _ => LOOK_EVERY,
+                    match error.action() {
+                        ErrorAction::Retry(retry_after) => retry_after.unwrap_or(RETRY_AFTER),
+                        _ => CHECK_EVERY,
                     }
                 }
             };
-            fresh_at = Instant::now() + fresh_for.clamp(AT_MOST_EVERY, LOOK_EVERY);
+            fresh_at = Instant::now() + fresh_for.clamp(AT_MOST_EVERY, CHECK_EVERY);
         }
-        let recover = recover_all(&home, &mint, &client_of);
+        let recover = recover_keys(&home, &queue, &client_of);
         let _ = timeout_at(fresh_at, async {
             recover.await;
-            missed.notified().await;
+            key_missing.notified().await;
         })
         .await;
     }
 }
 
-async fn recover_all(
+async fn recover_keys(
     home: &AgentHome,
-    mint: &Mint,
+    queue: &KeyQueue,
     client_of: &impl Fn(&str) -> Result<Client, ClientError>,
 ) {
-    let mut told = HashSet::new();
+    let mut announced = HashSet::new();
     loop {
-        let turn = mint.turn().await;
-        let Some(room) = lost_rooms(home).into_iter().next() else {
+        let turn = queue.turn().await;
+        let Some(room) = rooms_without_key(home).into_iter().next() else {
             return;
         };
         let recovered = match client_of(&room.server) {
@@ -89,16 +89,16 @@ async fn recover_all(
         };
         let error = match recovered {
             Ok(_) => {
-                turn.done();
+                turn.succeeded();
                 tracing::info!(%room, "the room has a new key");
                 continue;
             }
             Err(error) => error,
         };
-        match error.verdict() {
-            Verdict::Wait(asked) => {
-                turn.put_off(asked);
-                if told.insert(room.clone()) {
+        match error.action() {
+            ErrorAction::Retry(retry_after) => {
+                turn.postpone(retry_after);
+                if announced.insert(room.clone()) {
                     tracing::info!(%room, %error, "the room has no key here yet; asking again");
                 }
             }

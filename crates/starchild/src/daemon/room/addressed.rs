@@ -1,11 +1,11 @@
-//! Who is meant by a message. A rule without I/O, for every backend but `handler`.
+//! Whether a message is addressed to the agent. A rule without I/O, for every backend but `handler`.
 
 use crate::backend::Me;
 use protocol::{Message, MessageType, Via, mentions::is_mentioned};
 
 /// Whether a message is for the agent, as far as the message itself tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Meant {
+pub enum Addressed {
     /// It is.
     Yes,
     /// It is not.
@@ -16,17 +16,19 @@ pub enum Meant {
 
 /// Reads a message: it must mention the agent or answer it, and never come from the agent itself
 /// or from the system.
-pub fn meant(message: &Message, me: &Me) -> Meant {
+pub fn addressed_to(message: &Message, me: &Me) -> Addressed {
     let from_elsewhere = message.sender_user_id != me.user_id
         && message.via != Via::System
         && message.r#type != MessageType::System;
     if !from_elsewhere || message.deleted {
-        return Meant::No;
+        return Addressed::No;
     }
     if message.mentions_me == Some(true) || mentions(&message.content, me) {
-        return Meant::Yes;
+        return Addressed::Yes;
     }
-    message.reply_to_seq.map_or(Meant::No, Meant::IfMine)
+    message
+        .reply_to_seq
+        .map_or(Addressed::No, Addressed::IfMine)
 }
 
 fn mentions(content: &str, me: &Me) -> bool {
@@ -57,25 +59,33 @@ mod tests {
     }
 
     #[test]
-    fn a_mention_by_name_or_id_is_meant() {
+    fn a_mention_by_name_or_id_addresses_the_agent() {
         for content in [
             "hi @mybot!",
             "@MyBot",
             "(@ext_my_bot_v2-b14b3d22)",
             "@my_bot_v2-b14b3d22?",
         ] {
-            assert_eq!(meant(&message(content), &me()), Meant::Yes, "{content}");
+            assert_eq!(
+                addressed_to(&message(content), &me()),
+                Addressed::Yes,
+                "{content}"
+            );
         }
         for content in ["hi", "mybot", "@mybot2", "a@mybot", "@mybot-x"] {
-            assert_eq!(meant(&message(content), &me()), Meant::No, "{content}");
+            assert_eq!(
+                addressed_to(&message(content), &me()),
+                Addressed::No,
+                "{content}"
+            );
         }
     }
 
     #[test]
-    fn an_answer_is_meant_if_it_answers_the_agent() {
+    fn an_answer_addresses_the_agent_it_answers() {
         let mut answer = message("thanks");
         answer.reply_to_seq = Some(3);
-        assert_eq!(meant(&answer, &me()), Meant::IfMine(3));
+        assert_eq!(addressed_to(&answer, &me()), Addressed::IfMine(3));
     }
 
     #[test]
@@ -87,7 +97,7 @@ mod tests {
         let mut deleted = message("@MyBot");
         deleted.deleted = true;
         for message in [own, system, deleted] {
-            assert_eq!(meant(&message, &me()), Meant::No);
+            assert_eq!(addressed_to(&message, &me()), Addressed::No);
         }
     }
 }

@@ -1,17 +1,17 @@
-//! What a gated backend is told besides the message: who it is in the room, the room's rules by
-//! version, and which messages are its own.
+//! The context of a message, for a backend that is asked only when the agent is addressed: who the
+//! agent is in the room, the room's rules by version, and which messages are its own.
 
-use super::addressed::{Meant, meant};
+use super::addressed::{Addressed, addressed_to};
 use crate::{backend::Me, home::RoomFile};
 use client::{Client, ClientError, MessageQuery};
 use protocol::{Message, RoomId, RoomText, Via};
 use std::{collections::VecDeque, sync::Arc};
 
 /// How many of the agent's own messages are remembered.
-const OWN: usize = 200;
+const MAX_OWN: usize = 200;
 
 /// What is known of the room so far.
-pub struct Around {
+pub struct RoomContext {
     room: RoomId,
     me: Me,
     /// Whether `me` is what the server says now.
@@ -20,13 +20,13 @@ pub struct Around {
     own: VecDeque<i64>,
 }
 
-impl Around {
+impl RoomContext {
     /// What the room's file tells.
     pub fn new(file: &RoomFile) -> Self {
         let user_id = file.user_id.to_string();
-        let shown = file.user_name.as_deref().unwrap_or(&user_id);
+        let name = file.user_name.as_deref().unwrap_or(&user_id);
         let me = Me {
-            mention_key: format!("@{shown}"),
+            mention_key: format!("@{name}"),
             user_name: file.user_name.clone(),
             user_id,
         };
@@ -39,20 +39,20 @@ impl Around {
         }
     }
 
-    /// The agent's own place in the room.
+    /// Who the agent is in the room.
     pub fn me(&self) -> &Me {
         &self.me
     }
 
     /// Whether a message is for the agent.
-    pub async fn is_meant(
+    pub async fn is_addressed(
         &mut self,
         client: &Client,
         message: &Message,
     ) -> Result<bool, ClientError> {
         if message.sender_user_id == self.me.user_id {
             self.own.push_front(message.seq);
-            self.own.truncate(OWN);
+            self.own.truncate(MAX_OWN);
             return Ok(false);
         }
         if message.via == Via::System {
@@ -61,10 +61,10 @@ impl Around {
             return Ok(false);
         }
         self.refresh_me(client).await?;
-        match meant(message, &self.me) {
-            Meant::Yes => Ok(true),
-            Meant::No => Ok(false),
-            Meant::IfMine(seq) => self.is_mine(client, seq).await,
+        match addressed_to(message, &self.me) {
+            Addressed::Yes => Ok(true),
+            Addressed::No => Ok(false),
+            Addressed::IfMine(seq) => self.is_mine(client, seq).await,
         }
     }
 

@@ -3,66 +3,64 @@
 //! They come over the stream. While the stream does not come through, for example because a proxy
 //! holds it back, they are read page by page.
 
-use super::stream::Line;
-use crate::daemon::{
-    backoff::Pause,
-    retry::{Verdict, verdict},
-};
+use super::stream::RoomStream;
+use crate::daemon::retry::{self, ErrorAction, action_for};
 use client::{
     Client, ClientError, Cursor, Event, MessageQuery,
     protocol::{Message, RoomId},
 };
+use runtime::Backoff;
 use std::{collections::VecDeque, mem, time::Duration};
 use tokio::time::{Instant, sleep_until};
 
 /// How many messages are read at once.
-const PAGE: u32 = 200;
+const PAGE_SIZE: u32 = 200;
 /// How often a room is read whose stream does not come through.
-const READ_EVERY: Duration = Duration::from_secs(3);
+const POLL_EVERY: Duration = Duration::from_secs(3);
 
-/// A room's messages after a place in it.
+/// A room's messages after a position in it.
 #[derive(Debug)]
 pub struct Feed {
     client: Client,
     room: RoomId,
     /// Everything up to here was given.
     seq: i64,
-    line: Line,
-    read: VecDeque<Message>,
+    stream: RoomStream,
+    page: VecDeque<Message>,
     /// The room must be read page by page up to here.
-    read_until: i64,
+    poll_until: i64,
     /// When the next page is read; nothing while the stream comes through.
-    read_at: Option<Instant>,
-    pause: Pause,
+    poll_at: Option<Instant>,
+    backoff: Backoff,
     /// Whether the server was reached when it was last tried.
-    reached: bool,
+    is_reachable: bool,
     /// Why the stream failed last.
-    why: Option<ClientError>,
+    stream_error: Option<ClientError>,
     /// Whether it was said that the stream does not come through.
-    told: bool,
+    polling_announced: bool,
 }
 
 impl Feed {
     /// The messages after `seq`.
     pub fn new(client: Client, room: RoomId, seq: i64) -> Self {
         Self {
-            line: Line::new(client.clone(), room.clone()),
+            stream: RoomStream::new(client.clone(), room.clone()),
             client,
             room,
             seq,
-            read: VecDeque::new(),
-            read_until: seq,
-            read_at: None,
-            pause: Pause::default(),
-            reached: true,
-            why: None,
-            told: false,
+            page: VecDeque::new(),
+            poll_until: seq,
+            poll_at: None,
+            backoff: retry::backoff(),
+            is_reachable: true,
+            stream_error: None,
+            polling_announced: false,
         }
     }
 
-    /// The same place, read with another key.
+    /// The same position, read with another key.
     pub fn set_client(&mut self, client: Client) {
-        self.line.set_client(client.clone());
+        self.stream.set_client(client.clone());
         self.client = client;
     }
 
@@ -70,24 +68,24 @@ impl Feed {
     /// future loses nothing.
     pub async fn next(&mut self) -> Result<Message, ClientError> {
         loop {
-            if let Some(message) = self.read.pop_front() {
-                if let Some(message) = self.give(message) {
+            if let Some(message) = self.page.pop_front() {
+                if let Some(message) = self.advance_to(message) {
                     return Ok(message);
                 }
                 continue;
             }
-            let behind = self.seq < self.read_until;
-            let read_at = self.read_at(behind);
+            let behind = self.seq < self.poll_until;
+            let poll_at = self.poll_at(behind);
             tokio::select! {
-                heard = self.line.next(Cursor::at(self.seq)), if !behind => {
-                    if let Some(message) = self.hear(heard)? {
+                received = self.stream.next(Cursor::at(self.seq)), if !behind => {
+                    if let Some(message) = self.on_stream(received)? {
                         return Ok(message);
                     }
                 }
-                () = sleep_until(read_at.unwrap_or_else(Instant::now)), if read_at.is_some() => {
+                () = sleep_until(poll_at.unwrap_or_else(Instant::now)), if poll_at.is_some() => {
                     // It may have come through meanwhile.
-                    if behind || !self.line.comes_through() {
-                        self.read_page().await?;
+                    if behind || !self.stream.is_live() {
+                        self.poll().await?;
                     }
                 }
             }
@@ -95,115 +93,120 @@ impl Feed {
     }
 
     /// When to read the next page, if at all.
-    fn read_at(&mut self, behind: bool) -> Option<Instant> {
-        let comes_through = self.line.comes_through();
-        if comes_through {
-            self.is_back();
-            if mem::take(&mut self.told) {
+    fn poll_at(&mut self, behind: bool) -> Option<Instant> {
+        let is_live = self.stream.is_live();
+        if is_live {
+            self.mark_reachable();
+            if mem::take(&mut self.polling_announced) {
                 tracing::info!("the stream comes through again");
             }
         }
-        self.read_at = match (behind, comes_through) {
-            (true, _) => self.read_at.or_else(|| Some(Instant::now())),
+        self.poll_at = match (behind, is_live) {
+            (true, _) => self.poll_at.or_else(|| Some(Instant::now())),
             (false, true) => None,
-            (false, false) => self.read_at.or_else(|| Some(Instant::now() + READ_EVERY)),
+            (false, false) => self.poll_at.or_else(|| Some(Instant::now() + POLL_EVERY)),
         };
-        self.read_at
+        self.poll_at
     }
 
     /// Passes each message once.
-    fn give(&mut self, message: Message) -> Option<Message> {
+    fn advance_to(&mut self, message: Message) -> Option<Message> {
         (message.seq > self.seq).then(|| {
             self.seq = message.seq;
             message
         })
     }
 
-    fn hear(
+    fn on_stream(
         &mut self,
-        heard: Result<Option<Event>, ClientError>,
+        received: Result<Option<Event>, ClientError>,
     ) -> Result<Option<Message>, ClientError> {
-        match heard {
-            Ok(Some(Event::Message(message))) => return Ok(self.give(*message)),
+        match received {
+            Ok(Some(Event::Message(message))) => return Ok(self.advance_to(*message)),
             Ok(Some(Event::Resync(resync))) => {
-                self.read_until = resync.latest_seq;
-                self.read_at = Some(Instant::now());
+                self.poll_until = resync.latest_seq;
+                self.poll_at = Some(Instant::now());
             }
             Ok(_) => {}
             Err(error) => {
-                let Verdict::Wait(asked) = verdict(&error) else {
+                let ErrorAction::Retry(retry_after) = action_for(&error) else {
                     return Err(error);
                 };
-                if let Some(asked) = asked {
-                    self.line.wait_at_least(asked);
+                if let Some(retry_after) = retry_after {
+                    self.stream.retry_no_sooner_than(retry_after);
                 }
                 // Whether a stream that fails otherwise means more, reading the room will show.
                 if error.is_connect() {
-                    self.is_away(&error);
+                    self.mark_unreachable(&error);
                 }
-                self.why = Some(error);
+                self.stream_error = Some(error);
             }
         }
         Ok(None)
     }
 
-    async fn read_page(&mut self) -> Result<(), ClientError> {
+    async fn poll(&mut self) -> Result<(), ClientError> {
         let query = MessageQuery {
             since: Some(self.seq),
-            limit: Some(PAGE),
+            limit: Some(PAGE_SIZE),
             ..MessageQuery::default()
         };
         let page = match self.client.messages(&self.room, &query).await {
             Ok(page) => page,
             Err(error) => {
-                let Verdict::Wait(asked) = verdict(&error) else {
+                let ErrorAction::Retry(retry_after) = action_for(&error) else {
                     return Err(error);
                 };
-                self.is_away(&error);
-                let wait = asked.unwrap_or_default().max(self.pause.next());
-                self.read_at = Some(Instant::now() + wait);
+                self.mark_unreachable(&error);
+                let wait = retry_after
+                    .unwrap_or_default()
+                    .max(self.backoff.next_delay());
+                self.poll_at = Some(Instant::now() + wait);
                 return Ok(());
             }
         };
-        let was_away = self.is_back();
-        if !was_away && self.line.is_troubled() && !mem::replace(&mut self.told, true) {
-            let why = self.why.take().map(|error| error.to_string());
+        let was_unreachable = self.mark_reachable();
+        if !was_unreachable
+            && self.stream.is_failing()
+            && !mem::replace(&mut self.polling_announced, true)
+        {
+            let why = self.stream_error.take().map(|error| error.to_string());
             let why = why.as_deref().unwrap_or("it was cut");
             tracing::warn!(
                 why,
                 "the stream does not come through; the room is read every {} seconds instead",
-                READ_EVERY.as_secs()
+                POLL_EVERY.as_secs()
             );
         }
         // Nothing more comes up to here, even if the page is empty.
-        self.read_until = match page.messages.is_empty() {
+        self.poll_until = match page.messages.is_empty() {
             true => self.seq,
-            false => self.read_until.max(page.latest_seq),
+            false => self.poll_until.max(page.latest_seq),
         };
         let more = page
             .messages
             .last()
             .is_some_and(|m| m.seq < page.latest_seq);
-        let wait = if more { Duration::ZERO } else { READ_EVERY };
-        self.read_at = Some(Instant::now() + wait);
-        self.read.extend(page.messages);
+        let wait = if more { Duration::ZERO } else { POLL_EVERY };
+        self.poll_at = Some(Instant::now() + wait);
+        self.page.extend(page.messages);
         Ok(())
     }
 
-    /// The server was reached; whether it was away before.
-    fn is_back(&mut self) -> bool {
-        self.pause.reset();
-        let was_away = !mem::replace(&mut self.reached, true);
-        if was_away {
+    /// The server was reached; whether it was not before.
+    fn mark_reachable(&mut self) -> bool {
+        self.backoff.reset();
+        let was_unreachable = !mem::replace(&mut self.is_reachable, true);
+        if was_unreachable {
             tracing::info!("the server is back");
-            self.line.try_now();
+            self.stream.retry_now();
         }
-        was_away
+        was_unreachable
     }
 
     /// Tells of it once.
-    fn is_away(&mut self, error: &ClientError) {
-        if mem::replace(&mut self.reached, false) {
+    fn mark_unreachable(&mut self, error: &ClientError) {
+        if mem::replace(&mut self.is_reachable, false) {
             tracing::warn!(%error, "the room cannot be read now; trying on");
         }
     }

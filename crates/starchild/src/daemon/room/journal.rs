@@ -23,7 +23,7 @@ impl Journal {
     }
 
     /// A journal that begins here.
-    pub async fn begin(home: &AgentHome, room: &RoomAddress, seq: i64) -> Self {
+    pub async fn create(home: &AgentHome, room: &RoomAddress, seq: i64) -> Self {
         let now = CursorFile { seq, answer: None };
         let mut journal = Self::at(home, room, now);
         journal.save().await;
@@ -51,27 +51,27 @@ impl Journal {
     }
 
     /// Keeps an answer before it is posted, so that a second try posts the same.
-    pub async fn prepare(&mut self, seq: i64, text: &str) {
+    pub async fn record_answer(&mut self, seq: i64, text: &str) {
         let text = text.to_owned();
         self.now.answer = Some(PreparedAnswer { seq, text });
         self.save().await;
     }
 
     /// A message is dealt with.
-    pub async fn done(&mut self, seq: i64) {
+    pub async fn complete(&mut self, seq: i64) {
         self.now = CursorFile { seq, answer: None };
         self.save().await;
     }
 
     /// A message was none of the agent's business. Seeing it again would do no harm, so it is
     /// written down with the next one, or a little later.
-    pub fn pass(&mut self, seq: i64) {
+    pub fn skip(&mut self, seq: i64) {
         self.now = CursorFile { seq, answer: None };
         self.unsaved_since.get_or_insert_with(Instant::now);
     }
 
     /// Ends when there is something to save.
-    pub async fn due(&self) {
+    pub async fn flush_due(&self) {
         match self.unsaved_since {
             Some(since) => sleep_until(since + SAVE_EVERY).await,
             None => std::future::pending().await,

@@ -1,74 +1,75 @@
-//! A room's stream: opened, heard, opened again when it ends, and judged.
+//! A room's stream, which reconnects: opened, read, opened again when it ends, and judged.
 //!
 //! Something between here and the server may refuse it, hold its bytes back or cut it again and
 //! again. Such a stream is tried now and then, and does not count until it has come through for a
 //! while.
 
-use crate::daemon::backoff::Pause;
+use crate::daemon::retry;
 use client::{Client, ClientError, Cursor, Event, EventStream, protocol::RoomId};
+use runtime::Backoff;
 use std::{fmt, future::Future, pin::Pin, time::Duration};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// How long a stream may take to say where it stands.
-const BEGIN_WITHIN: Duration = Duration::from_secs(10);
-/// After trouble a stream must be heard for so long before it counts. The server says something
+const FIRST_BYTES_WITHIN: Duration = Duration::from_secs(10);
+/// After a failure a stream must be received for so long before it counts. The server says something
 /// every 15 seconds.
-const PROOF: Duration = Duration::from_secs(10);
-/// So many troubles in a row, and the stream is only tried now and then.
-const TROUBLES: u32 = 3;
+const PROVEN_AFTER: Duration = Duration::from_secs(10);
+/// So many failures in a row, and the stream is only tried now and then.
+const MAX_FAILURES: u32 = 3;
 /// How often that is.
-const TRY_EVERY: Duration = Duration::from_secs(30);
+const RETRY_EVERY: Duration = Duration::from_secs(30);
 
 type Opening = Pin<Box<dyn Future<Output = Result<EventStream, ClientError>>>>;
 
 /// The stream of one room.
-pub struct Line {
+pub struct RoomStream {
     client: Client,
     room: RoomId,
     state: State,
     /// How many streams in a row did not come through.
-    troubles: u32,
-    pause: Pause,
+    failures: u32,
+    backoff: Backoff,
 }
 
 enum State {
-    Resting {
+    Waiting {
         until: Instant,
     },
     Opening(Opening),
     Open {
         stream: Box<EventStream>,
-        begin_by: Instant,
+        first_bytes_by: Instant,
     },
 }
 
-impl fmt::Debug for Line {
+impl fmt::Debug for RoomStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Line")
+        f.debug_struct("RoomStream")
             .field("room", &self.room)
-            .field("troubles", &self.troubles)
+            .field("failures", &self.failures)
             .finish_non_exhaustive()
     }
 }
 
-impl Line {
+impl RoomStream {
     /// A stream that is opened when it is first listened to.
     pub fn new(client: Client, room: RoomId) -> Self {
         Self {
             client,
             room,
-            state: State::Resting {
+            state: State::Waiting {
                 until: Instant::now(),
             },
-            troubles: 0,
-            pause: Pause::default(),
+            failures: 0,
+            backoff: retry::backoff(),
         }
     }
 
     /// The same stream, opened anew with another key.
     pub fn set_client(&mut self, client: Client) {
         self.client = client;
-        self.state = State::Resting {
+        self.state = State::Waiting {
             until: Instant::now(),
         };
     }
@@ -78,7 +79,7 @@ impl Line {
     pub async fn next(&mut self, from: Cursor) -> Result<Option<Event>, ClientError> {
         loop {
             match &mut self.state {
-                State::Resting { until } => {
+                State::Waiting { until } => {
                     sleep_until(*until).await;
                     let (client, room) = (self.client.clone(), self.room.clone());
                     let open = async move { client.stream(&room, Some(from)).await };
@@ -88,90 +89,93 @@ impl Line {
                     Ok(stream) => {
                         self.state = State::Open {
                             stream: Box::new(stream),
-                            begin_by: Instant::now() + BEGIN_WITHIN,
+                            first_bytes_by: Instant::now() + FIRST_BYTES_WITHIN,
                         }
                     }
                     Err(error) => {
-                        self.rest(self.troubles + 1);
+                        self.back_off(self.failures + 1);
                         return Err(error);
                     }
                 },
-                State::Open { stream, begin_by } => {
-                    let heard = match stream.heard_for() {
+                State::Open {
+                    stream,
+                    first_bytes_by,
+                } => {
+                    let received = match stream.received_for() {
                         Some(_) => stream.next().await,
                         // The future is dropped, but what it read is kept.
-                        None => match timeout_at(*begin_by, stream.next()).await {
-                            Ok(heard) => heard,
-                            Err(_) if stream.heard_for().is_some() => continue,
-                            Err(_) => Err(ClientError::Silent(BEGIN_WITHIN)),
+                        None => match timeout_at(*first_bytes_by, stream.next()).await {
+                            Ok(received) => received,
+                            Err(_) if stream.received_for().is_some() => continue,
+                            Err(_) => Err(ClientError::Silent(FIRST_BYTES_WITHIN)),
                         },
                     };
-                    if let Ok(Some((_, event))) = heard {
+                    if let Ok(Some((_, event))) = received {
                         return Ok(Some(event));
                     }
-                    let troubles = match (&heard, stream.heard_for()) {
+                    let failures = match (&received, stream.received_for()) {
                         // Held back from some point on: the next one will be, too.
-                        (Err(ClientError::Silent(_)), Some(_)) => TROUBLES,
-                        (_, Some(heard_for)) if heard_for >= PROOF => 0,
-                        _ => self.troubles + 1,
+                        (Err(ClientError::Silent(_)), Some(_)) => MAX_FAILURES,
+                        (_, Some(received_for)) if received_for >= PROVEN_AFTER => 0,
+                        _ => self.failures + 1,
                     };
-                    self.rest(troubles);
-                    return heard.map(|_| None);
+                    self.back_off(failures);
+                    return received.map(|_| None);
                 }
             }
         }
     }
 
     /// Whether what is said in the room comes this way now.
-    pub fn comes_through(&mut self) -> bool {
+    pub fn is_live(&mut self) -> bool {
         let State::Open { stream, .. } = &self.state else {
             return false;
         };
-        let Some(heard_for) = stream.heard_for() else {
+        let Some(received_for) = stream.received_for() else {
             return false;
         };
-        if heard_for >= PROOF {
-            self.forget_trouble();
+        if received_for >= PROVEN_AFTER {
+            self.reset_failures();
         }
-        self.troubles == 0
+        self.failures == 0
     }
 
     /// Whether the stream did not come through when it was last tried.
-    pub fn is_troubled(&self) -> bool {
-        self.troubles > 0
+    pub fn is_failing(&self) -> bool {
+        self.failures > 0
     }
 
     /// What stood in the way is gone, as far as one can tell.
-    pub fn try_now(&mut self) {
-        self.forget_trouble();
-        if let State::Resting { until } = &mut self.state {
+    pub fn retry_now(&mut self) {
+        self.reset_failures();
+        if let State::Waiting { until } = &mut self.state {
             *until = Instant::now();
         }
     }
 
     /// Lets so much time pass before the next try, as the server asks.
-    pub fn wait_at_least(&mut self, asked: Duration) {
-        if let State::Resting { until } = &mut self.state {
-            *until = (*until).max(Instant::now() + asked);
+    pub fn retry_no_sooner_than(&mut self, delay: Duration) {
+        if let State::Waiting { until } = &mut self.state {
+            *until = (*until).max(Instant::now() + delay);
         }
     }
 
-    fn forget_trouble(&mut self) {
-        self.troubles = 0;
-        self.pause.reset();
+    fn reset_failures(&mut self) {
+        self.failures = 0;
+        self.backoff.reset();
     }
 
-    fn rest(&mut self, troubles: u32) {
-        if troubles == 0 {
-            self.forget_trouble();
+    fn back_off(&mut self, failures: u32) {
+        if failures == 0 {
+            self.reset_failures();
         }
-        self.troubles = troubles;
-        let rest = match troubles >= TROUBLES {
-            true => TRY_EVERY,
-            false => self.pause.next(),
+        self.failures = failures;
+        let delay = match failures >= MAX_FAILURES {
+            true => RETRY_EVERY,
+            false => self.backoff.next_delay(),
         };
-        self.state = State::Resting {
-            until: Instant::now() + rest,
+        self.state = State::Waiting {
+            until: Instant::now() + delay,
         };
     }
 }

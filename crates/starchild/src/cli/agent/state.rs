@@ -5,20 +5,20 @@ use openstarry::session::SessionStore;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
-/// Holds the path of the folder that a place belongs to.
-const OF: &str = "folder";
+/// Holds the path of the project that a state folder belongs to.
+const PROJECT_FILE: &str = "folder";
 
 /// The folder of one agent of one project:
 /// `$STARCHILD_HOME/agents/<name>/<project>-<hash of its path>`. Two projects
 /// whose agents have the same name share nothing.
-pub struct Place(PathBuf);
+pub struct StateFolder(PathBuf);
 
-impl Place {
-    /// The place of the agent with this name whose file is in `project`, made
+impl StateFolder {
+    /// The state folder of the agent with this name whose file is in `project`, made
     /// where it is missing.
-    pub fn of(name: &str, project: &Path) -> Result<Self, Failure> {
-        let told = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
-        let project = project.canonicalize().map_err(|e| told(project, e))?;
+    pub fn open(name: &str, project: &Path) -> Result<Self, Failure> {
+        let failed = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
+        let project = project.canonicalize().map_err(|e| failed(project, e))?;
         let hash = Sha256::digest(project.as_os_str().as_encoded_bytes());
         let hash: String = hash
             .iter()
@@ -35,27 +35,27 @@ impl Place {
         std::os::unix::fs::DirBuilderExt::mode(&mut make, 0o700);
         make.recursive(true)
             .create(&folder)
-            .map_err(|e| told(&folder, e))?;
-        let of = folder.join(OF);
+            .map_err(|e| failed(&folder, e))?;
+        let of = folder.join(PROJECT_FILE);
         if !of.exists() {
             let path = project.as_os_str().as_encoded_bytes();
-            std::fs::write(&of, path).map_err(|e| told(&of, e))?;
+            std::fs::write(&of, path).map_err(|e| failed(&of, e))?;
         }
         Ok(Self(folder))
     }
 
-    /// All places of this machine, with the folders they belong to.
+    /// All state folders of this machine, with the folders they belong to.
     pub fn all() -> Result<Vec<(Self, String)>, Failure> {
-        let mut places = Vec::new();
+        let mut folders = Vec::new();
         for name in subfolders(&agents()?) {
             for folder in subfolders(&name) {
-                if let Ok(of) = std::fs::read(folder.join(OF)) {
+                if let Ok(of) = std::fs::read(folder.join(PROJECT_FILE)) {
                     let of = String::from_utf8_lossy(&of).into_owned();
-                    places.push((Self(folder), of));
+                    folders.push((Self(folder), of));
                 }
             }
         }
-        Ok(places)
+        Ok(folders)
     }
 
     /// The folder itself.

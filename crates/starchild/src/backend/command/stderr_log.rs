@@ -9,7 +9,7 @@ const TOTAL_BYTES: usize = 64 << 10;
 
 /// Collects bytes, logs lines.
 #[derive(Debug, Default)]
-pub struct Complaints {
+pub struct StderrLog {
     line: Vec<u8>,
     /// Set while the rest of a line that was too long goes by.
     skipping: bool,
@@ -17,7 +17,7 @@ pub struct Complaints {
     last: Option<String>,
 }
 
-impl Complaints {
+impl StderrLog {
     /// Takes the next bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         let before = self.taken;
@@ -77,29 +77,29 @@ mod tests {
 
     #[test]
     fn a_line_without_end_is_cut_and_the_next_one_is_kept() {
-        let mut complaints = Complaints::default();
-        complaints.push(&vec![b'x'; 5000]);
-        complaints.push(b"\nthe next\r\n");
-        assert_eq!(complaints.last(), Some("the next"));
-        assert!(complaints.line.is_empty());
+        let mut stderr_log = StderrLog::default();
+        stderr_log.push(&vec![b'x'; 5000]);
+        stderr_log.push(b"\nthe next\r\n");
+        assert_eq!(stderr_log.last(), Some("the next"));
+        assert!(stderr_log.line.is_empty());
     }
 
     #[test]
     fn nothing_is_kept_once_there_was_too_much() {
-        let mut complaints = Complaints::default();
+        let mut stderr_log = StderrLog::default();
         for _ in 0..100 {
-            complaints.push(&vec![b'y'; 8192]);
+            stderr_log.push(&vec![b'y'; 8192]);
         }
-        complaints.push(b"\nlate\n");
-        assert!(!complaints.wants_more());
-        assert!(complaints.line.len() <= LINE_BYTES);
-        assert_ne!(complaints.last(), Some("late"));
+        stderr_log.push(b"\nlate\n");
+        assert!(!stderr_log.wants_more());
+        assert!(stderr_log.line.len() <= LINE_BYTES);
+        assert_ne!(stderr_log.last(), Some("late"));
     }
 
     #[test]
     fn a_terminal_is_not_played_tricks_on() {
-        let mut complaints = Complaints::default();
-        complaints.push(b"\x1b[2Jred\x07\n");
-        assert_eq!(complaints.last(), Some("[2Jred"));
+        let mut stderr_log = StderrLog::default();
+        stderr_log.push(b"\x1b[2Jred\x07\n");
+        assert_eq!(stderr_log.last(), Some("[2Jred"));
     }
 }

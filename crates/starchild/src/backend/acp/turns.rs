@@ -16,7 +16,7 @@ const MAX_CALLS: usize = 256;
 
 /// The turns that are under way.
 #[derive(Debug, Default)]
-pub struct Heard(Mutex<HashMap<SessionId, Turn>>);
+pub struct Turns(Mutex<HashMap<SessionId, Turn>>);
 
 #[derive(Debug, Default)]
 struct Turn {
@@ -24,7 +24,7 @@ struct Turn {
     calls: HashMap<ToolCallId, Call>,
 }
 
-impl Heard {
+impl Turns {
     /// A turn begins.
     pub fn begin(&self, session: &SessionId) {
         self.turns().insert(session.clone(), Turn::default());
@@ -45,11 +45,11 @@ impl Heard {
         match update {
             SessionUpdate::AgentMessageChunk(chunk) => {
                 if let ContentBlock::Text(text) = chunk.content {
-                    turn.say(&text.text);
+                    turn.push_text(&text.text);
                 }
             }
             SessionUpdate::ToolCall(call) => {
-                turn.pause();
+                turn.break_paragraph();
                 let known = turn.call(&call.tool_call_id);
                 if let Some(known) = known {
                     known.kind = call.kind;
@@ -58,17 +58,17 @@ impl Heard {
                 }
             }
             SessionUpdate::ToolCallUpdate(update) => {
-                turn.learn(&update);
+                turn.update_call(&update);
             }
             _ => {}
         }
     }
 
     /// The call that an agent asks a permission for: what it says now, and what it said before.
-    pub fn asked(&self, session: &SessionId, update: &ToolCallUpdate) -> Call {
+    pub fn permission_call(&self, session: &SessionId, update: &ToolCallUpdate) -> Call {
         let mut turns = self.turns();
         match turns.get_mut(session) {
-            Some(turn) => turn.learn(update),
+            Some(turn) => turn.update_call(update),
             None => Call::default(),
         }
     }
@@ -79,15 +79,15 @@ impl Heard {
 }
 
 impl Turn {
-    fn say(&mut self, text: &str) {
+    fn push_text(&mut self, text: &str) {
         let left = MAX_TEXT_BYTES.saturating_sub(self.text.len());
         self.text.push_str(&text[..text.floor_char_boundary(left)]);
     }
 
     /// What is said before a tool call and after it are two paragraphs.
-    fn pause(&mut self) {
+    fn break_paragraph(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with("\n\n") {
-            self.say("\n\n");
+            self.push_text("\n\n");
         }
     }
 
@@ -99,7 +99,7 @@ impl Turn {
     }
 
     /// A call that is one too many is unknown, which no rule allows.
-    fn learn(&mut self, update: &ToolCallUpdate) -> Call {
+    fn update_call(&mut self, update: &ToolCallUpdate) -> Call {
         let Some(call) = self.call(&update.tool_call_id) else {
             return Call::default();
         };
