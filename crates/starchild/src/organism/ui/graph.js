@@ -43,7 +43,10 @@ function edges(place, hop) {
 
 /** Lets one hop stand out, and no other; none where there is no hop. */
 export function point(place, hop) {
-  for (const edge of place.querySelectorAll(".edge.active")) edge.classList.remove("active");
+  for (const edge of place.querySelectorAll(".edge.active")) {
+    clearTimeout(edge.fading);
+    edge.classList.remove("active");
+  }
   if (hop) for (const edge of edges(place, hop)) edge.classList.add("active");
 }
 
