@@ -4,11 +4,10 @@ use crate::core::{HopId, ThreadId};
 use crate::payload::{Payload, PayloadError, Schema};
 use crate::pump::Meter;
 use crate::usage::Offer;
+use runtime::CancellationToken;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use tokio::sync::Notify;
 
 /// Context from the pump. The handler may trust it; the pump trusts nothing that
 /// comes back.
@@ -29,8 +28,10 @@ pub struct HandlerMetadata {
     pub offers: Arc<[Offer]>,
     /// This delivery's id, the same when it is delivered again after a crash.
     pub hop_id: HopId,
-    /// Tells when nobody waits for this work any more.
-    pub cancellation: Cancellation,
+    /// Tells when nobody waits for this work any more: the caller has answered
+    /// without it, or a budget is used up. A handler that goes on is ended soon
+    /// after.
+    pub cancellation: CancellationToken,
     pub(crate) meter: Meter,
 }
 
@@ -57,46 +58,6 @@ impl HandlerMetadata {
     /// Notes what a model call used.
     pub fn charge(&self, tokens: u64, money: u64) {
         self.meter.charge(tokens, money);
-    }
-}
-
-/// Tells a handler that nobody waits for its work any more: the caller has
-/// answered without it, or a budget is used up. A handler that goes on is ended
-/// soon after.
-#[derive(Clone, Default)]
-pub struct Cancellation(Arc<CancellationState>);
-
-#[derive(Default)]
-struct CancellationState {
-    is_cancelled: AtomicBool,
-    changed: Notify,
-}
-
-impl Cancellation {
-    /// Whether it has come.
-    pub fn is_cancelled(&self) -> bool {
-        self.0.is_cancelled.load(Ordering::Acquire)
-    }
-
-    /// Waits until it comes.
-    pub async fn cancelled(&self) {
-        let changed = self.0.changed.notified();
-        if !self.is_cancelled() {
-            changed.await;
-        }
-    }
-
-    pub(crate) fn cancel(&self) {
-        self.0.is_cancelled.store(true, Ordering::Release);
-        self.0.changed.notify_waiters();
-    }
-}
-
-impl fmt::Debug for Cancellation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Cancellation")
-            .field(&self.is_cancelled())
-            .finish()
     }
 }
 

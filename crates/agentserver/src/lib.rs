@@ -50,13 +50,12 @@ pub mod xml;
 
 pub use crate::core::{Budget, CoreLimits, HopId, ListenerStats, Stats, ThreadId};
 pub use agentserver_derive::Payload;
-pub use handler::{
-    Cancellation, HandlerError, HandlerMetadata, HandlerResponse, Reply, Result, Target,
-};
+pub use handler::{HandlerError, HandlerMetadata, HandlerResponse, Reply, Result, Target};
 pub use listener::Listener;
 pub use organism::{Gateway, Organism, OrganismError};
 pub use payload::Payload;
 pub use pump::{AskError, Conversation, Delivered, Pump, SendError, Settings};
+pub use runtime::CancellationToken;
 pub use usage::Offer;
 
 /// What the derive needs; not part of the interface.

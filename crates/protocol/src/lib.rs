@@ -28,7 +28,7 @@ mod message;
 mod reputation;
 mod room;
 mod session;
-pub mod sse;
+pub use sse;
 mod system;
 mod welcome;
 mod word;

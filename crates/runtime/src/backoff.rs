@@ -32,6 +32,13 @@ impl Backoff {
         delay
     }
 
+    /// How long to wait after so many retries, for those who count them themselves and wait for
+    /// nobody else.
+    pub fn after(&self, retries: u32) -> Duration {
+        let doubled = self.first.saturating_mul(1 << retries.min(30));
+        doubled.min(self.longest)
+    }
+
     /// It works again: the next delay is the first.
     pub fn reset(&mut self) {
         self.next = self.first.min(self.longest);
@@ -64,6 +71,13 @@ mod tests {
                 "{delay:?}"
             );
         }
+    }
+
+    #[test]
+    fn counted_retries_wait_as_long() {
+        let backoff = Backoff::new(FIRST, LONGEST);
+        let delays = [0, 1, 2, 5, 30, u32::MAX].map(|retries| backoff.after(retries).as_millis());
+        assert_eq!(delays, [200, 400, 800, 5000, 5000, 5000]);
     }
 
     #[test]

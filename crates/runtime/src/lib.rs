@@ -9,3 +9,4 @@ mod shutdown;
 pub use backoff::Backoff;
 pub use process_group::ProcessGroup;
 pub use shutdown::Shutdown;
+pub use tokio_util::sync::CancellationToken;

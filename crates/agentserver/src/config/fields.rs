@@ -1,7 +1,7 @@
 //! From the file's payload types to field models.
 
 use super::{FieldFile, FieldType, PayloadFile, PayloadKind};
-use crate::payload::{FieldModel, IntegerType, Occurs, Place, Schema, Shape};
+use crate::payload::{FieldModel, FieldPosition, IntegerType, Occurs, Schema, Shape};
 
 impl PayloadFile {
     pub(super) fn schema(&self) -> Result<Schema, String> {
@@ -87,8 +87,8 @@ fn model(file: &FieldFile) -> Result<FieldModel, String> {
             (false, false) => Occurs::Once,
         },
         place: match attribute {
-            true => Place::Attribute,
-            false => Place::Element,
+            true => FieldPosition::Attribute,
+            false => FieldPosition::Element,
         },
         default: default.clone(),
         example: example.clone(),

@@ -5,12 +5,12 @@ use super::machine::Core;
 use super::message::{Arrival, Effect, HopId, Job, Outgoing};
 use super::rights::Refusal;
 use super::threads::ThreadId;
-use crate::handler::Cancellation;
 use crate::listener::key;
 use crate::organism::Entry;
 use crate::payload::Canonical;
 use crate::system::{self, Fault};
 use crate::trace::HopKind;
+use runtime::CancellationToken;
 use std::sync::Arc;
 
 impl Core {
@@ -243,7 +243,7 @@ impl Core {
             reminder: None,
             organism: self.organism.clone(),
             caller: caller.and_then(|caller| self.threads.owner(caller)),
-            cancellation: Cancellation::default(),
+            cancellation: CancellationToken::default(),
             thread,
             root,
             payload,

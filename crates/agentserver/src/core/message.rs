@@ -3,11 +3,12 @@
 use super::accounts::Cause;
 use super::threads::ThreadId;
 use super::time::Time;
-use crate::handler::{Cancellation, Target};
+use crate::handler::Target;
 use crate::organism::{Entry, Organism};
 use crate::payload::Canonical;
 use crate::system::Fault;
 use crate::trace::Hop;
+use runtime::CancellationToken;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -33,7 +34,7 @@ pub struct Job {
     pub caller: Option<Arc<str>>,
     pub cause: Cause,
     /// Tells the handler that nobody waits for it any more.
-    pub cancellation: Cancellation,
+    pub cancellation: CancellationToken,
 }
 
 /// One message for one handler or for a gateway, told apart from all others of
@@ -132,7 +133,7 @@ pub enum Effect {
         answer: Option<Canonical>,
     },
     /// Nobody waits for this run any more.
-    Cancel(Cancellation),
+    Cancel(CancellationToken),
     /// A thread of a listener ended.
     Ended { entry: Arc<Entry>, thread: ThreadId },
     /// For the trace.

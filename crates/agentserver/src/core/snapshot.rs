@@ -10,9 +10,9 @@ use super::queues::Queues;
 use super::threads::{ThreadId, Threads};
 use super::time::Time;
 use super::todo::Todos;
-use crate::handler::Cancellation;
 use crate::organism::Entry;
 use crate::payload::Canonical;
+use runtime::CancellationToken;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};
 use std::mem::take;
@@ -105,7 +105,7 @@ impl KeptJob {
             reminder: None,
             caller: self.caller.clone(),
             cause: self.cause,
-            cancellation: Cancellation::default(),
+            cancellation: CancellationToken::default(),
         }
     }
 }

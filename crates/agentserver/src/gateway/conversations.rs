@@ -2,6 +2,7 @@
 
 use super::{Answer, CorrelationId, DeliveryError, Outlet};
 use crate::pump::{Conversation, Pump, SendError};
+use runtime::Backoff;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -258,9 +259,7 @@ impl<O: Outlet> Reader<O> {
 
     /// Tries until the answer is taken, or nobody is there to take it.
     async fn deliver(&self, answer: &Answer) {
-        const FIRST: Duration = Duration::from_millis(100);
-        const LAST: Duration = Duration::from_secs(30);
-        let mut backoff = FIRST;
+        let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(30));
         loop {
             let (correlation, number) = (&answer.correlation, answer.number);
             match self.shared.outlet.deliver(answer).await {
@@ -271,8 +270,7 @@ impl<O: Outlet> Reader<O> {
                 }
                 Err(error) => tracing::info!(%correlation, number, %error, "an answer waits"),
             }
-            tokio::time::sleep(backoff).await;
-            backoff = (backoff * 2).min(LAST);
+            tokio::time::sleep(backoff.next_delay()).await;
         }
     }
 

@@ -3,7 +3,7 @@
 use super::explain::explain;
 use super::plain;
 use super::schema::collapsed;
-use super::{FieldModel, Occurs, Payload, Place, Schema, Shape};
+use super::{FieldModel, FieldPosition, Occurs, Payload, Schema, Shape};
 use crate::xml::{self, Limits, XmlError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -216,8 +216,9 @@ fn check_shape(name: &str, shape: &Shape, depth: usize) -> Result<(), SchemaErro
     match shape {
         Shape::Record(fields) => check_fields(fields, below),
         Shape::Choice(variants) => {
-            let is_plain =
-                |field: &FieldModel| field.place == Place::Element && field.occurs == Occurs::Once;
+            let is_plain = |field: &FieldModel| {
+                field.position == FieldPosition::Element && field.occurs == Occurs::Once
+            };
             if variants.is_empty() || !variants.iter().all(is_plain) {
                 return Err(SchemaError::Choice(name.to_owned()));
             }
@@ -247,7 +248,9 @@ fn check_fields(fields: &[FieldModel], depth: usize) -> Result<(), SchemaError> 
             return Err(SchemaError::Twice(name.clone()));
         }
         let is_scalar = field.shape.is_scalar();
-        if field.place == Place::Attribute && (!is_scalar || field.occurs == Occurs::Many) {
+        if field.position == FieldPosition::Attribute
+            && (!is_scalar || field.occurs == Occurs::Many)
+        {
             return Err(SchemaError::Attribute(name.clone()));
         }
         if field.default.is_some() && (!is_scalar || field.occurs != Occurs::Optional) {

@@ -1,7 +1,7 @@
 //! What is wrong with a payload, in words that whoever wrote it can use.
 
 use super::schema::collapsed;
-use super::{FieldModel, Occurs, Place, Schema, Shape};
+use super::{FieldModel, FieldPosition, Occurs, Schema, Shape};
 use std::collections::HashSet;
 use uppsala::{Document, NodeId};
 
@@ -46,7 +46,8 @@ fn record(
     }
     let children = elements(document, parent);
     let position = |child: &str| {
-        let is_it = |model: &FieldModel| model.place == Place::Element && model.name == child;
+        let is_it =
+            |model: &FieldModel| model.position == FieldPosition::Element && model.name == child;
         models.iter().position(is_it)
     };
     if let Some((_, child)) = children.iter().find(|(_, child)| position(child).is_none()) {
@@ -55,7 +56,10 @@ fn record(
             in_words(name, models)
         ));
     }
-    for model in models.iter().filter(|m| m.place == Place::Element) {
+    for model in models
+        .iter()
+        .filter(|m| m.position == FieldPosition::Element)
+    {
         let field = &model.name;
         let found: Vec<_> = children.iter().filter(|(_, c)| *c == *field).collect();
         match (model.occurs, found.len()) {
@@ -90,7 +94,9 @@ fn attributes(
     id: NodeId,
 ) -> Option<String> {
     let element = document.element(id)?;
-    let models = models.iter().filter(|m| m.place == Place::Attribute);
+    let models = models
+        .iter()
+        .filter(|m| m.position == FieldPosition::Attribute);
     for model in models.clone() {
         let attribute = &model.name;
         match element.get_attribute(attribute) {

@@ -3,7 +3,7 @@
 //! default.
 
 use super::schema::collapsed;
-use super::{Canonical, FieldModel, Occurs, PayloadType, Place, Schema, Shape};
+use super::{Canonical, FieldModel, FieldPosition, Occurs, PayloadType, Schema, Shape};
 use crate::xml;
 use quick_xml::escape::escape;
 use serde_json::{Map, Number, Value};
@@ -83,12 +83,12 @@ fn record_to_json(fields: &[FieldModel], document: &Document<'_>, id: NodeId) ->
     for field in fields {
         let mut values = children(document, id, &field.name)
             .map(|id| element_to_json(&field.shape, document, id));
-        let found = match (field.place, field.occurs) {
-            (Place::Attribute, _) => document
+        let found = match (field.position, field.occurs) {
+            (FieldPosition::Attribute, _) => document
                 .get_attribute(id, &field.name)
                 .map(|text| field.shape.text_to_json(text)),
-            (Place::Element, Occurs::Many) => Some(values.collect()),
-            (Place::Element, _) => values.next(),
+            (FieldPosition::Element, Occurs::Many) => Some(values.collect()),
+            (FieldPosition::Element, _) => values.next(),
         };
         let default = field.default.as_ref();
         let default = default.map(|text| field.shape.text_to_json(text));
@@ -185,7 +185,10 @@ fn put_record(
 ) -> Result<(), JsonError> {
     let object = members(fields, value, path)?;
     let of = |field: &FieldModel| object.get(&field.name).filter(|value| !value.is_null());
-    for field in fields.iter().filter(|f| f.place == Place::Attribute) {
+    for field in fields
+        .iter()
+        .filter(|f| f.position == FieldPosition::Attribute)
+    {
         if let Some(value) = of(field) {
             let value = scalar_text(&field.shape, value, &format!("{path}.{}", field.name))?;
             let value = text(&value).replace('\n', "&#10;").replace('\t', "&#9;");
@@ -193,7 +196,10 @@ fn put_record(
         }
     }
     out.push('>');
-    for field in fields.iter().filter(|f| f.place == Place::Element) {
+    for field in fields
+        .iter()
+        .filter(|f| f.position == FieldPosition::Element)
+    {
         let path = format!("{path}.{}", field.name);
         match (field.occurs, of(field)) {
             (_, None) => {}

@@ -23,7 +23,7 @@ pub use field::Field;
 #[doc(hidden)]
 pub use field::once;
 pub use json::JsonError;
-pub use schema::{FieldModel, IntegerType, Occurs, Place, Schema, Shape};
+pub use schema::{FieldModel, FieldPosition, IntegerType, Occurs, Schema, Shape};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

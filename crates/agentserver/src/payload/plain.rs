@@ -2,7 +2,7 @@
 //! truth values, as C14N writes them. What it finds valid the XSD finds valid too;
 //! of the rest it says nothing, and the XSD decides.
 
-use super::{FieldModel, IntegerType, Occurs, Place, Schema, Shape};
+use super::{FieldModel, FieldPosition, IntegerType, Occurs, Schema, Shape};
 
 /// Whether canonical XML is surely a valid payload.
 pub(super) fn is_surely_valid(schema: &Schema, xml: &str) -> bool {
@@ -30,7 +30,7 @@ fn after_start<'a>(name: &str, xml: &'a str) -> Option<&'a str> {
 
 fn after_fields<'a>(fields: &[FieldModel], mut xml: &'a str) -> Option<&'a str> {
     for field in fields {
-        if field.place != Place::Element {
+        if field.position != FieldPosition::Element {
             return None;
         }
         let mut is_there = after_start(&field.name, xml).is_some() || field.occurs == Occurs::Once;
@@ -77,7 +77,7 @@ mod tests {
             description: String::new(),
             shape,
             occurs,
-            place: Place::Element,
+            position: FieldPosition::Element,
             default: None,
             example: None,
         };

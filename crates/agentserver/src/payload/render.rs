@@ -1,6 +1,6 @@
 //! Example and prompt text from the field model.
 
-use super::{FieldModel, IntegerType, Occurs, Place, Schema, Shape};
+use super::{FieldModel, FieldPosition, IntegerType, Occurs, Schema, Shape};
 use quick_xml::escape::escape;
 
 impl Schema {
@@ -33,7 +33,9 @@ impl Schema {
 /// The rest of an element whose name and namespace are written.
 fn put_example(name: &str, shape: &Shape, value: Option<&str>, out: &mut String) {
     if let Shape::Record(fields) = shape {
-        let attributes = fields.iter().filter(|f| f.place == Place::Attribute);
+        let attributes = fields
+            .iter()
+            .filter(|f| f.position == FieldPosition::Attribute);
         for field in attributes {
             let value = example_value(&field.shape, field.example_or_default());
             out.push_str(&format!(" {}=\"{}\"", field.name, escape(&value)));
@@ -42,7 +44,9 @@ fn put_example(name: &str, shape: &Shape, value: Option<&str>, out: &mut String)
     out.push('>');
     match shape {
         Shape::Record(fields) => {
-            let elements = fields.iter().filter(|f| f.place == Place::Element);
+            let elements = fields
+                .iter()
+                .filter(|f| f.position == FieldPosition::Element);
             elements.for_each(|field| put_field(field, out));
         }
         Shape::Choice(variants) => variants.iter().take(1).for_each(|f| put_field(f, out)),
@@ -97,9 +101,9 @@ impl FieldModel {
 
     /// Its name and what it holds, for people and models.
     pub(super) fn in_words(&self) -> String {
-        let place = match self.place {
-            Place::Element => "",
-            Place::Attribute => "attribute, ",
+        let place = match self.position {
+            FieldPosition::Element => "",
+            FieldPosition::Attribute => "attribute, ",
         };
         let occurs = match (self.occurs, &self.default) {
             (Occurs::Once, _) => String::new(),

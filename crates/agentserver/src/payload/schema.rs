@@ -42,7 +42,7 @@ pub struct FieldModel {
     /// How often it occurs.
     pub occurs: Occurs,
     /// Where it stands.
-    pub place: Place,
+    pub position: FieldPosition,
     /// What it holds when it is left out.
     pub default: Option<String>,
     /// A value for the example, where the default's or the shape's own will not do.
@@ -57,7 +57,7 @@ impl FieldModel {
             description: description.to_owned(),
             shape: F::shape(),
             occurs: F::OCCURS,
-            place: Place::Element,
+            position: FieldPosition::Element,
             default: None,
             example,
         }
@@ -65,7 +65,7 @@ impl FieldModel {
 
     /// The same as an attribute.
     pub fn attribute(mut self) -> Self {
-        self.place = Place::Attribute;
+        self.position = FieldPosition::Attribute;
         self
     }
 
@@ -136,7 +136,7 @@ impl Shape {
 fn same_field((one, other): (&FieldModel, &FieldModel)) -> bool {
     one.name == other.name
         && one.occurs == other.occurs
-        && one.place == other.place
+        && one.position == other.position
         && one.shape.accepts_the_same(&other.shape)
 }
 
@@ -197,7 +197,7 @@ pub enum Occurs {
 
 /// Where a field stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum FieldPosition {
     /// In an element of its own.
     Element,
     /// In an attribute of its parent's element.

@@ -1,6 +1,6 @@
 //! The XML Schema document of a payload type.
 
-use super::{FieldModel, Occurs, Place, Schema, Shape};
+use super::{FieldModel, FieldPosition, Occurs, Schema, Shape};
 use quick_xml::escape::escape;
 use std::fmt::Write;
 
@@ -98,10 +98,14 @@ impl Writer {
 
     fn record(&mut self, fields: &[FieldModel]) {
         self.put(format_args!("<xs:complexType><xs:sequence>"));
-        let elements = fields.iter().filter(|f| f.place == Place::Element);
+        let elements = fields
+            .iter()
+            .filter(|f| f.position == FieldPosition::Element);
         elements.for_each(|field| self.field(field));
         self.put(format_args!("</xs:sequence>"));
-        let attributes = fields.iter().filter(|f| f.place == Place::Attribute);
+        let attributes = fields
+            .iter()
+            .filter(|f| f.position == FieldPosition::Attribute);
         attributes.for_each(|field| self.attribute(field));
         self.put(format_args!("</xs:complexType>"));
     }

@@ -3,13 +3,14 @@
 use super::{Meter, Shared};
 use crate::core::{Fit, Form, Job, Outcome, Outgoing, ThreadId};
 use crate::envelope::Envelope;
-use crate::handler::{Cancellation, HandlerMetadata, HandlerResponse, Reply, Target};
+use crate::handler::{HandlerMetadata, HandlerResponse, Reply, Target};
 use crate::organism::{Entry, Organism};
 use crate::payload::{Canonical, PayloadError, Schema};
 use crate::system::Fault;
 use crate::trace::{Hop, HopKind};
 use crate::xml::{self, Answer};
 use futures_util::FutureExt;
+use runtime::CancellationToken;
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -125,7 +126,7 @@ async fn handle(shared: &Shared, meter: &Meter) -> Outcome {
 }
 
 /// Waits until a handler that was cancelled has had time to come to an end.
-async fn overstays(cancellation: &Cancellation) {
+async fn overstays(cancellation: &CancellationToken) {
     const GRACE: Duration = Duration::from_secs(2);
     cancellation.cancelled().await;
     tokio::time::sleep(GRACE).await;

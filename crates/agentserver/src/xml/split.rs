@@ -17,13 +17,13 @@ pub enum Piece {
 /// Cuts a stream into pieces.
 pub struct Splitter {
     most: usize,
-    place: Place,
+    state: LexerState,
     depth: usize,
     piece: Vec<u8>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum LexerState {
     /// Between elements.
     Outside,
     /// In a line that begins no element.
@@ -51,7 +51,7 @@ impl Splitter {
     pub fn new(most: usize) -> Self {
         Self {
             most,
-            place: Place::Outside,
+            state: LexerState::Outside,
             depth: 0,
             piece: Vec::new(),
         }
@@ -68,7 +68,7 @@ impl Splitter {
 
     /// The stream has ended: what is left of it.
     pub fn finish(&mut self) -> Option<Piece> {
-        self.place = Place::Outside;
+        self.state = LexerState::Outside;
         self.depth = 0;
         let rest = self.text();
         (!rest.trim().is_empty()).then_some(Piece::Other(rest))
@@ -80,15 +80,15 @@ impl Splitter {
 
     fn take(&mut self, byte: u8) -> Option<Piece> {
         let is_space = byte.is_ascii_whitespace();
-        match self.place {
-            Place::Outside if is_space => return None,
-            Place::Skipped if byte == b'\n' => {
-                self.place = Place::Outside;
+        match self.state {
+            LexerState::Outside if is_space => return None,
+            LexerState::Skipped if byte == b'\n' => {
+                self.state = LexerState::Outside;
                 return None;
             }
-            Place::Skipped => return None,
-            Place::Words if byte == b'\n' => {
-                self.place = Place::Outside;
+            LexerState::Skipped => return None,
+            LexerState::Words if byte == b'\n' => {
+                self.state = LexerState::Outside;
                 return Some(Piece::Other(self.text()));
             }
             _ => {}
@@ -97,50 +97,50 @@ impl Splitter {
         if self.piece.len() > self.most {
             self.piece = Vec::new();
             self.depth = 0;
-            self.place = Place::Skipped;
+            self.state = LexerState::Skipped;
             return Some(Piece::TooLong);
         }
         // A declaration or a comment before the root goes with it.
-        let was_in_tag = matches!(self.place, Place::Tag { .. });
-        self.place = self.after(byte);
-        let is_whole = was_in_tag && self.place == Place::Outside;
+        let was_in_tag = matches!(self.state, LexerState::Tag { .. });
+        self.state = self.after(byte);
+        let is_whole = was_in_tag && self.state == LexerState::Outside;
         is_whole.then(|| Piece::Element(self.text()))
     }
 
     /// Where the stream is after this byte.
-    fn after(&mut self, byte: u8) -> Place {
+    fn after(&mut self, byte: u8) -> LexerState {
         let between = match self.depth {
-            0 => Place::Outside,
-            _ => Place::Text,
+            0 => LexerState::Outside,
+            _ => LexerState::Text,
         };
-        match (self.place, byte) {
-            (Place::Outside | Place::Text, b'<') => Place::Open,
-            (Place::Outside | Place::Words, _) => Place::Words,
-            (Place::Open, b'/') => Place::Tag {
+        match (self.state, byte) {
+            (LexerState::Outside | LexerState::Text, b'<') => LexerState::Open,
+            (LexerState::Outside | LexerState::Words, _) => LexerState::Words,
+            (LexerState::Open, b'/') => LexerState::Tag {
                 is_end: true,
                 quote: None,
             },
-            (Place::Open, b'!') => Place::Bang,
-            (Place::Open, b'?') => Place::Declaration,
-            (Place::Open, _) if byte.is_ascii_alphabetic() || byte == b'_' || byte >= 0x80 => {
-                Place::Tag {
+            (LexerState::Open, b'!') => LexerState::Bang,
+            (LexerState::Open, b'?') => LexerState::Declaration,
+            (LexerState::Open, _) if byte.is_ascii_alphabetic() || byte == b'_' || byte >= 0x80 => {
+                LexerState::Tag {
                     is_end: false,
                     quote: None,
                 }
             }
-            (Place::Open, _) if self.depth == 0 => Place::Words,
-            (Place::Open, _) => Place::Text,
-            (Place::Bang, _) if self.piece.ends_with(b"<!--") => Place::Comment,
-            (Place::Bang, _) if self.piece.ends_with(b"<![CDATA[") => Place::CData,
-            (Place::Bang, b'>') | (Place::Declaration, b'>') => between,
-            (Place::Comment, b'>') if self.piece.ends_with(b"-->") => between,
-            (Place::CData, b'>') if self.piece.ends_with(b"]]>") => Place::Text,
-            (Place::Tag { is_end, quote }, _) => self.in_tag(is_end, quote, byte),
-            (place, _) => place,
+            (LexerState::Open, _) if self.depth == 0 => LexerState::Words,
+            (LexerState::Open, _) => LexerState::Text,
+            (LexerState::Bang, _) if self.piece.ends_with(b"<!--") => LexerState::Comment,
+            (LexerState::Bang, _) if self.piece.ends_with(b"<![CDATA[") => LexerState::CData,
+            (LexerState::Bang, b'>') | (LexerState::Declaration, b'>') => between,
+            (LexerState::Comment, b'>') if self.piece.ends_with(b"-->") => between,
+            (LexerState::CData, b'>') if self.piece.ends_with(b"]]>") => LexerState::Text,
+            (LexerState::Tag { is_end, quote }, _) => self.in_tag(is_end, quote, byte),
+            (state, _) => state,
         }
     }
 
-    fn in_tag(&mut self, is_end: bool, quote: Option<u8>, byte: u8) -> Place {
+    fn in_tag(&mut self, is_end: bool, quote: Option<u8>, byte: u8) -> LexerState {
         match (quote, byte) {
             (None, b'>') => {
                 let is_empty = self.piece.ends_with(b"/>");
@@ -150,19 +150,19 @@ impl Splitter {
                     (false, false) => self.depth + 1,
                 };
                 match self.depth {
-                    0 => Place::Outside,
-                    _ => Place::Text,
+                    0 => LexerState::Outside,
+                    _ => LexerState::Text,
                 }
             }
-            (None, b'"' | b'\'') => Place::Tag {
+            (None, b'"' | b'\'') => LexerState::Tag {
                 is_end,
                 quote: Some(byte),
             },
-            (Some(open), _) if open == byte => Place::Tag {
+            (Some(open), _) if open == byte => LexerState::Tag {
                 is_end,
                 quote: None,
             },
-            _ => Place::Tag { is_end, quote },
+            _ => LexerState::Tag { is_end, quote },
         }
     }
 }

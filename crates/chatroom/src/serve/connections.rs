@@ -13,6 +13,7 @@ use hyper_util::{
     server::graceful::{GracefulShutdown, Watcher},
     service::TowerToHyperService,
 };
+use runtime::CancellationToken;
 use std::{
     io,
     net::{IpAddr, SocketAddr},
@@ -21,7 +22,6 @@ use std::{
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpSocket, TcpStream},
-    sync::watch,
 };
 use tower::ServiceExt;
 
@@ -43,7 +43,7 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 pub struct Acceptor<'a> {
     service: api::Service,
     graceful: &'a GracefulShutdown,
-    cut_off: &'a watch::Sender<bool>,
+    cut_off: &'a CancellationToken,
     /// The connections that are open, for each address.
     open: Occupancy<IpAddr>,
     app: App,
@@ -53,7 +53,7 @@ impl<'a> Acceptor<'a> {
     pub fn new(
         service: api::Service,
         graceful: &'a GracefulShutdown,
-        cut_off: &'a watch::Sender<bool>,
+        cut_off: &'a CancellationToken,
         app: App,
     ) -> Self {
         Self {
@@ -97,12 +97,12 @@ impl<'a> Acceptor<'a> {
         let head_time = Duration::from_secs(self.app.config.limits.head_seconds.max(1));
         let service = self.service.clone();
         let serving = connection(socket, peer, service, head_time, self.graceful.watcher());
-        let mut cut_off = self.cut_off.subscribe();
+        let cut_off = self.cut_off.clone();
         tokio::spawn(async move {
             let _seat = seat;
             tokio::select! {
                 () = serving => {}
-                _ = cut_off.wait_for(|cut| *cut) => {}
+                () = cut_off.cancelled() => {}
             }
         });
     }

@@ -31,10 +31,11 @@ use crate::{
 };
 use connections::{Acceptor, listen};
 use hyper_util::server::graceful::GracefulShutdown;
+use runtime::CancellationToken;
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
     signal::unix::{SignalKind, signal},
-    sync::{Notify, watch},
+    sync::Notify,
     task::JoinHandle,
     time::Instant,
 };
@@ -156,7 +157,7 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
     opened(address);
 
     let graceful = GracefulShutdown::new();
-    let cut_off = watch::Sender::new(false);
+    let cut_off = CancellationToken::new();
     let acceptor = Acceptor::new(service, &graceful, &cut_off, app);
     acceptor.accept(&listener, stop.requested()).await;
     drop(acceptor);
@@ -173,7 +174,7 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
     );
     if answered.is_err() {
         tracing::warn!("some requests took too long and are cut off");
-        cut_off.send_replace(true);
+        cut_off.cancel();
     }
     let closing = close(writing, &traffic, &db, &node);
     if tokio::time::timeout_at(deadline, closing).await.is_err() {

@@ -31,18 +31,18 @@ pub enum ConsentError {
 /// The questions of an agent. Clones are the same.
 #[derive(Clone)]
 pub struct Consents {
-    place: Arc<Place>,
+    storage: Arc<Storage>,
     answered: Arc<Notify>,
 }
 
-enum Place {
+enum Storage {
     Memory(Mutex<BTreeMap<String, (Consent, Option<Answer>)>>),
     Folder(PathBuf),
 }
 
 impl Default for Consents {
     fn default() -> Self {
-        Self::at(Place::Memory(Mutex::default()))
+        Self::at(Storage::Memory(Mutex::default()))
     }
 }
 
@@ -50,12 +50,12 @@ impl Consents {
     /// Questions that are kept in a folder.
     pub fn open(folder: &Path) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
-        Ok(Self::at(Place::Folder(folder.into())))
+        Ok(Self::at(Storage::Folder(folder.into())))
     }
 
-    fn at(place: Place) -> Self {
+    fn at(storage: Storage) -> Self {
         Self {
-            place: Arc::new(place),
+            storage: Arc::new(storage),
             answered: Arc::default(),
         }
     }
@@ -69,13 +69,13 @@ impl Consents {
 
     /// The questions of all sessions that have no answer yet, the oldest first.
     pub fn all_pending(&self) -> Vec<Consent> {
-        let mut pending: Vec<Consent> = match self.place.as_ref() {
-            Place::Memory(map) => {
+        let mut pending: Vec<Consent> = match self.storage.as_ref() {
+            Storage::Memory(map) => {
                 let map = map.lock().unwrap_or_else(PoisonError::into_inner);
                 let open = map.values().filter(|(_, answer)| answer.is_none());
                 open.map(|(consent, _)| consent.clone()).collect()
             }
-            Place::Folder(folder) => questions(folder)
+            Storage::Folder(folder) => questions(folder)
                 .filter(|path| !path.with_extension("answer").exists())
                 .filter_map(|path| read(&path))
                 .collect(),
@@ -87,8 +87,8 @@ impl Consents {
     /// Answers a question. The first answer counts.
     pub fn answer(&self, id: &str, answer: Answer) -> Result<(), ConsentError> {
         let unknown = || ConsentError::Unknown(crate::pain::excerpt(id, 64).into());
-        match self.place.as_ref() {
-            Place::Memory(map) => {
+        match self.storage.as_ref() {
+            Storage::Memory(map) => {
                 let mut map = map.lock().unwrap_or_else(PoisonError::into_inner);
                 let (_, slot) = map.get_mut(id).ok_or_else(unknown)?;
                 if slot.is_some() {
@@ -96,7 +96,7 @@ impl Consents {
                 }
                 *slot = Some(answer);
             }
-            Place::Folder(folder) => {
+            Storage::Folder(folder) => {
                 if !is_id(id) || !question(folder, id).exists() {
                     return Err(unknown());
                 }
@@ -120,13 +120,13 @@ impl Consents {
     /// Keeps a question until it is withdrawn. One that is kept already stays,
     /// with its answer.
     pub(super) fn keep(&self, consent: &Consent) -> Result<(), ConsentError> {
-        match self.place.as_ref() {
-            Place::Memory(map) => {
+        match self.storage.as_ref() {
+            Storage::Memory(map) => {
                 let mut map = map.lock().unwrap_or_else(PoisonError::into_inner);
                 map.entry(consent.id.clone())
                     .or_insert_with(|| (consent.clone(), None));
             }
-            Place::Folder(folder) => {
+            Storage::Folder(folder) => {
                 let text = serde_json::to_vec(consent).map_err(io::Error::from)?;
                 let mut draft = tempfile::NamedTempFile::new_in(folder)?;
                 draft.write_all(&text)?;
@@ -157,23 +157,23 @@ impl Consents {
     }
 
     fn look(&self, id: &str) -> Option<Answer> {
-        match self.place.as_ref() {
-            Place::Memory(map) => {
+        match self.storage.as_ref() {
+            Storage::Memory(map) => {
                 let map = map.lock().unwrap_or_else(PoisonError::into_inner);
                 map.get(id)?.1.clone()
             }
-            Place::Folder(folder) => read(&reply(folder, id)),
+            Storage::Folder(folder) => read(&reply(folder, id)),
         }
     }
 
     /// Forgets a question and its answer.
     pub(crate) fn withdraw(&self, id: &str) {
-        match self.place.as_ref() {
-            Place::Memory(map) => {
+        match self.storage.as_ref() {
+            Storage::Memory(map) => {
                 let mut map = map.lock().unwrap_or_else(PoisonError::into_inner);
                 map.remove(id);
             }
-            Place::Folder(folder) => {
+            Storage::Folder(folder) => {
                 // The question first: without it nobody can answer any more.
                 let _ = fs::remove_file(question(folder, id));
                 let _ = fs::remove_file(reply(folder, id));
@@ -184,12 +184,12 @@ impl Consents {
     /// Forgets all questions of a session, answered or not: its turn was given
     /// up.
     pub(crate) fn withdraw_all(&self, session: &str) {
-        match self.place.as_ref() {
-            Place::Memory(map) => {
+        match self.storage.as_ref() {
+            Storage::Memory(map) => {
                 let mut map = map.lock().unwrap_or_else(PoisonError::into_inner);
                 map.retain(|_, (consent, _)| consent.session != session);
             }
-            Place::Folder(folder) => {
+            Storage::Folder(folder) => {
                 let all = questions(folder).filter_map(|path| read::<Consent>(&path));
                 all.filter(|consent| consent.session == session)
                     .for_each(|consent| self.withdraw(&consent.id));

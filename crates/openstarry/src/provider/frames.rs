@@ -2,6 +2,7 @@
 //! and bounded: a frame that never ends is an error, not a growing buffer.
 
 use crate::pain::AgentPain;
+use sse::SseError;
 
 /// How an API frames its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,11 +20,9 @@ pub(crate) enum Framing {
 pub(crate) struct Frames {
     framing: Framing,
     limit: usize,
-    line: Vec<u8>,
-    data: String,
-    has_data: bool,
-    after_cr: bool,
-    first_line: bool,
+    /// What has come of a frame that is no event.
+    rest: Vec<u8>,
+    events: sse::Parser,
 }
 
 impl Frames {
@@ -31,11 +30,8 @@ impl Frames {
         Self {
             framing,
             limit,
-            line: Vec::new(),
-            data: String::new(),
-            has_data: false,
-            after_cr: false,
-            first_line: true,
+            rest: Vec::new(),
+            events: sse::Parser::strict(limit),
         }
     }
 
@@ -45,91 +41,72 @@ impl Frames {
         mut bytes: &[u8],
         out: &mut Vec<String>,
     ) -> Result<(), AgentPain> {
-        if self.framing == Framing::Whole {
-            return self.keep(bytes);
-        }
-        // A line ends with LF, CR or CRLF; the CRLF may be split between chunks.
-        if let Some((first, rest)) = bytes.split_first()
-            && std::mem::take(&mut self.after_cr)
-            && *first == b'\n'
-        {
-            bytes = rest;
-        }
-        while let Some(end) = memchr::memchr2(b'\n', b'\r', bytes) {
-            self.keep(&bytes[..end])?;
-            self.end_line(out)?;
-            let crlf = bytes[end] == b'\r' && bytes.get(end + 1) == Some(&b'\n');
-            self.after_cr = bytes[end] == b'\r' && end + 1 == bytes.len();
-            bytes = &bytes[end + 1 + usize::from(crlf)..];
+        match self.framing {
+            Framing::Sse => {
+                self.events.push(bytes).map_err(refused)?;
+                self.take_events(out);
+                return Ok(());
+            }
+            Framing::Lines => {
+                while let Some(end) = memchr::memchr(b'\n', bytes) {
+                    self.keep(&bytes[..end])?;
+                    self.end_frame(out)?;
+                    bytes = &bytes[end + 1..];
+                }
+            }
+            Framing::Whole => {}
         }
         self.keep(bytes)
     }
 
-    /// The stream ended. A last line without its end counts for JSON lines and
-    /// for APIs that forget the last empty line.
+    /// The stream ended. A last frame without its end counts: some APIs forget
+    /// the last empty line.
     pub(crate) fn end(&mut self, out: &mut Vec<String>) -> Result<(), AgentPain> {
-        if !self.line.is_empty() {
-            self.end_line(out)?;
-        }
-        self.dispatch(out);
-        Ok(())
+        self.events.finish().map_err(refused)?;
+        self.take_events(out);
+        self.end_frame(out)
+    }
+
+    /// Events are told apart by what their JSON says; names and ids of frames
+    /// add nothing.
+    fn take_events(&mut self, out: &mut Vec<String>) {
+        let frames = std::iter::from_fn(|| self.events.next_frame());
+        let data = frames.filter_map(|frame| frame.data);
+        out.extend(data.filter(|data| !data.is_empty()));
     }
 
     fn keep(&mut self, bytes: &[u8]) -> Result<(), AgentPain> {
-        if self.line.len() + self.data.len() + bytes.len() > self.limit {
-            return Err(AgentPain::TooLarge(format!(
-                "a frame of more than {} bytes",
-                self.limit
-            )));
+        if self.rest.len() + bytes.len() > self.limit {
+            let limit = self.limit;
+            return Err(too_large(&format!("a frame of more than {limit} bytes")));
         }
-        self.line.extend_from_slice(bytes);
+        self.rest.extend_from_slice(bytes);
         Ok(())
     }
 
-    fn end_line(&mut self, out: &mut Vec<String>) -> Result<(), AgentPain> {
-        let bytes = std::mem::take(&mut self.line);
-        let line = str::from_utf8(&bytes).map_err(|error| {
-            AgentPain::unreadable(
-                error,
-                &String::from_utf8_lossy(&bytes[..bytes.len().min(200)]),
-            )
+    fn end_frame(&mut self, out: &mut Vec<String>) -> Result<(), AgentPain> {
+        let bytes = std::mem::take(&mut self.rest);
+        let text = str::from_utf8(&bytes).map_err(|error| {
+            let begin = &bytes[..bytes.len().min(200)];
+            AgentPain::unreadable(error, &String::from_utf8_lossy(begin))
         })?;
-        let line = if std::mem::take(&mut self.first_line) {
-            line.strip_prefix('\u{feff}').unwrap_or(line)
-        } else {
-            line
-        };
-        match self.framing {
-            Framing::Lines | Framing::Whole => {
-                if !line.trim().is_empty() {
-                    out.push(line.into());
-                }
-            }
-            Framing::Sse if line.is_empty() => self.dispatch(out),
-            Framing::Sse => {
-                let (field, value) = line.split_once(':').unwrap_or((line, ""));
-                // Events are told apart by what their JSON says; names and ids
-                // of frames, and comments, add nothing.
-                if field == "data" {
-                    if self.has_data {
-                        self.data.push('\n');
-                    }
-                    self.has_data = true;
-                    self.data.push_str(value.strip_prefix(' ').unwrap_or(value));
-                }
-            }
+        let text = text.trim_start_matches('\u{feff}').trim();
+        if !text.is_empty() {
+            out.push(text.into());
         }
         Ok(())
     }
+}
 
-    fn dispatch(&mut self, out: &mut Vec<String>) {
-        if std::mem::take(&mut self.has_data) {
-            let data = std::mem::take(&mut self.data);
-            if !data.is_empty() {
-                out.push(data);
-            }
-        }
+fn refused(error: SseError) -> AgentPain {
+    match error {
+        SseError::NoText => AgentPain::unreadable(error, ""),
+        SseError::LineTooLong(_) | SseError::FrameTooLong(_) => too_large(&error.to_string()),
     }
+}
+
+fn too_large(why: &str) -> AgentPain {
+    AgentPain::TooLarge(why.to_owned())
 }
 
 #[cfg(test)]

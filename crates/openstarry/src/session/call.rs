@@ -2,7 +2,7 @@
 
 use super::audit::{AuditLine, Verdict};
 use super::history::failed;
-use super::state::{self, Planned, Settled, unknown_tool};
+use super::state::{Planned, PlannedAction, Settled, unknown_tool};
 use super::{SessionEvent, Settings, span};
 use crate::approval::{Decision, Ruling, SessionGrants, denied};
 use crate::pain::excerpt;
@@ -26,9 +26,9 @@ const MAX_PROLONGED: Duration = Duration::from_secs(3600);
 impl Planned {
     /// Whether it may run beside its neighbours.
     pub(super) fn independent(&self) -> bool {
-        match &self.verdict {
-            state::Verdict::Run(tool) => tool.spec().independent,
-            state::Verdict::Refuse(_) | state::Verdict::Deny(_) => true,
+        match &self.action {
+            PlannedAction::Run(tool) => tool.spec().independent,
+            PlannedAction::Refuse(_) | PlannedAction::Deny(_) => true,
         }
     }
 }
@@ -47,8 +47,8 @@ impl Caller<'_> {
     }
 
     fn ruling<'p>(&self, planned: &'p Planned) -> Option<(&'p Arc<Registered>, Ruling)> {
-        match &planned.verdict {
-            state::Verdict::Run(tool) => {
+        match &planned.action {
+            PlannedAction::Run(tool) => {
                 let approval = &self.settings.approval;
                 let ruling = approval.ruling(&planned.call, tool, &self.grants);
                 Some((tool, ruling))
@@ -88,7 +88,7 @@ impl Caller<'_> {
                 (_, None) => Decision::Run,
             };
             if let Decision::Deny(why) = decision {
-                planned.verdict = state::Verdict::Deny(why);
+                planned.action = PlannedAction::Deny(why);
             }
         }
         plan
@@ -99,10 +99,10 @@ impl Caller<'_> {
         let call = &planned.call;
         self.started(call).await;
         let started = Instant::now();
-        let (verdict, result) = match &planned.verdict {
-            state::Verdict::Refuse(why) => (Verdict::Refused, failed(call, why)),
-            state::Verdict::Deny(why) => (Verdict::Denied, failed(call, why)),
-            state::Verdict::Run(tool) => self.run(tool, call).await,
+        let (verdict, result) = match &planned.action {
+            PlannedAction::Refuse(why) => (Verdict::Refused, failed(call, why)),
+            PlannedAction::Deny(why) => (Verdict::Denied, failed(call, why)),
+            PlannedAction::Run(tool) => self.run(tool, call).await,
         };
         self.finished(call, verdict, &result, started).await;
         Settled {

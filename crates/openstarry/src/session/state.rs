@@ -141,7 +141,7 @@ pub(crate) enum Step {
 pub(crate) struct Planned {
     pub(crate) at: usize,
     pub(crate) call: ToolCall,
-    pub(crate) verdict: Verdict,
+    pub(crate) action: PlannedAction,
 }
 
 impl std::fmt::Debug for Planned {
@@ -150,7 +150,7 @@ impl std::fmt::Debug for Planned {
     }
 }
 
-pub(crate) enum Verdict {
+pub(crate) enum PlannedAction {
     /// The arguments fit.
     Run(Arc<Registered>),
     /// It cannot run; this is told in its place.
@@ -466,20 +466,20 @@ fn end_of(stop: Option<&StopReason>, extra: &Map<String, Value>) -> EndReason {
 /// What is to be done about a call: broken or unfit arguments and unknown tools
 /// are answered, and nothing runs.
 fn plan(at: usize, call: &ToolCall, tools: &ToolSet, cut: bool) -> Planned {
-    let verdict = match (tools.get(&call.name), &call.broken) {
-        (_, Some(_)) if cut => Verdict::Refuse(
+    let action = match (tools.get(&call.name), &call.broken) {
+        (_, Some(_)) if cut => PlannedAction::Refuse(
             "Your reply reached the limit of output tokens before the arguments were complete, so \
              the tool did not run. Call it again with less in it, or in several calls."
                 .into(),
         ),
-        (None, _) => Verdict::Refuse(unknown_tool(&call.name, tools)),
-        (Some(_), Some(broken)) => Verdict::Refuse(format!(
+        (None, _) => PlannedAction::Refuse(unknown_tool(&call.name, tools)),
+        (Some(_), Some(broken)) => PlannedAction::Refuse(format!(
             "The arguments are no JSON, so the tool did not run: {}. Call it again with a JSON object.",
             broken.error
         )),
         (Some(tool), None) => match tool.check(&call.args) {
-            Ok(()) => Verdict::Run(Arc::clone(tool)),
-            Err(error) => Verdict::Refuse(format!(
+            Ok(()) => PlannedAction::Run(Arc::clone(tool)),
+            Err(error) => PlannedAction::Refuse(format!(
                 "The arguments do not fit, so the tool did not run: {error}"
             )),
         },
@@ -487,7 +487,7 @@ fn plan(at: usize, call: &ToolCall, tools: &ToolSet, cut: bool) -> Planned {
     Planned {
         at,
         call: call.clone(),
-        verdict,
+        action,
     }
 }
 

@@ -39,9 +39,9 @@ fn begun() -> SessionState {
 fn refusal(calls: Vec<ToolCall>) -> String {
     let step = begun().reply(reply(calls), 0, &tools(), &Limits::default());
     let Step::Run(plan) = step else { panic!() };
-    match &plan[0].verdict {
-        Verdict::Refuse(why) | Verdict::Deny(why) => why.clone(),
-        Verdict::Run(_) => panic!("it would run"),
+    match &plan[0].action {
+        PlannedAction::Refuse(why) | PlannedAction::Deny(why) => why.clone(),
+        PlannedAction::Run(_) => panic!("it would run"),
     }
 }
 

@@ -21,6 +21,7 @@ use crate::{
     },
 };
 use protocol::{UserId, Via};
+use runtime::Backoff;
 use std::time::Duration;
 
 /// Messages that are read at once to find the next one that concerns the agent.
@@ -28,7 +29,7 @@ const PAGE: i64 = 50;
 /// A wait that an agent asks for counts up to here.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 /// What cannot be written is tried again at least this often.
-const LONGEST_BACKOFF: Duration = Duration::from_secs(10);
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(10));
 
 /// What a lane's task needs.
 pub struct Task {
@@ -88,7 +89,7 @@ impl Task {
                     // Logged where it arose. The message is still there, and tried again.
                     tracing::warn!(%error, room = %self.lane.room_id, user = %self.lane.user_id, "cannot go on with an agent; tried again soon");
                     self.failures += 1;
-                    Wait::For(backoff(self.failures))
+                    Wait::For(BACKOFF.after(self.failures))
                 }
             };
             match wait {
@@ -367,12 +368,6 @@ fn longest_wait(schedule: &[u64]) -> i64 {
     let planned = schedule.iter().copied().max().unwrap_or(0);
     let longest = Duration::from_secs(planned).max(LONGEST_WAIT);
     i64::try_from(longest.as_millis()).unwrap_or(i64::MAX)
-}
-
-/// How long to wait after so many failures of our own.
-fn backoff(failures: u32) -> Duration {
-    let doubled = Duration::from_millis(500).saturating_mul(1 << failures.min(16));
-    doubled.min(LONGEST_BACKOFF)
 }
 
 /// How long to wait after this failure, in milliseconds.

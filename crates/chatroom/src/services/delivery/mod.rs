@@ -29,6 +29,7 @@ use crate::{
 use lane::Task;
 use permits::{Permit, Permits};
 use protocol::{RoomId, UserId};
+use runtime::CancellationToken;
 use settle::Settler;
 use std::{
     collections::{HashMap, HashSet},
@@ -39,7 +40,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::{
-    sync::{Notify, watch},
+    sync::Notify,
     task::{JoinHandle, JoinSet},
     time::MissedTickBehavior,
 };
@@ -212,23 +213,23 @@ pub async fn arm(
 
 /// The running fan-out of this node.
 pub struct Calling {
-    stop: watch::Sender<bool>,
+    stop: CancellationToken,
     dispatching: JoinHandle<()>,
 }
 
 impl Calling {
     /// Starts it.
     pub fn start(app: App) -> Self {
-        let (stop, stopped) = watch::channel(false);
+        let stop = CancellationToken::new();
         Self {
+            dispatching: tokio::spawn(dispatch_once_resumed(app, stop.clone())),
             stop,
-            dispatching: tokio::spawn(dispatch_once_resumed(app, stopped)),
         }
     }
 
     /// Begins no more calls, lets those in hand end for so long, and writes what they came to.
     pub async fn finish(self, grace: Duration) {
-        self.stop.send_replace(true);
+        self.stop.cancel();
         let abort = self.dispatching.abort_handle();
         if tokio::time::timeout(grace, self.dispatching).await.is_err() {
             // Nothing is lost: what was not written is called again after the next start.
@@ -246,15 +247,15 @@ struct Dispatcher {
     cursor: Option<Lane>,
 }
 
-async fn dispatch_once_resumed(app: App, mut stopped: watch::Receiver<bool>) {
+async fn dispatch_once_resumed(app: App, stop: CancellationToken) {
     tokio::select! {
         () = pause::resumed(&app) => {}
-        _ = stopped.changed() => return,
+        () = stop.cancelled() => return,
     }
-    dispatch(app, stopped).await;
+    dispatch(app, stop).await;
 }
 
-async fn dispatch(app: App, mut stopped: watch::Receiver<bool>) {
+async fn dispatch(app: App, stop: CancellationToken) {
     let (settler, settling) = Settler::start(app.clone());
     let mut dispatcher = Dispatcher {
         app: app.clone(),
@@ -278,7 +279,7 @@ async fn dispatch(app: App, mut stopped: watch::Receiver<bool>) {
                     tracing::error!(%error, "a lane's task failed");
                 }
             }
-            _ = stopped.changed() => break,
+            () = stop.cancelled() => break,
         }
     }
     let Dispatcher {

@@ -2,7 +2,7 @@
 //! come by the other gateways, until the input ends or a signal comes. SIGHUP
 //! reads the file again.
 
-use super::stdio::Session;
+use super::stdio::StdioGateway;
 use super::{FileArgument, RunArguments};
 use crate::organism::config::{File, load};
 use crate::organism::gateway::{Connected, GatewayKind};
@@ -12,11 +12,11 @@ use crate::organism::observe::recent::Recent;
 use crate::organism::ui::Page;
 use agentserver::Pump;
 use agentserver::config::Durable;
+use runtime::CancellationToken;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::Notify;
 use tracing_subscriber::Layer;
 
 pub async fn run(arguments: RunArguments) -> Result<(), String> {
@@ -61,7 +61,7 @@ pub async fn run(arguments: RunArguments) -> Result<(), String> {
     let connected = Connected::start(&file, &pump, limits).await?;
     // With nothing but the network to listen to, only a signal ends it.
     let stay = stay || !connected.is_empty() || page.is_some();
-    let stop = Arc::new(Notify::new());
+    let stop = CancellationToken::new();
     let mut talk = match gateway {
         None => None,
         Some(name) => {
@@ -71,8 +71,8 @@ pub async fn run(arguments: RunArguments) -> Result<(), String> {
                     .open(&name)
                     .map_err(|_| format!("there is no gateway {name:?}"))?,
             };
-            let session = Session::new(conversation, name, envelopes, stop.clone());
-            Some(Box::pin(session.talk()))
+            let stdio = StdioGateway::new(conversation, name, envelopes, stop.clone());
+            Some(Box::pin(stdio.talk()))
         }
     };
     let mut is_stopping = false;
@@ -91,7 +91,7 @@ pub async fn run(arguments: RunArguments) -> Result<(), String> {
                 // The talk ends when what is under way has been answered.
                 Caught::Stop if talk.is_some() && !is_stopping => {
                     is_stopping = true;
-                    stop.notify_one();
+                    stop.cancel();
                 }
                 Caught::Stop => break Ok(()),
             },

@@ -4,10 +4,10 @@ use crate::terminal::printable;
 use agentserver::system::Fault;
 use agentserver::xml::{Answer, Limits, Piece, Splitter};
 use agentserver::{Conversation, Delivered, Payload, SendError};
+use runtime::CancellationToken;
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::io::{IsTerminal, Read};
-use std::sync::Arc;
 use tokio::io::{AsyncWriteExt, stdout};
 use tokio::sync::{Notify, mpsc};
 
@@ -15,12 +15,12 @@ use tokio::sync::{Notify, mpsc};
 const ELEMENT: usize = 1 << 20;
 
 /// Standard input and output as a gateway.
-pub struct Session {
+pub struct StdioGateway {
     conversation: Conversation,
     gateway: String,
     envelopes: bool,
     /// No more input is wanted.
-    stop: Arc<Notify>,
+    stop: CancellationToken,
     /// Messages that were refused, or answered with an error.
     failed: Cell<u64>,
     /// Something was sent, or nothing will be any more.
@@ -37,12 +37,12 @@ enum End {
     Stop,
 }
 
-impl Session {
+impl StdioGateway {
     pub fn new(
         conversation: Conversation,
         gateway: String,
         envelopes: bool,
-        stop: Arc<Notify>,
+        stop: CancellationToken,
     ) -> Self {
         Self {
             conversation,
@@ -73,7 +73,7 @@ impl Session {
         let end = loop {
             let piece = tokio::select! {
                 piece = pieces.recv() => piece,
-                () = self.stop.notified() => break End::Stop,
+                () = self.stop.cancelled() => break End::Stop,
             };
             match piece {
                 Some(piece) => self.send(piece.map_err(|error| error.to_string())?).await?,
@@ -84,7 +84,7 @@ impl Session {
         self.end.set(Some(end));
         self.sent.notify_one();
         if end == End::Input {
-            self.stop.notified().await;
+            self.stop.cancelled().await;
             self.end.set(Some(End::Stop));
             self.sent.notify_one();
         }

@@ -3,7 +3,7 @@
 //! are made from the same schemas. What it writes as text is read too. It
 //! remembers a thread for as long as the thread lives.
 
-use super::memory::{Memory, MemoryFile, Place, heard};
+use super::memory::{Memory, MemoryFile, MemoryKey, heard};
 use super::tools::Tools;
 use super::{Types, accept_all};
 use crate::organism::model::{Answer, Pool};
@@ -85,7 +85,7 @@ impl LlmFile {
 
 impl Mind {
     async fn think(&self, payload: Canonical, metadata: HandlerMetadata) -> Result<Reply> {
-        let place = Place {
+        let key = MemoryKey {
             thread: metadata.thread_id,
             sender: &metadata.from_id,
             payload: payload.root(),
@@ -93,7 +93,7 @@ impl Mind {
         let tools = Tools::new(&metadata.offers);
         let context = Context {
             system: format!("{}\n\n{}", metadata.usage_instructions, self.prompt),
-            messages: self.memory.recall(&place, self.memory_file),
+            messages: self.memory.recall(&key, self.memory_file),
             tools: tools.view(),
             ..Context::default()
         };
@@ -126,7 +126,7 @@ impl Mind {
             });
         }
         exchange.extend(results);
-        self.memory.remember(&place, self.memory_file, exchange);
+        self.memory.remember(&key, self.memory_file, exchange);
         Ok(said)
     }
 

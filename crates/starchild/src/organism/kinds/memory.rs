@@ -49,7 +49,7 @@ struct History {
 }
 
 /// Where something is remembered.
-pub struct Place<'a> {
+pub struct MemoryKey<'a> {
     pub thread: ThreadId,
     pub sender: &'a str,
     pub payload: &'a str,
@@ -61,20 +61,22 @@ impl Memory {
     }
 
     /// All that is remembered there.
-    pub fn recall(&self, place: &Place<'_>, file: MemoryFile) -> Vec<Message> {
+    pub fn recall(&self, key: &MemoryKey<'_>, file: MemoryFile) -> Vec<Message> {
         let memory = self.lock();
         let history = memory
-            .get(&place.thread)
-            .and_then(|histories| histories.get(key(place, file.by)));
+            .get(&key.thread)
+            .and_then(|histories| histories.get(history_name(key, file.by)));
         let exchanges = history.into_iter().flat_map(|history| &history.exchanges);
         exchanges.flatten().cloned().collect()
     }
 
     /// Adds an exchange, and forgets the oldest that no longer fit.
-    pub fn remember(&self, place: &Place<'_>, file: MemoryFile, exchange: Vec<Message>) {
+    pub fn remember(&self, key: &MemoryKey<'_>, file: MemoryFile, exchange: Vec<Message>) {
         let mut memory = self.lock();
-        let histories = memory.entry(place.thread).or_default();
-        let history = histories.entry(key(place, file.by).to_owned()).or_default();
+        let histories = memory.entry(key.thread).or_default();
+        let history = histories
+            .entry(history_name(key, file.by).to_owned())
+            .or_default();
         history.exchanges.push_back(exchange);
         let mut tokens: usize = history.exchanges.iter().map(|e| exchange_tokens(e)).sum();
         while tokens > file.tokens && history.exchanges.len() > 1 {
@@ -94,11 +96,11 @@ impl Memory {
     }
 }
 
-fn key<'a>(place: &Place<'a>, by: By) -> &'a str {
+fn history_name<'a>(key: &MemoryKey<'a>, by: By) -> &'a str {
     match by {
         By::Thread => "",
-        By::Sender => place.sender,
-        By::Type => place.payload,
+        By::Sender => key.sender,
+        By::Type => key.payload,
     }
 }
 
@@ -134,8 +136,8 @@ pub fn heard(text: String) -> Message {
 mod tests {
     use super::*;
 
-    fn place(sender: &'static str) -> Place<'static> {
-        Place {
+    fn key(sender: &'static str) -> MemoryKey<'static> {
+        MemoryKey {
             thread: ThreadId::parse("8e2f1b7e-6a7c-4c5e-9c5e-6a7c8e2f1b7e").unwrap(),
             sender,
             payload: "Ask",
@@ -161,11 +163,11 @@ mod tests {
         for text in ["one", "two", "three"] {
             let said = Message::text(Role::Assistant, text.repeat(8));
             let exchange = vec![heard(text.to_owned()), said];
-            memory.remember(&place("a"), file, exchange);
+            memory.remember(&key("a"), file, exchange);
         }
-        let recalled = texts(&memory.recall(&place("a"), file));
+        let recalled = texts(&memory.recall(&key("a"), file));
         assert_eq!(recalled, ["three".to_owned(), "three".repeat(8)]);
-        memory.forget(place("a").thread);
+        memory.forget(key("a").thread);
         assert!(memory.is_empty());
     }
 
@@ -180,9 +182,9 @@ mod tests {
                 },
             );
             for sender in ["a", "b"] {
-                memory.remember(&place(sender), file, vec![heard(sender.to_owned())]);
+                memory.remember(&key(sender), file, vec![heard(sender.to_owned())]);
             }
-            assert_eq!(memory.recall(&place("b"), file).len(), seen, "{by:?}");
+            assert_eq!(memory.recall(&key("b"), file).len(), seen, "{by:?}");
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use super::rules::Post;
 use protocol::RoomId;
+use runtime::Backoff;
 use std::{
     collections::{HashMap, VecDeque},
     time::Duration,
@@ -11,8 +12,8 @@ use tokio::time::Instant;
 
 /// How long a post waits for its room.
 const LONGEST_DEFERRAL: Duration = Duration::from_millis(4500);
-const FIRST_BACKOFF: Duration = Duration::from_millis(20);
 const LONGEST_BACKOFF: Duration = Duration::from_millis(320);
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(20), LONGEST_BACKOFF);
 /// Posts that are put aside, at the most.
 const MOST: usize = 4096;
 
@@ -103,9 +104,8 @@ impl<A> DeferredPosts<A> {
         if self.posts >= MOST || deferral.until <= now {
             return Some(waiting);
         }
-        let backoff = FIRST_BACKOFF * 2u32.saturating_pow(deferral.tries);
+        let due = now + BACKOFF.after(deferral.tries);
         deferral.tries = deferral.tries.saturating_add(1);
-        let due = now + backoff.min(LONGEST_BACKOFF);
         self.push(waiting, due);
         None
     }

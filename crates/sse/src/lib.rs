@@ -1,15 +1,22 @@
 //! An event-stream parser that trusts nobody.
 //!
 //! It does no I/O: bytes go in as they arrive, cut anywhere, and whole frames come out. Lines end
-//! with LF, CR or CRLF; what is no UTF-8 is replaced; a line or a frame beyond the bounds is an
-//! error, so that memory stays bounded whatever the other side sends.
+//! with LF, CR or CRLF; what is no UTF-8 is replaced, or refused; a line or a frame beyond the bound
+//! is an error, so that memory stays bounded whatever the other side sends.
+//!
+//! ```
+//! let mut parser = sse::Parser::new();
+//! parser.push(b"id: 1\ndata: hel")?;
+//! assert!(parser.next_frame().is_none());
+//! parser.push(b"lo\n\n")?;
+//! assert_eq!(parser.next_frame().unwrap().data.as_deref(), Some("hello"));
+//! # Ok::<(), sse::SseError>(())
+//! ```
 
-use std::{collections::VecDeque, mem, time::Duration};
+use std::{borrow::Cow, collections::VecDeque, mem, time::Duration};
 
-/// The most bytes of one line.
-pub const MAX_LINE_BYTES: usize = 1024 * 1024;
-/// The most bytes of one frame's data.
-pub const MAX_FRAME_BYTES: usize = 1024 * 1024;
+/// The most bytes of one line, and of one frame's data, unless told otherwise.
+pub const MAX_BYTES: usize = 1024 * 1024;
 /// The longest pause that a `retry:` can ask for.
 const MAX_RETRY: Duration = Duration::from_secs(300);
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
@@ -18,11 +25,14 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SseError {
     /// A line without an end in sight.
-    #[error("a line of more than {MAX_LINE_BYTES} bytes")]
-    LineTooLong,
+    #[error("a line of more than {0} bytes")]
+    LineTooLong(usize),
     /// A frame without an end in sight.
-    #[error("a frame of more than {MAX_FRAME_BYTES} bytes")]
-    FrameTooLong,
+    #[error("a frame of more than {0} bytes")]
+    FrameTooLong(usize),
+    /// Bytes that are no UTF-8, where they are refused.
+    #[error("bytes that are no text")]
+    NoText,
 }
 
 /// One frame: an event, or an id alone that only moves the cursor.
@@ -37,8 +47,12 @@ pub struct Frame {
 }
 
 /// Turns bytes into frames.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Parser {
+    /// The most bytes of a line, and of a frame's data.
+    limit: usize,
+    /// Whether what is no UTF-8 is an error.
+    is_strict: bool,
     /// The beginning of a line whose end has not come yet.
     partial: Vec<u8>,
     /// The frame whose end has not come yet.
@@ -51,10 +65,34 @@ pub struct Parser {
     begun: bool,
 }
 
+impl Default for Parser {
+    fn default() -> Self {
+        Self {
+            limit: MAX_BYTES,
+            is_strict: false,
+            partial: Vec::new(),
+            frame: Frame::default(),
+            ready: VecDeque::new(),
+            retry: None,
+            after_cr: false,
+            begun: false,
+        }
+    }
+}
+
 impl Parser {
     /// A parser at the beginning of a stream.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// One that refuses what is no text, and lines and frames of more than `limit` bytes.
+    pub fn strict(limit: usize) -> Self {
+        Self {
+            limit,
+            is_strict: true,
+            ..Self::default()
+        }
     }
 
     /// Takes the next bytes. After an error the stream is over.
@@ -65,7 +103,7 @@ impl Parser {
         if mem::take(&mut self.after_cr) {
             bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
         }
-        while let Some(end) = bytes.iter().position(|b| matches!(b, b'\n' | b'\r')) {
+        while let Some(end) = memchr::memchr2(b'\n', b'\r', bytes) {
             let (line, rest) = bytes.split_at(end);
             bytes = match rest {
                 [b'\r', b'\n', rest @ ..] => rest,
@@ -76,9 +114,7 @@ impl Parser {
                 [_, rest @ ..] => rest,
                 [] => &[],
             };
-            if self.partial.len() + line.len() > MAX_LINE_BYTES {
-                return Err(SseError::LineTooLong);
-            }
+            self.check_line(line)?;
             if self.partial.is_empty() {
                 self.line(line)?;
             } else {
@@ -87,11 +123,27 @@ impl Parser {
                 self.line(&whole)?;
             }
         }
-        if self.partial.len() + bytes.len() > MAX_LINE_BYTES {
-            return Err(SseError::LineTooLong);
-        }
+        self.check_line(bytes)?;
         self.partial.extend_from_slice(bytes);
         Ok(())
+    }
+
+    /// The stream is over: a last frame counts though its end has not come. For servers that forget
+    /// the last empty line; where frames can be read again later, an unfinished one is none.
+    pub fn finish(&mut self) -> Result<(), SseError> {
+        let last = mem::take(&mut self.partial);
+        if !last.is_empty() {
+            self.line(&last)?;
+        }
+        self.finish_frame();
+        Ok(())
+    }
+
+    fn check_line(&self, more: &[u8]) -> Result<(), SseError> {
+        match self.partial.len() + more.len() > self.limit {
+            true => Err(SseError::LineTooLong(self.limit)),
+            false => Ok(()),
+        }
     }
 
     /// The next whole frame, if one has come.
@@ -113,6 +165,9 @@ impl Parser {
             return Ok(());
         }
         let text = String::from_utf8_lossy(line);
+        if self.is_strict && matches!(text, Cow::Owned(_)) {
+            return Err(SseError::NoText);
+        }
         let (field, value) = text.split_once(':').unwrap_or((&text, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
@@ -134,8 +189,8 @@ impl Parser {
             self.frame.data = Some(value.to_owned());
             return Ok(());
         };
-        if data.len() + value.len() >= MAX_FRAME_BYTES {
-            return Err(SseError::FrameTooLong);
+        if data.len() + value.len() >= self.limit {
+            return Err(SseError::FrameTooLong(self.limit));
         }
         data.push('\n');
         data.push_str(value);

@@ -146,15 +146,18 @@ fn a_line_without_an_end_is_an_error_and_not_memory() {
     let mut parser = Parser::new();
     let part = vec![b'x'; 64 * 1024];
     let outcome = (0..1000).try_for_each(|_| parser.push(&part));
-    assert_eq!(outcome, Err(SseError::LineTooLong));
-    assert!(parser.partial.len() <= MAX_LINE_BYTES);
+    assert_eq!(outcome, Err(SseError::LineTooLong(MAX_BYTES)));
+    assert!(parser.partial.len() <= MAX_BYTES);
 }
 
 #[test]
 fn a_long_line_in_one_piece_is_an_error_too() {
-    let mut line = vec![b'x'; MAX_LINE_BYTES + 1];
+    let mut line = vec![b'x'; MAX_BYTES + 1];
     line.push(b'\n');
-    assert_eq!(Parser::new().push(&line), Err(SseError::LineTooLong));
+    assert_eq!(
+        Parser::new().push(&line),
+        Err(SseError::LineTooLong(MAX_BYTES))
+    );
 }
 
 #[test]
@@ -162,7 +165,7 @@ fn a_frame_without_an_end_is_an_error_and_not_memory() {
     let mut parser = Parser::new();
     let lines = b"data: 0123456789\n".repeat(1000);
     let outcome = (0..1000).try_for_each(|_| parser.push(&lines));
-    assert_eq!(outcome, Err(SseError::FrameTooLong));
+    assert_eq!(outcome, Err(SseError::FrameTooLong(MAX_BYTES)));
 }
 
 #[test]
@@ -170,7 +173,7 @@ fn empty_data_lines_count_towards_the_bound() {
     let mut parser = Parser::new();
     let lines = b"data\n".repeat(10_000);
     let outcome = (0..1000).try_for_each(|_| parser.push(&lines));
-    assert_eq!(outcome, Err(SseError::FrameTooLong));
+    assert_eq!(outcome, Err(SseError::FrameTooLong(MAX_BYTES)));
 }
 
 #[test]
@@ -192,5 +195,34 @@ fn noise_never_panics() {
             parser.push(&noise).unwrap();
             while parser.next_frame().is_some() {}
         }
+    }
+}
+
+#[test]
+fn a_strict_parser_refuses_what_is_no_text_and_keeps_its_own_bound() {
+    let mut parser = Parser::strict(20);
+    assert_eq!(parser.push(b"data: \xff\n"), Err(SseError::NoText));
+    let mut parser = Parser::strict(20);
+    let many = "data: 12345\n".repeat(5);
+    assert_eq!(
+        parser.push(many.as_bytes()),
+        Err(SseError::FrameTooLong(20))
+    );
+    let mut parser = Parser::strict(20);
+    assert_eq!(parser.push(&[b'x'; 21]), Err(SseError::LineTooLong(20)));
+}
+
+#[test]
+fn a_last_frame_without_its_end_counts_where_the_stream_is_over() {
+    for text in ["data: a", "data: a\n", "data: a\n\n"] {
+        let mut parser = Parser::new();
+        parser.push(text.as_bytes()).unwrap();
+        parser.finish().unwrap();
+        assert_eq!(
+            parser.next_frame(),
+            Some(event(None, None, "a")),
+            "{text:?}"
+        );
+        assert_eq!(parser.next_frame(), None);
     }
 }
