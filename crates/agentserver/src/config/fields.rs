@@ -86,7 +86,7 @@ fn model(file: &FieldFile) -> Result<FieldModel, String> {
             (true, false) => Occurs::Optional,
             (false, false) => Occurs::Once,
         },
-        place: match attribute {
+        position: match attribute {
             true => FieldPosition::Attribute,
             false => FieldPosition::Element,
         },

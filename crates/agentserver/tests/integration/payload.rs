@@ -2,7 +2,8 @@
 
 use agentserver::Payload;
 use agentserver::payload::{
-    Canonical, FieldModel, IntegerType, Occurs, PayloadType, Place, Schema, SchemaError, Shape,
+    Canonical, FieldModel, FieldPosition, IntegerType, Occurs, PayloadType, Schema, SchemaError,
+    Shape,
 };
 use agentserver::system::{
     Boot, Huh, SystemError, TodoClosed, TodoComplete, TodoNudge, TodoRegistered, TodoUntil,
@@ -118,7 +119,7 @@ fn field(shape: impl Strategy<Value = Shape> + 'static) -> impl Strategy<Value =
             description,
             shape,
             occurs,
-            place: Place::Element,
+            position: FieldPosition::Element,
             default: None,
             example: None,
         },
@@ -153,7 +154,7 @@ fn record(shape: impl Strategy<Value = Shape> + 'static) -> impl Strategy<Value 
                     _ => continue,
                 };
                 if is_attribute && field.occurs != Occurs::Many {
-                    field.place = Place::Attribute;
+                    field.position = FieldPosition::Attribute;
                 }
                 if has_default && field.occurs == Occurs::Optional {
                     field.default = Some(default.to_owned());
@@ -277,7 +278,7 @@ fn a_schema_that_contradicts_itself_is_refused() {
         description: String::new(),
         shape: Shape::Integer(IntegerType::Int32),
         occurs: Occurs::Once,
-        place: Place::Element,
+        position: FieldPosition::Element,
         default: None,
         example: example.map(Into::into),
     };

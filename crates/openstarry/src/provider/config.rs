@@ -172,7 +172,7 @@ pub enum Providers {
     /// Models behind APIs.
     Apis {
         /// The one that is asked first.
-        first: ProviderConfig,
+        first: Box<ProviderConfig>,
         /// Those that stand in for it, in their order.
         others: Vec<ProviderConfig>,
     },
@@ -188,7 +188,7 @@ impl Providers {
     /// All that are APIs.
     pub fn iter(&self) -> impl Iterator<Item = &ProviderConfig> {
         let (first, others) = match self {
-            Self::Apis { first, others } => (Some(first), others.as_slice()),
+            Self::Apis { first, others } => (Some(&**first), others.as_slice()),
             Self::Script(_) => (None, &[][..]),
         };
         first.into_iter().chain(others)
@@ -237,7 +237,7 @@ impl<'de> Deserialize<'de> for Providers {
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Providers, A::Error> {
                 let first = ProviderConfig::deserialize(MapAccessDeserializer::new(map))?;
                 Ok(Providers::Apis {
-                    first,
+                    first: Box::new(first),
                     others: Vec::new(),
                 })
             }

@@ -74,6 +74,9 @@ enum Fits {
     Anything,
 }
 
+/// Completes a text with what the rule found.
+type Fill<'a> = Box<dyn Fn(&str) -> String + 'a>;
+
 /// What is to be answered: the last paragraph that was said, or a tool's result.
 enum Asked {
     Words(String),
@@ -217,7 +220,7 @@ impl Rule {
     }
 
     /// How its texts are completed, if it fits.
-    fn filled<'a>(&'a self, asked: &'a Asked) -> Option<Box<dyn Fn(&str) -> String + 'a>> {
+    fn filled<'a>(&'a self, asked: &'a Asked) -> Option<Fill<'a>> {
         match (&self.fits, asked) {
             (Fits::Words(pattern), Asked::Words(words)) => {
                 let found: Captures<'a> = pattern.captures(words)?;

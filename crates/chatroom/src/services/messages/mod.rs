@@ -217,11 +217,7 @@ pub async fn edit(
     // Whoever edits has not answered anything with that.
     let others = mentioned.iter().filter(|user| *user != sender);
     let addressed: Vec<_> = addressed(by, None, others)
-        .map(|(user, by)| Addressed {
-            room: room,
-            user,
-            by,
-        })
+        .map(|(user, by)| Addressed { room, user, by })
         .collect();
     tx.note_addressed(&addressed).await?;
     let edited = tx.message(room, seq).await?.ok_or_else(no_message)?;
