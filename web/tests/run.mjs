@@ -3,7 +3,7 @@
 
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync } from "node:fs";
+import { readdirSync, statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 
@@ -23,7 +23,10 @@ async function runFile() {
 
 /** Every file, as many at once as there are cores; what each one prints is shown when it is done. */
 async function runFiles() {
-  const waiting = readdirSync(new URL(".", import.meta.url)).filter((name) => name.endsWith(".test.mjs"));
+  const tests = readdirSync(new URL(".", import.meta.url)).filter((name) => name.endsWith(".test.mjs"));
+  // The longest first, so that none is left to run alone at the end.
+  const length = (name) => statSync(new URL(name, import.meta.url)).size;
+  const waiting = tests.sort((one, other) => length(other) - length(one));
   const total = { passed: 0, failed: 0 };
   const work = async () => {
     for (let next = waiting.shift(); next; next = waiting.shift()) {
