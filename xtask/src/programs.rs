@@ -25,6 +25,8 @@ impl Lints {
         if self == Self::Deny {
             // What `cargo clippy -- -D warnings` sets, around a build instead of a check.
             cargo
+                // Nothing is built a second time, so nothing is kept for it.
+                .env("CARGO_INCREMENTAL", "0")
                 .env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver")
                 .env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings");
         }
