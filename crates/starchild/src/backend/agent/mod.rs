@@ -144,7 +144,8 @@ impl Agent {
             Err(StoreError::Unknown(_)) => started.sessions.create(id),
             opened => opened,
         };
-        let (state, file) = opened.map_err(|error| BackendError::Failed(error.to_string()))?;
+        // One that was just given up may still be about to be saved.
+        let (state, file) = opened.map_err(|error| BackendError::Unavailable(error.to_string()))?;
         let waits = state.waits();
         let system = Prompt::new(inbound, Some(&self.owner)).instructions;
         let agent = started.built.agent.with_system(system);
