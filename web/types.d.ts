@@ -18,6 +18,7 @@ export interface Message {
   edited_at: number | null;
   reactions: Record<string, Reaction>;
   mentions_me?: boolean;
+  usage?: Usage;
   event?: Notice;
 }
 
@@ -45,6 +46,12 @@ export type Kind = "starchild_agent" | "starchild_user" | "external_agent" | "ex
 
 export interface WelcomeScore { passed: number; total: number; checks: Record<string, number | null> }
 
+export interface Account { user_id: string; display_name: string | null; avatar_seed: string; picture: string | null }
+
+export interface Pin extends Message { pinned_by: string; pinned_at: number }
+
+export interface Check { id: string; title: string; how: string; verifies: string }
+
 export interface Member {
   user_id: string;
   user_name: string | null;
@@ -57,6 +64,7 @@ export interface Member {
   online: boolean;
   agent_card_url: string | null;
   avatar_seed: string;
+  picture?: string | null;
   last_error?: string;
   welcome_score?: WelcomeScore;
 }
@@ -87,6 +95,7 @@ export interface Summary {
   member_count: number;
   kinds: Record<Kind, number>;
   member_names: string[];
+  members: { user_name: string; member_kind: Kind; avatar_seed: string }[];
 }
 
 export interface RoomText { content: string; version: number; updated_at: number | null; updated_by: string | null }
@@ -98,6 +107,15 @@ export interface InviteCreated {
   uses?: number;
   short_code: string;
   install_url: string;
+}
+
+export interface InviteSummary {
+  room_id: string;
+  room_name: string;
+  invited_by: string | null;
+  member_count: number;
+  member_names: string[];
+  expires_at: number;
 }
 
 export interface InviteView {
@@ -138,8 +156,82 @@ export interface Score {
   recent_events: { kind: string; points: number; source_seq: number | null; source_emoji: string | null; created_at: number }[];
 }
 
-export interface AgentTyping { user_id: string; reply_to_seq: number; typing: boolean }
-export interface AgentDelta { user_id: string; reply_to_seq: number; text: string }
+export interface AgentTyping {
+  user_id: string;
+  role_class?: "human" | "agent";
+  reply_to_seq?: number | null;
+  typing: boolean;
+  state: "thinking" | "writing" | "idle";
+  since: number;
+  activity?: string;
+  reason?: string;
+  by_user_id?: string;
+}
+export interface AgentDelta { user_id: string; reply_to_seq?: number | null; text: string }
+
+/** What an answer cost, as the agent says. */
+export interface Usage {
+  model?: string;
+  input_tokens?: number;
+  output_tokens?: number;
+  cost_usd?: number;
+  seconds?: number;
+  tools?: string[];
+}
+
+export interface Consent {
+  consent_id: string;
+  user_id: string;
+  owner_user_id: string;
+  state: "open" | "allowed" | "always" | "denied" | "expired" | "withdrawn";
+  tool: string;
+  summary?: string;
+  detail?: string;
+  reply_to_seq?: number;
+  created_at: number;
+  expires_at: number;
+  decided_by?: string;
+  mine_to_decide: boolean;
+}
+
+export interface ReadPosition { room_id: string; read_seq: number; last_seq: number }
+
+export interface InboxRoom extends MyRoom {
+  visibility: "private" | "public";
+  active_at: number;
+  last_seq: number;
+  read_seq: number;
+  unread: number;
+  mentions: number;
+  last_message: { seq: number; sender_user_id: string; sender_user_name: string | null; type: string; preview: string; created_at: number } | null;
+}
+
+export interface InboxMention {
+  room_id: string;
+  room_name: string;
+  seq: number;
+  sender_user_id: string;
+  sender_user_name: string | null;
+  via: string;
+  preview: string;
+  created_at: number;
+  unread: boolean;
+}
+
+export interface InboxPage { rooms: InboxRoom[]; mentions: InboxMention[]; next_cursor: string | null }
+
+export interface SearchResult {
+  room_id: string;
+  room_name: string;
+  seq: number;
+  sender_user_id: string;
+  sender_user_name: string | null;
+  via: string;
+  created_at: number;
+  snippet: { text: string; matched: boolean }[];
+}
+
+export interface RoomKeyView { jti: string; issued_at: number; expires_at: number; scope: string }
 export interface MemberUpdated { user_id: string; has_agent_endpoint: boolean; has_akm_key: boolean; key_stale: boolean; reason?: string }
 
 /** An event of a room's stream. */

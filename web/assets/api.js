@@ -33,6 +33,12 @@ export const isCode = (error, ...codes) => error instanceof ApiError && codes.in
  * @property {AbortSignal} [signal]
  */
 
+/** How far the server's clock is ahead of this machine's, in milliseconds. */
+let ahead = 0;
+
+/** The server's time, in unix seconds. */
+export const serverNow = () => (Date.now() + ahead) / 1000;
+
 /**
  * Sends a request and gives the response, whatever its status.
  * @param {string} path
@@ -42,21 +48,28 @@ export async function send(path, { method = "GET", token = null, body, headers =
   /** @type {Record<string, string>} */
   const all = { ...headers };
   if (token) all.authorization = `Bearer ${token}`;
-  if (body !== undefined) all["content-type"] = "application/json";
+  const raw = body instanceof Blob;
+  if (body !== undefined) all["content-type"] = raw ? body.type : "application/json";
   try {
-    return await fetch(path, {
+    const response = await fetch(path, {
       method,
       headers: all,
-      body: body === undefined ? undefined : JSON.stringify(body),
+      body: body === undefined || raw ? body : JSON.stringify(body),
       signal,
       cache: "no-store",
       credentials: "omit",
     });
+    const told = Date.parse(response.headers.get("date") ?? "");
+    if (told) ahead = told - Date.now();
+    return response;
   } catch (error) {
-    if (signal?.aborted) throw error;
-    throw new ApiError(0, "offline", "The server cannot be reached");
+    if (signal?.aborted && signal.reason?.name !== "TimeoutError") throw error;
+    throw unreachable();
   }
 }
+
+/** An answer that takes longer will not come: the network may be gone without a word. */
+const ANSWER_MS = 30_000;
 
 /**
  * Sends a request and gives its JSON.
@@ -65,10 +78,22 @@ export async function send(path, { method = "GET", token = null, body, headers =
  * @returns {Promise<any>}
  */
 export async function call(path, options) {
-  const response = await send(path, options);
-  if (!response.ok) throw await refusal(response);
-  return response.json();
+  return answer(await send(path, inTime(options)));
 }
+
+/** Options with a deadline, for what is answered at once. @param {Options} [options] @returns {Options} */
+export function inTime(options = {}) {
+  const deadline = AbortSignal.timeout(ANSWER_MS);
+  return { ...options, signal: options.signal ? AbortSignal.any([options.signal, deadline]) : deadline };
+}
+
+/** The JSON of a response, or what it says against the request. @param {Response} response @returns {Promise<any>} */
+export async function answer(response) {
+  if (!response.ok) throw await refusal(response);
+  return response.json().catch(() => { throw unreachable(); });
+}
+
+const unreachable = () => new ApiError(0, "offline", "The server cannot be reached");
 
 /** What a refused response says. @param {Response} response */
 export async function refusal(response) {

@@ -1,6 +1,6 @@
 // Avatars drawn from a seed: the same seed gives the same picture, everywhere.
 
-import { svg } from "./dom.js";
+import { h, svg } from "./dom.js";
 
 /** 32 bits from a text. @param {string} text */
 function hash(text) {
@@ -11,13 +11,37 @@ function hash(text) {
 }
 
 /**
- * A person's is round, an agent's is square.
+ * A person's is round, with their picture or initials; an agent's is square.
  * @param {string} seed
  * @param {boolean} agent
+ * @param {string | null} [name]
+ * @param {string | null} [picture] where the one is that they chose
  */
-export function avatar(seed, agent) {
-  const bits = hash(seed);
-  const hue = bits % 12;
+export function avatar(seed, agent, name, picture) {
+  const hue = hash(seed) % 12;
+  if (picture) return h("img", { class: "avatar picture", src: picture, alt: "", width: 40, height: 40, loading: "lazy" });
+  const letters = agent ? "" : initials(name ?? "");
+  const shape = agent
+    ? svg("rect", { width: 40, height: 40, rx: 9, class: "avatar-back" })
+    : svg("circle", { cx: 20, cy: 20, r: 20, class: "avatar-back" });
+  return svg("svg", { viewBox: "0 0 40 40", class: `avatar hue-${hue}`, "aria-hidden": "true" }, shape, letters ? written(letters) : pattern(seed));
+}
+
+/** The first letters of the first and the last word. @param {string} name */
+function initials(name) {
+  const words = name.split(/[\s_.-]+/).map((word) => /[\p{L}\p{N}]/u.exec(word)?.[0] ?? "").filter(Boolean);
+  return [words[0], words.length > 1 ? words.at(-1) : ""].join("").toUpperCase();
+}
+
+/** @param {string} letters */
+function written(letters) {
+  const text = svg("text", { x: 20, y: 20, class: "avatar-letters", "text-anchor": "middle", "dominant-baseline": "central" });
+  text.textContent = letters;
+  return text;
+}
+
+/** @param {string} seed */
+function pattern(seed) {
   const cells = [];
   // The left half of a 5 × 5 field, mirrored.
   for (let row = 0; row < 5; row++) {
@@ -28,8 +52,5 @@ export function avatar(seed, agent) {
       }
     }
   }
-  const shape = agent
-    ? svg("rect", { width: 40, height: 40, rx: 9, class: "avatar-back" })
-    : svg("circle", { cx: 20, cy: 20, r: 20, class: "avatar-back" });
-  return svg("svg", { viewBox: "0 0 40 40", class: `avatar hue-${hue}`, "aria-hidden": "true" }, shape, svg("g", { class: "avatar-cells" }, ...cells));
+  return svg("g", { class: "avatar-cells" }, ...cells);
 }

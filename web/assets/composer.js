@@ -5,7 +5,7 @@ import { words } from "./api.js";
 import { bdi, h, iconButton } from "./dom.js";
 import { inEditWindow } from "./message.js";
 import { read, readJson, write, writeJson } from "./store.js";
-import { notify } from "./ui.js";
+import { announce, notify } from "./ui.js";
 
 /** @import { Member, Message } from "../types.js" */
 /** @import { Room } from "./room.js" */
@@ -26,24 +26,32 @@ export class Composer {
    * @param {HTMLElement} place
    * @param {object} options
    * @param {(content: string, replyTo: number | null) => void} options.send
-   * @param {() => Message | undefined} options.lastOwn
+   * @param {() => Message | undefined} [options.lastOwn]
    * @param {() => void} options.leave where the focus goes with Escape
+   * @param {() => void} [options.typing] something was written
+   * @param {Message} [options.thread] what all that is written here answers
    */
-  constructor(room, place, { send, lastOwn, leave }) {
+  constructor(room, place, { send, lastOwn, leave, typing, thread }) {
     this.room = room;
     this.send = send;
     this.lastOwn = lastOwn;
     this.leave = leave;
-    this.draft = `draft:${room.id}:${room.userId}`;
+    this.typing = typing;
+    this.thread = thread;
+    this.id = thread ? "compose-answer" : "compose";
+    this.draft = `draft:${room.id}:${room.userId}${thread ? `:${thread.seq}` : ""}`;
     this.text = h("textarea", {
-      id: "compose", rows: 1, placeholder: "Write a message", "aria-label": `Write to ${room.name}`,
-      role: "combobox", "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": "names", dir: "auto",
-      input: () => this.#typed(), keydown: (/** @type {KeyboardEvent} */ event) => this.#key(event),
+      id: this.id, rows: 1, placeholder: thread ? "Answer" : "Write a message", "aria-label": thread ? "Answer in this thread" : `Write to ${room.name}`,
+      "aria-autocomplete": "list", "aria-haspopup": "listbox", "aria-controls": `${this.id}-names`, dir: "auto",
+      input: () => {
+        this.#typed();
+        if (this.text.value && !this.#editing) this.typing?.();
+      }, keydown: (/** @type {KeyboardEvent} */ event) => this.#key(event),
       blur: () => setTimeout(() => this.#showNames([]), 150),
     });
     this.context = h("div", { class: "context", hidden: true });
     this.count = h("span", { class: "count", role: "status" });
-    this.list = h("ul", { id: "names", class: "names", role: "listbox", "aria-label": "Members", hidden: true });
+    this.list = h("ul", { id: `${this.id}-names`, class: "names", role: "listbox", "aria-label": "Members", hidden: true });
     this.button = iconButton("send", "Send", () => this.#submit(), { class: "icon-button primary" });
     place.replaceChildren(this.list, this.context, h("div", { class: "compose-row" }, this.text, this.count, this.button));
     this.text.value = read(this.draft) ?? "";
@@ -116,7 +124,7 @@ export class Composer {
     const content = this.text.value.trim();
     const editing = this.#editing;
     if (!editing) {
-      this.send(content, this.#replyTo?.seq ?? null);
+      this.send(content, this.#replyTo?.seq ?? this.thread?.seq ?? null);
       this.text.value = "";
       this.#cancel();
       return;
@@ -141,10 +149,11 @@ export class Composer {
       event.preventDefault();
       void this.#submit();
     } else if (event.key === "Escape") {
+      event.stopPropagation();
       if (this.#editing || this.#replyTo) this.#cancel();
       else this.leave();
     } else if (event.key === "ArrowUp" && this.text.value === "") {
-      const last = this.lastOwn();
+      const last = this.lastOwn?.();
       if (last && inEditWindow(last)) this.edit(last);
       event.preventDefault();
     }
@@ -167,19 +176,19 @@ export class Composer {
     const match = /(?:^|[^\p{L}\p{N}])@([\p{L}\p{N}_.-]{0,32})$/u.exec(before);
     if (!match || document.activeElement !== this.text) return this.#showNames([]);
     const begun = match[1].toLowerCase();
-    const fits = (/** @type {string | null} */ word) => word?.toLowerCase().split(/[\s(]+/).some((part) => part.startsWith(begun));
+    const fits = (/** @type {string | null} */ word) => word?.toLowerCase().split(/[\s(_.-]+/).some((part) => part.startsWith(begun)) || word?.toLowerCase().startsWith(begun);
     const members = [...this.room.members.values()].filter((member) => member.user_id !== this.room.userId);
-    this.#showNames(members.filter((member) => fits(member.user_name) || member.user_id.toLowerCase().startsWith(begun)).slice(0, MOST_NAMES));
+    this.#showNames(members.filter((member) => fits(member.user_name) || fits(member.user_id)).slice(0, MOST_NAMES));
   }
 
   /** @param {Member[]} members */
   #showNames(members) {
     this.#names = members;
     this.list.hidden = members.length === 0;
-    this.text.setAttribute("aria-expanded", String(members.length > 0));
+    if (members.length > 0) announce(members.length === 1 ? "1 name" : `${members.length} names`);
     this.list.replaceChildren(...members.map((member, at) =>
-      h("li", { id: `name-${at}`, role: "option", mousedown: (/** @type {Event} */ event) => { event.preventDefault(); this.#insert(member); } },
-        avatar(member.avatar_seed, member.member_kind.endsWith("agent")), bdi(member.user_name ?? member.user_id))));
+      h("li", { id: `${this.id}-name-${at}`, role: "option", mousedown: (/** @type {Event} */ event) => { event.preventDefault(); this.#insert(member); } },
+        avatar(member.avatar_seed, member.member_kind.endsWith("agent"), member.user_name, member.picture), bdi(member.user_name ?? member.user_id))));
     this.#choose(0);
   }
 
@@ -187,7 +196,7 @@ export class Composer {
   #choose(at) {
     this.#chosen = at;
     [...this.list.children].forEach((item, n) => item.setAttribute("aria-selected", String(n === at)));
-    if (this.#names.length > 0) this.text.setAttribute("aria-activedescendant", `name-${at}`);
+    if (this.#names.length > 0) this.text.setAttribute("aria-activedescendant", `${this.id}-name-${at}`);
     else this.text.removeAttribute("aria-activedescendant");
   }
 

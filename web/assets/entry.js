@@ -6,16 +6,18 @@ import { forgetKeysOfOthers, keepGuestKey, keepKey, keptKey, rivalOf } from "./k
 import { asPerson, claims, identity, signIn } from "./session.js";
 import { confirm, notify } from "./ui.js";
 
+/** @import { InviteSummary } from "../types.js" */
+
 /**
  * Takes what the address holds and leaves only the room in it.
- * @returns {{room: string | null, token: string | null, invite: string | null, userJwt: string | null}}
+ * @returns {{room: string | null, seq: number | null, token: string | null, invite: string | null, userJwt: string | null}}
  */
 export function readAddress() {
   const query = new URLSearchParams(location.search);
   const hash = new URLSearchParams(location.hash.slice(1));
   const room = query.get("room");
   history.replaceState(null, "", room ? `/view?room=${encodeURIComponent(room)}` : "/view");
-  return { room, token: query.get("token"), invite: hash.get("invite"), userJwt: hash.get("user_jwt") };
+  return { room, seq: Number(query.get("seq")) || null, token: query.get("token"), invite: hash.get("invite"), userJwt: hash.get("user_jwt") };
 }
 
 /**
@@ -58,9 +60,11 @@ export async function enter(jwt) {
  * @returns {Promise<Node>}
  */
 export async function invitation(code, open) {
-  const response = await send(`/i/${encodeURIComponent(code)}`);
+  const path = `/i/${encodeURIComponent(code)}`;
+  const response = await send(path);
   if (!response.ok) throw await refusal(response);
   const invite = await response.text();
+  const summary = /** @type {InviteSummary} */ (await call(`${path}/summary`));
   const { room_id: room, display_name } = claims(invite);
   if (typeof room !== "string") throw new ApiError(404, "not_found", "This invite leads to no room");
   const who = identity();
@@ -81,10 +85,22 @@ export async function invitation(code, open) {
     }
   };
   return h("form", { class: "entry", submit: join },
-    h("h1", {}, "You are invited to a room"),
+    h("h1", {}, "You are invited to ", bdi(summary.room_name)),
+    h("p", {}, ...(summary.invited_by ? [bdi(summary.invited_by), " invites you. "] : []), ...whoIsThere(summary)),
     who ? h("p", {}, "You join as ", bdi(who.name ?? who.userId), ".") : h("label", { for: "guest-name" }, "Your name in the room"),
     who ? null : name,
     h("button", { class: "primary" }, "Join the room"));
+}
+
+/** Members that are named. */
+const NAMED = 5;
+
+/** @param {InviteSummary} summary */
+function whoIsThere({ member_names, member_count }) {
+  const names = member_names.slice(0, NAMED);
+  const more = member_count - names.length;
+  if (names.length === 0) return ["Nobody is there yet."];
+  return ["In the room: ", ...names.flatMap((name, n) => [n > 0 ? ", " : "", bdi(name)]), more > 0 ? ` and ${more} more.` : "."];
 }
 
 /**

@@ -16,7 +16,7 @@ let scope = "global";
 let turn = 0;
 
 const field = (/** @type {string} */ id) => /** @type {HTMLInputElement | HTMLSelectElement} */ (byId(id));
-const room = () => field("room").value.trim();
+const room = () => field("room").value;
 const rounded = (/** @type {number} */ points) => (Math.round(points * 10) / 10).toLocaleString();
 
 async function show() {
@@ -24,7 +24,7 @@ async function show() {
   const board = byId("board");
   byId("mine").replaceChildren();
   if (scope === "room" && !room()) {
-    board.replaceChildren(h("p", { class: "note" }, "Choose a room."));
+    board.replaceChildren(h("p", { class: "note" }, "You are in no room, and none is public."));
     return;
   }
   const query = `window=${field("window").value}&limit=${field("limit").value}`;
@@ -71,7 +71,7 @@ function ranking(entries) {
   if (entries.length === 0) return h("p", { class: "note" }, "Nobody has points yet. They come with reactions, mentions and answers.");
   return h("ol", { class: "board" }, entries.map((entry) => h("li", {},
     h("span", { class: "rank" }, entry.rank),
-    avatar(entry.avatar_seed, entry.member_kind?.endsWith("agent") ?? entry.user_id?.startsWith("ext_") ?? false),
+    avatar(entry.avatar_seed, entry.member_kind?.endsWith("agent") ?? entry.user_id?.startsWith("ext_") ?? false, entry.display_name),
     h("span", { class: "cut" }, bdi(entry.display_name), entry.user_id && entry.user_id === identity()?.userId ? h("small", {}, " you") : ""),
     h("span", { class: "points" }, rounded(entry.score), h("small", {}, entry.event_count === 1 ? "1 event" : `${entry.event_count} events`)))));
 }
@@ -123,6 +123,11 @@ async function knownRooms() {
   return new Map(known.map(({ room_id, name }) => [room_id, name]));
 }
 
+/** @param {Map<string, string>} names */
+function offer(names) {
+  field("room").replaceChildren(...[...names].map(([value, name]) => h("option", { value }, name)));
+}
+
 /** @param {"global" | "room"} chosen */
 function select(chosen) {
   scope = chosen;
@@ -137,7 +142,14 @@ function select(chosen) {
 }
 
 const rooms = knownRooms();
-void rooms.then((names) => byId("known-rooms").replaceChildren(...[...names].map(([value, label]) => h("option", { value, label }))));
+const asked = new URLSearchParams(location.search).get("room");
+if (asked) offer(new Map([[asked, asked]]));
+void rooms.then((names) => {
+  const chosen = room();
+  offer(new Map([...(asked && !names.has(asked) ? [/** @type {[string, string]} */ ([asked, asked])] : []), ...names]));
+  field("room").value = chosen || (names.keys().next().value ?? "");
+  if (!chosen && scope === "room") void show();
+});
 byId("theme").append(themeButton());
 byId("tab-global").onclick = () => select("global");
 byId("tab-room").onclick = () => select("room");
@@ -151,6 +163,4 @@ for (const id of ["global", "room"]) {
 }
 byId("choices").addEventListener("change", () => void show());
 byId("choices").addEventListener("submit", (event) => event.preventDefault());
-const asked = new URLSearchParams(location.search).get("room");
-if (asked) field("room").value = asked;
 select(asked ? "room" : "global");

@@ -2,6 +2,7 @@
 
 import { words } from "./api.js";
 import { Composer } from "./composer.js";
+import { ConsentCards } from "./consents.js";
 import { byId } from "./dom.js";
 import { Outbox } from "./outbox.js";
 import { renewInTime } from "./session.js";
@@ -9,7 +10,7 @@ import { Stream } from "./sse.js";
 import { TypingList } from "./typing.js";
 import { announce, confirm, notify } from "./ui.js";
 
-/** @import { MemberUpdated, Message, StreamEvent } from "../types.js" */
+/** @import { MemberUpdated, Message, ReadPosition, StreamEvent } from "../types.js" */
 /** @import { ApiError } from "./api.js" */
 /** @import { Room } from "./room.js" */
 /** @import { Timeline } from "./timeline.js" */
@@ -26,13 +27,20 @@ export class MemberMode {
   /**
    * @param {Room} room
    * @param {Timeline} timeline
-   * @param {(live: boolean) => void} onLive
-   * @param {(error: ApiError) => void} onRefused
+   * @param {object} connection
+   * @param {() => void} connection.onLive
+   * @param {(ms: number, hurry: () => void) => void} connection.onWaiting
+   * @param {(error: ApiError) => void} connection.onRefused
+   * @param {() => void} connection.onPinned
+   * @param {(position: ReadPosition) => void} connection.onRead the person has read a room further, elsewhere
    */
-  constructor(room, timeline, onLive, onRefused) {
+  constructor(room, timeline, { onLive, onWaiting, onRefused, onRead, onPinned }) {
+    this.onRead = onRead;
+    this.onPinned = onPinned;
     this.room = room;
     this.timeline = timeline;
-    this.typing = new TypingList(room, byId("typing"));
+    this.typing = new TypingList(room, byId("typing"), (seq) => timeline.shown.some((message) => message.seq === seq && message.sender_user_id === room.userId));
+    this.consents = new ConsentCards(room, byId("consents"));
     this.presence = setInterval(() => document.visibilityState === "visible" && this.#members(), PRESENCE_MS);
     // A key that came with a link ends when it ends: whoever made it may want that.
     this.stopRenewing = renewInTime(() => (room.key?.own ? room.key.due : Number.POSITIVE_INFINITY), async () => room.key && room.renew(room.key));
@@ -41,11 +49,15 @@ export class MemberMode {
       room,
       cursor: String(timeline.latest),
       onEvent: (event) => this.#event(event),
-      onState: (state) => {
-        onLive(state === "live");
-        if (state !== "live") return this.typing.clear();
+      onLive: () => {
+        onLive();
         void this.#members();
+        void this.consents.load();
         this.outbox?.retry();
+      },
+      onWaiting: (ms, hurry) => {
+        this.typing.clear();
+        onWaiting(ms, hurry);
       },
       onRefused,
     });
@@ -54,10 +66,17 @@ export class MemberMode {
   close() {
     this.stream.close();
     this.typing.close();
+    this.consents.close();
     clearInterval(this.presence);
     clearTimeout(this.soon);
     this.stopRenewing();
     byId("outbox").replaceChildren();
+  }
+
+  /** @param {string} content @param {number | null} replyTo */
+  send(content, replyTo) {
+    this.outbox?.send(content, replyTo);
+    this.typing.sent();
   }
 
   /** @param {Message} message */
@@ -94,9 +113,10 @@ export class MemberMode {
       (letter) => this.composer?.restore(letter.content),
     );
     this.composer = new Composer(this.room, byId("composer"), {
-      send: (content, replyTo) => this.outbox?.send(content, replyTo),
+      send: (content, replyTo) => this.send(content, replyTo),
       lastOwn: () => this.timeline.shown.findLast((message) => message.sender_user_id === this.room.userId && message.via === "web" && !message.deleted),
       leave: () => this.timeline.focusLast(),
+      typing: () => this.typing.tell(),
     });
   }
 
@@ -140,6 +160,15 @@ export class MemberMode {
         return this.typing.typing(value);
       case "agent_delta":
         return this.typing.delta(value);
+      case "consent_updated":
+        void this.consents.updated(value);
+        return;
+      case "pin_updated":
+        this.onPinned();
+        return;
+      case "read":
+        this.onRead(value);
+        return;
       case "resync":
         return this.timeline.showNewest(true);
     }
@@ -147,11 +176,10 @@ export class MemberMode {
 
   /** @param {Message} message */
   #message(message) {
-    const { me } = this.room;
-    const name = me?.user_name ?? me?.user_id ?? "";
-    message.mentions_me = message.content.toLowerCase().includes(`@${name.toLowerCase()}`);
-    if (message.via === "agent") this.typing.done(message.sender_user_id, message.reply_to_seq);
+    if (message.type === "chat") this.typing.done(message.sender_user_id, message.reply_to_seq);
     if (!this.timeline.receive(message)) return;
+    // Whom a message mentions the server knows, and tells whoever asks.
+    if (message.type === "chat" && message.content.includes("@")) void this.#refresh(message.seq);
     if (message.type === "system") this.#membersSoon();
     else if (message.via === "web" && !this.room.members.get(message.sender_user_id)?.online) void this.#members();
     if (message.sender_user_id === this.room.userId && message.via === "web") return;

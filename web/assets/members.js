@@ -1,6 +1,6 @@
 // Who is in the room.
 
-import { words } from "./api.js";
+import { call, words } from "./api.js";
 import { avatar } from "./avatar.js";
 import { bdi, h } from "./dom.js";
 import { hostOf } from "./message.js";
@@ -8,7 +8,7 @@ import { kindWords } from "./room.js";
 import { full } from "./time.js";
 import { confirm, dialog, notify } from "./ui.js";
 
-/** @import { Member, Ranked } from "../types.js" */
+/** @import { Check, Member, Ranked } from "../types.js" */
 /** @import { Room } from "./room.js" */
 
 /** @param {Member} member */
@@ -30,7 +30,7 @@ function memberRow(member, open) {
   const notes = [member.role === "owner" && "owner", member.key_stale && "cannot be reached", member.online && "here now", welcome(member)].filter(Boolean);
   return h("li", {},
     h("button", { type: "button", class: "member", click: () => open(member.user_id) },
-      h("span", { class: member.online ? "presence online" : "presence" }, avatar(member.avatar_seed, isAgent(member))),
+      h("span", { class: member.online ? "presence online" : "presence" }, avatar(member.avatar_seed, isAgent(member), member.user_name, member.picture)),
       h("span", { class: "who" },
         h("span", { class: "cut" }, bdi(member.user_name ?? member.user_id)),
         notes.length > 0 && h("small", { class: member.key_stale ? "warn" : undefined }, notes.join(" · ")))));
@@ -58,7 +58,7 @@ export async function memberCard(room, userId) {
     [h("dt", {}, "Score here"), score],
     member.welcome_score ? row("Welcome", `${welcome(member)} passed`) : []);
   const card = dialog(member.user_name ?? member.user_id, [
-    h("div", { class: "card" }, avatar(member.avatar_seed, isAgent(member)), facts),
+    h("div", { class: "card" }, avatar(member.avatar_seed, isAgent(member), member.user_name, member.picture), facts),
     checks(member),
     actions(room, member, () => card.close()),
   ]);
@@ -76,10 +76,22 @@ function reach(member) {
 /** @param {Member} member */
 const welcome = ({ welcome_score: score }) => score && `${score.passed} of ${score.total} checks`;
 
-/** @param {Member} member */
-function checks(member) {
-  if (!member.welcome_score) return "";
-  return h("ul", { class: "checks" }, Object.entries(member.welcome_score.checks).map(([id, at]) => h("li", { class: at ? "passed" : "" }, `${at ? "✓" : "○"} ${id.replaceAll("_", " ")}`)));
+/** The checks of the welcome room: what each is about, and how an agent passes it. @param {Member} member */
+function checks({ welcome_score: score }) {
+  if (!score) return "";
+  const list = h("ul", { class: "checks" });
+  const draw = (/** @type {Check[]} */ known) => list.replaceChildren(...Object.entries(score.checks).map(([id, at]) => {
+    const about = known.find((check) => check.id === id);
+    const title = `${at ? "✓" : "○"} ${about?.title ?? id.replaceAll("_", " ")}`;
+    return at || !about
+      ? h("li", { class: at ? "passed" : "" }, title)
+      : h("li", {}, h("details", {}, h("summary", {}, title), h("p", { class: "note" }, about.verifies), h("p", { class: "note" }, h("code", {}, about.how))));
+  }));
+  draw([]);
+  call("/rooms/rm_welcome/checklist").then((found) => draw(found.checks), () => {});
+  return h("div", {},
+    h("p", { class: "note" }, "The checks show that an agent can do what a member does. It passes each by doing it once in this room; open one to see how."),
+    list);
 }
 
 /** @param {Room} room @param {string} userId */

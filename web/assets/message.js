@@ -2,9 +2,11 @@
 
 import { avatar } from "./avatar.js";
 import { bdi, h, icon, iconButton, setRendered } from "./dom.js";
+import { mentionsIn } from "./names.js";
 import { clock, full, iso } from "./time.js";
+import { copy } from "./ui.js";
 
-/** @import { Message } from "../types.js" */
+/** @import { Message, Usage } from "../types.js" */
 /** @import { Room } from "./room.js" */
 
 /** Longer texts are folded. */
@@ -20,11 +22,18 @@ export const QUICK_REACTIONS = ["👍", "❤️", "😄", "🎉", "🤔", "👀"
  * @property {(message: Message) => void} reply
  * @property {(message: Message) => void} thread
  * @property {(message: Message) => void} edit
+ * @property {(message: Message) => boolean} canEdit
  * @property {(message: Message) => void} remove
  * @property {(message: Message, emoji: string, on: boolean) => void} react
  * @property {(message: Message, button: HTMLElement) => void} pick
  * @property {(seq: number) => void} jump
  * @property {(userId: string) => void} member
+ * @property {(message: Message) => boolean} canPin
+ * @property {(message: Message) => boolean} isPinned
+ * @property {(message: Message) => void} pin or takes the pin away
+ * @property {(message: Message) => boolean} canRetry whether the agent may be asked to answer anew
+ * @property {(message: Message) => void} retry
+ * @property {(message: Message) => void} link copies a link to it
  */
 
 /**
@@ -35,21 +44,21 @@ export const QUICK_REACTIONS = ["👍", "❤️", "😄", "🎉", "🤔", "👀"
  */
 export function messageView(message, room, actions) {
   if (message.type === "system") {
-    return h("p", { class: "system" }, ...noticeWords(message), " ", time(message));
+    return h("p", { class: "system" }, ...noticeWords(message), " ", time(message, room));
   }
   const name = room.nameOf(message.sender_user_id, message.sender_user_name);
-  const member = room.members.get(message.sender_user_id);
-  const seed = member?.avatar_seed ?? message.sender_user_id;
   const body = h("div", { class: "body" },
     h("header", {},
       h("button", { type: "button", class: "name", click: () => actions.member(message.sender_user_id) }, bdi(name)),
       badge(message, room),
-      time(message)),
+      time(message, room)),
     message.reply_to_seq ? quote(message.reply_to_seq, room, actions) : null,
     content(message, room),
-    reactions(message, room, actions));
+    reactions(message, room, actions),
+    message.usage && !message.deleted ? usageLine(message.usage) : null,
+    h("div", { class: "answers" }));
   return h("article", { "aria-label": `${name}, ${clock(message.created_at)}` },
-    avatar(seed, room.isAgent(message)),
+    avatar(room.seedOf(message.sender_user_id, message.sender_user_name), room.isAgent(message), name, room.members.get(message.sender_user_id)?.picture),
     body,
     message.deleted ? null : tools(message, room, actions));
 }
@@ -66,6 +75,21 @@ function noticeWords({ event, content }) {
     case "member_removed": return [name, " was removed by the owner"];
     default: return [bdi(content)];
   }
+}
+
+/** Whether it tells that somebody came or went. @param {Message | undefined} message */
+export const isNotice = (message) => message?.event?.kind === "member_joined" || message?.event?.kind === "member_left";
+
+/** Those who came and went in a row, as one line. @param {Message[]} run @param {() => void} unfold */
+export function runLine(run, unfold) {
+  const names = (/** @type {string} */ kind) => [...new Set(run.filter(({ event }) => event?.kind === kind).map(({ event }) => event?.user_name ?? event?.user_id ?? ""))];
+  const part = (/** @type {string[]} */ those, /** @type {string} */ did) => {
+    const shown = those.slice(0, 2).flatMap((name, n) => [n > 0 ? ", " : "", h("b", { class: "named" }, bdi(name))]);
+    return those.length === 0 ? [] : [...shown, those.length > 2 ? ` and ${those.length - 2} more ` : " ", did];
+  };
+  const [came, went] = [part(names("member_joined"), "joined"), part(names("member_left"), "left")];
+  return h("p", { class: "system run-line" }, ...came, came.length > 0 && went.length > 0 ? "; " : "", ...went, " ",
+    h("button", { type: "button", class: "link", click: unfold }, "Show each"));
 }
 
 /** Person or agent, and where the agent comes from. @param {Message} message @param {Room} room */
@@ -89,10 +113,13 @@ export function hostOf(url) {
   }
 }
 
-/** @param {Message} message */
-function time(message) {
+/** Where a message is found. @param {Room} room @param {number} seq */
+export const permalink = (room, seq) => `/view?room=${encodeURIComponent(room.id)}&seq=${seq}`;
+
+/** @param {Message} message @param {Room} room */
+function time(message, room) {
   const edited = message.edited_at && !message.deleted ? h("span", { class: "edited", title: full(message.edited_at) }, " (edited)") : null;
-  return h("span", { class: "when" }, h("time", { dateTime: iso(message.created_at), title: full(message.created_at) }, clock(message.created_at)), edited);
+  return h("span", { class: "when" }, h("a", { class: "permalink", href: permalink(room, message.seq), title: full(message.created_at) }, h("time", { dateTime: iso(message.created_at) }, clock(message.created_at))), edited);
 }
 
 /** @param {Message} message @param {Room} room */
@@ -103,11 +130,20 @@ export function content(message, room) {
     setRendered(element, message.content_html);
     if (message.content.includes("@")) markMentions(element, room);
     for (const code of element.querySelectorAll("pre, table")) code.setAttribute("tabindex", "0");
+    for (const code of element.querySelectorAll("pre")) withCopyButton(code);
   } else {
     element.classList.add("plain");
     element.textContent = message.content;
   }
   return isLong(message.content) ? folded(element) : element;
+}
+
+/** @param {Element} code */
+function withCopyButton(code) {
+  const text = code.textContent ?? "";
+  const frame = h("div", { class: "code" });
+  code.replaceWith(frame);
+  frame.append(code, iconButton("copy", "Copy the code", () => copy(text, "the code")));
 }
 
 /** @param {string} text */
@@ -127,31 +163,23 @@ function folded(element) {
   return h("div", {}, element, button);
 }
 
-/** Marks the names of members after an @, as the server reads them. @param {HTMLElement} root @param {Room} room */
+/** Marks whom an @ means. @param {HTMLElement} root @param {Room} room */
 function markMentions(root, room) {
-  const words = [...room.members.values()]
-    .flatMap((member) => [member.user_name, member.user_id])
-    .filter((word) => word !== null)
-    .sort((a, b) => b.length - a.length)
-    .map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
-  if (words.length === 0) return;
-  const pattern = new RegExp(`(?<![\\p{L}\\p{N}])@(?:${words.join("|")})(?![\\p{L}\\p{N}_-])`, "giu");
   const texts = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
   /** @type {Text[]} */
   const found = [];
   while (texts.nextNode()) {
     const text = /** @type {Text} */ (texts.currentNode);
-    if (!text.parentElement?.closest("code, pre, a") && pattern.test(text.data)) found.push(text);
-    pattern.lastIndex = 0;
+    if (text.data.includes("@") && !text.parentElement?.closest("code, pre, a")) found.push(text);
   }
   for (const text of found) {
     const parts = [];
-    let from = 0;
-    for (const match of text.data.matchAll(pattern)) {
-      parts.push(text.data.slice(from, match.index), h("span", { class: "mention" }, match[0]));
-      from = match.index + match[0].length;
+    let at = 0;
+    for (const { from, to } of mentionsIn(text.data, room)) {
+      parts.push(text.data.slice(at, from), h("span", { class: "mention" }, text.data.slice(from, to)));
+      at = to;
     }
-    text.replaceWith(...parts, text.data.slice(from));
+    text.replaceWith(...parts, text.data.slice(at));
   }
 }
 
@@ -165,6 +193,20 @@ function quote(seq, room, actions) {
     words.replaceChildren(h("b", {}, bdi(room.nameOf(quoted.sender_user_id, quoted.sender_user_name))), " ", bdi(text));
   });
   return button;
+}
+
+/** What the answer cost, as the agent says. @param {Usage} usage */
+function usageLine({ model, seconds, input_tokens, output_tokens, cost_usd, tools }) {
+  const tokens = (input_tokens ?? 0) + (output_tokens ?? 0);
+  const parts = [
+    model,
+    seconds === undefined ? null : `${seconds.toLocaleString(undefined, { maximumFractionDigits: seconds < 10 ? 1 : 0 })} s`,
+    tokens > 0 ? `${tokens.toLocaleString()} tokens` : null,
+    cost_usd ? `$${cost_usd.toLocaleString(undefined, { maximumSignificantDigits: 2 })}` : null,
+    tools && tools.length > 0 ? tools.join(", ") : null,
+  ].filter((part) => part !== null && part !== undefined);
+  const title = tokens > 0 ? `${(input_tokens ?? 0).toLocaleString()} read, ${(output_tokens ?? 0).toLocaleString()} written` : "";
+  return h("p", { class: "usage", title }, bdi(parts.join(" · ")));
 }
 
 /** @param {Message} message @param {Room} room @param {Actions} actions */
@@ -184,11 +226,14 @@ export const inEditWindow = (message) => Date.now() / 1000 - message.created_at 
 
 /** @param {Message} message @param {Room} room @param {Actions} actions */
 function tools(message, room, actions) {
-  const mine = message.sender_user_id === room.userId && inEditWindow(message);
+  const mine = actions.canEdit(message);
   return h("div", { class: "tools", role: "group", "aria-label": "Message actions" },
     room.canPost && iconButton("react", "React", (event) => actions.pick(message, /** @type {HTMLElement} */ (event.currentTarget))),
     room.canPost && iconButton("reply", "Reply", () => actions.reply(message)),
     iconButton("thread", "Show thread", () => actions.thread(message)),
-    room.canPost && mine && iconButton("edit", "Edit", () => actions.edit(message)),
-    room.canPost && mine && iconButton("trash", "Delete", () => actions.remove(message)));
+    iconButton("link", "Copy link", () => actions.link(message)),
+    actions.canPin(message) && iconButton("pin", actions.isPinned(message) ? "Unpin" : "Pin", () => actions.pin(message)),
+    actions.canRetry(message) && iconButton("again", "Try again", () => actions.retry(message)),
+    mine && iconButton("edit", "Edit", () => actions.edit(message)),
+    mine && iconButton("trash", "Delete", () => actions.remove(message)));
 }

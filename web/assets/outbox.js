@@ -1,17 +1,28 @@
-// Messages on their way. One that is not confirmed yet survives a reload and is sent again under
-// the same idempotency key, so it is neither lost nor doubled.
+// Messages on their way, one after the other. One that is not confirmed yet survives a reload and is
+// sent again under the same idempotency key, so it is neither lost nor doubled.
 
 import { ApiError, words } from "./api.js";
 import { h } from "./dom.js";
+import { passes, pause, retryNote, waitAfter } from "./retry.js";
 import { readJson, writeJson } from "./store.js";
 import { span } from "./time.js";
-import { countdown } from "./ui.js";
+import { countdown, notify } from "./ui.js";
 
 /** @import { Room } from "./room.js" */
 /** @typedef {{key: string, content: string, replyTo: number | null}} Letter */
 
+/** Those that send, by what they keep: a room that is opened again has one that may still be at it. @type {Map<string, Outbox>} */
+const working = new Map();
+
 export class Outbox {
-  /** What failed for want of a connection: how each is sent again. @type {Map<string, () => void>} */ #waiting = new Map();
+  /** @type {Map<string, HTMLElement>} */ #items = new Map();
+  /** What the server does not take. @type {Set<string>} */ #refused = new Set();
+  /** Why the rest waits, told once for all of it. */
+  #notice = h("li", { class: "letter-notice", hidden: true });
+  #busy = false;
+  #attempt = 0;
+  #ended = new AbortController();
+  #hurry = () => {};
 
   /**
    * @param {Room} room
@@ -25,8 +36,11 @@ export class Outbox {
     this.onSent = onSent;
     this.onTakenBack = onTakenBack;
     this.store = `outbox:${room.id}:${room.userId}`;
-    place.replaceChildren();
-    for (const letter of this.#kept()) void this.#deliver(letter);
+    working.get(this.store)?.close();
+    working.set(this.store, this);
+    place.replaceChildren(this.#notice);
+    for (const letter of this.#kept()) this.#show(letter);
+    void this.#work();
   }
 
   /** @param {string} content @param {number | null} replyTo */
@@ -35,12 +49,18 @@ export class Outbox {
     const key = Array.from(random, (byte) => byte.toString(16).padStart(2, "0")).join("");
     const letter = { key, content, replyTo };
     this.#keep([...this.#kept(), letter]);
-    void this.#deliver(letter);
+    this.#show(letter);
+    void this.#work();
+  }
+
+  /** Leaves what is kept to another. */
+  close() {
+    this.#ended.abort();
   }
 
   /** The server is there again. */
   retry() {
-    for (const again of this.#waiting.values()) again();
+    this.#hurry();
   }
 
   /** @returns {Letter[]} */
@@ -55,52 +75,106 @@ export class Outbox {
   }
 
   /** @param {Letter} letter */
-  #forget(letter) {
-    this.#keep(this.#kept().filter(({ key }) => key !== letter.key));
+  #forget({ key }) {
+    this.#keep(this.#kept().filter((kept) => kept.key !== key));
+    this.#items.get(key)?.remove();
+    this.#items.delete(key);
   }
 
-  /** @param {Letter} letter @param {HTMLElement} [item] */
-  async #deliver(letter, item = h("li", { class: "letter" })) {
-    this.#waiting.delete(letter.key);
-    item.replaceChildren(h("p", { class: "content plain" }, letter.content), h("p", { class: "note" }, "Sending…"));
-    item.classList.remove("refused");
-    if (!item.isConnected) this.place.append(item);
+  /** Sends what is kept, in its order; goes on in another room, too. */
+  async #work() {
+    if (this.#busy) return;
+    this.#busy = true;
+    for (;;) {
+      const letter = this.#kept().find(({ key }) => !this.#refused.has(key));
+      if (!letter || this.#ended.signal.aborted) break;
+      await this.#deliver(letter);
+    }
+    this.#busy = false;
+    this.#notice.hidden = true;
+  }
+
+  /** @param {Letter} letter */
+  async #deliver(letter) {
+    this.#draw(letter, h("p", { class: "note" }, "Sending…"));
     try {
-      const { seq } = await this.room.call("/messages", {
+      const { seq, ambiguous_mentions = [] } = await this.room.call("/messages", {
         method: "POST",
         headers: { "idempotency-key": letter.key },
         body: { content: letter.content, reply_to_seq: letter.replyTo ?? undefined },
       });
+      this.#attempt = 0;
+      this.#notice.hidden = true;
       this.#forget(letter);
-      item.remove();
       this.onSent(seq);
+      if (ambiguous_mentions.length > 0) notify(`@${ambiguous_mentions.join(", @")} fits several members, so none of them was called. Write more of the name.`, "error");
     } catch (error) {
-      this.#refused(letter, item, error);
+      if (passes(error)) await this.#wait(error);
+      else this.#refuse(letter, error);
     }
   }
 
-  /** @param {Letter} letter @param {HTMLElement} item @param {unknown} error */
-  #refused(letter, item, error) {
-    const again = h("button", { type: "button", click: () => this.#deliver(letter, item) }, "Send again");
-    const back = h("button", {
-      type: "button",
-      click: () => {
-        this.#waiting.delete(letter.key);
-        this.#forget(letter);
-        item.remove();
-        this.onTakenBack(letter);
-      },
-    }, "Take back");
-    const note = h("p", { class: "note", role: "alert" }, words(error));
-    item.classList.add("refused");
-    item.replaceChildren(h("p", { class: "content plain" }, letter.content), note, h("div", { class: "row" }, again, back));
-    if (error instanceof ApiError && error.status === 429) {
-      again.disabled = true;
-      const reason = error.message.replace(/\.? Try again in .*/, "");
-      countdown(error.retryAfter ?? 60, (left) => {
-        note.textContent = left > 0 ? `${reason}. You can send again in ${span(left)}.` : "You can send it again now.";
-        again.disabled = left > 0;
-      });
-    } else if (error instanceof ApiError && error.passes) this.#waiting.set(letter.key, () => void this.#deliver(letter, item));
+  /** Nothing can be sent now. @param {ApiError} error */
+  async #wait(error) {
+    for (const letter of this.#kept()) if (!this.#refused.has(letter.key)) this.#show(letter);
+    this.#notice.hidden = false;
+    const ms = waitAfter(error, ++this.#attempt);
+    await pause(ms, (hurry) => {
+      if (error.status === 429) {
+        // A limit is over when it is over.
+        this.#hurry = () => {};
+        this.#notice.replaceChildren(limitNote(error, ms));
+      } else {
+        this.#hurry = hurry;
+        this.#notice.replaceChildren(retryNote(words(error), ms, hurry));
+      }
+    }, this.#ended.signal);
   }
+
+  /** A letter that waits for its turn. @param {Letter} letter */
+  #show(letter) {
+    this.#draw(letter, h("p", { class: "note" }, "Not sent yet. ", this.#back(letter)));
+  }
+
+  /** @param {Letter} letter @param {unknown} error */
+  #refuse(letter, error) {
+    this.#refused.add(letter.key);
+    const again = () => {
+      this.#refused.delete(letter.key);
+      void this.#work();
+    };
+    const item = this.#draw(letter,
+      h("p", { class: "note", role: "alert" }, words(error)),
+      h("div", { class: "row" }, h("button", { type: "button", click: again }, "Send again"), this.#back(letter)));
+    item.classList.add("refused");
+  }
+
+  /** @param {Letter} letter @param {...Node} state */
+  #draw(letter, ...state) {
+    const item = this.#items.get(letter.key) ?? h("li", {});
+    item.className = "letter";
+    item.replaceChildren(h("p", { class: "content plain", dir: "auto" }, letter.content), ...state);
+    if (!this.#items.has(letter.key)) this.#notice.before(item);
+    this.#items.set(letter.key, item);
+    return item;
+  }
+
+  /** @param {Letter} letter */
+  #back(letter) {
+    const takeBack = () => {
+      this.#refused.delete(letter.key);
+      this.#forget(letter);
+      if (this.#kept().length === 0) this.#notice.hidden = true;
+      this.onTakenBack(letter);
+    };
+    return h("button", { type: "button", class: "link", click: takeBack }, "Take back");
+  }
+}
+
+/** A limit that was reached, and when it ends. @param {ApiError} error @param {number} ms */
+function limitNote(error, ms) {
+  const reason = error.message.replace(/\.? Try again in .*/, "");
+  const left = h("span", { "aria-hidden": "true" });
+  countdown(ms / 1000, (seconds) => { left.textContent = `Sending goes on in ${span(seconds)}.`; });
+  return h("div", { class: "retry" }, h("span", { role: "status" }, `${reason}.`), " ", left);
 }

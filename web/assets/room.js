@@ -1,6 +1,6 @@
 // One room as this page knows it: who is in it, who is looking, and how to ask the server about it.
 
-import { ApiError, refusal, send } from "./api.js";
+import { ApiError, answer, inTime, refusal, send } from "./api.js";
 import { anotherKey } from "./keys.js";
 import { asPerson, identity } from "./session.js";
 import { read, write } from "./store.js";
@@ -16,9 +16,12 @@ const MOST_QUOTES = 200;
 export class Room extends EventTarget {
   /** @type {Map<string, Member>} */ members = new Map();
   /** @type {Me | null} */ me = null;
+  /** Those that a visitor knows of: their names, and what their pictures are drawn from. @type {Map<string, string>} */ named = new Map();
   name = "";
+  topic = "";
   archived = false;
   /** @type {"private" | "public"} */ visibility = "private";
+  /** Is told how far the person has read. @type {(seq: number) => void} */ onRead = () => {};
   /** @type {Map<number, Promise<Message | null>>} */ #quotes = new Map();
   /** @type {Promise<void> | null} */ #renewing = null;
 
@@ -68,14 +71,17 @@ export class Room extends EventTarget {
 
   /** Asks like `send`, and gives the answer. @param {string} path @param {import("./api.js").Options} [options] */
   async call(path, options) {
-    const response = await this.send(path, options);
-    if (!response.ok) throw await refusal(response);
-    return response.json();
+    return answer(await this.send(path, inTime(options)));
   }
 
   /** Asks as the person who is signed in: for what a room key does not do. @param {string} path @param {import("./api.js").Options} [options] */
   manage(path, options) {
     return this.identity ? asPerson(`/rooms/${this.id}${path}`, options) : this.call(path, options);
+  }
+
+  /** Asks as the member itself: with the sign-in where the key is one that may be shared. @param {string} path @param {import("./api.js").Options} [options] */
+  asMember(path, options) {
+    return this.key?.own ? this.call(path, options) : this.manage(path, options);
   }
 
   /**
@@ -96,9 +102,10 @@ export class Room extends EventTarget {
   }
 
   async loadMe() {
-    const me = /** @type {Me} */ (await this.call("/me"));
+    const [me, about] = /** @type {[Me, {topic?: string}]} */ (await Promise.all([this.call("/me"), this.call("")]));
     this.me = me;
     this.name = me.room.name;
+    this.topic = about.topic ?? "";
     this.archived = me.room.archived;
     this.visibility = me.room.visibility;
     this.dispatchEvent(new Event("changed"));
@@ -143,6 +150,17 @@ export class Room extends EventTarget {
     if (this.#quotes.has(message.seq)) this.#quotes.set(message.seq, Promise.resolve(message));
   }
 
+  /** What may stand after an @. */
+  get mentionable() {
+    const known = [...this.members.values()].flatMap((member) => [member.user_name, member.user_id]);
+    return [...known, ...this.named.keys()].filter((word) => word !== null);
+  }
+
+  /** What somebody's picture is drawn from. @param {string} userId @param {string | null} [name] */
+  seedOf(userId, name) {
+    return this.members.get(userId)?.avatar_seed ?? this.named.get(name ?? "") ?? userId;
+  }
+
   /** @param {string} userId @param {string | null} [snapshot] the name when the message was written */
   nameOf(userId, snapshot) {
     return snapshot ?? this.members.get(userId)?.user_name ?? userId;
@@ -160,6 +178,7 @@ export class Room extends EventTarget {
 
   set lastRead(seq) {
     if (seq > this.lastRead) write(`read:${this.id}`, String(seq));
+    this.onRead(seq);
   }
 }
 

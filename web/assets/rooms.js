@@ -2,44 +2,83 @@
 
 import { words } from "./api.js";
 import { bdi, h, icon } from "./dom.js";
+import { persist } from "./retry.js";
 import { asPerson, identity, signInEnded } from "./session.js";
 import { dialog, notify } from "./ui.js";
 
-/** @import { MyRoom } from "../types.js" */
+/** @import { InboxRoom } from "../types.js" */
+/** @import { Inbox } from "./inbox.js" */
 
-/**
- * @param {HTMLElement} place
- * @param {string | null} current
- * @param {(room: string) => void} open
- */
-export async function showRooms(place, current, open) {
-  if (!identity()) {
-    const why = signInEnded() ? "Your sign-in has ended." : "Sign in to see your rooms and make new ones.";
-    place.replaceChildren(h("p", { class: "note" }, why), h("a", { href: "/#sign-in" }, "How to sign in"));
-    return;
+export class RoomList {
+  /** @type {string | null} */ current = null;
+  #loading = new AbortController();
+
+  /** @param {HTMLElement} place @param {Inbox} inbox @param {(room: string) => void} open */
+  constructor(place, inbox, open) {
+    this.place = place;
+    this.inbox = inbox;
+    this.open = open;
+    inbox.addEventListener("changed", () => identity() && this.#draw());
   }
-  try {
-    const { rooms } = await asPerson("/rooms");
-    const rows = rooms.map((/** @type {MyRoom} */ room) => roomRow(room, current, open));
-    place.replaceChildren(
-      rooms.length > 0 ? h("ul", { class: "rooms" }, rows) : h("p", { class: "note" }, "You are in no room yet."),
-      h("button", { type: "button", class: "wide-button", click: () => createRoom(open) }, icon("plus"), "New room"));
-  } catch (error) {
-    place.replaceChildren(h("p", { class: "note", role: "alert" }, words(error)));
+
+  /** Those where something was said last come first. */
+  get rooms() {
+    return this.inbox.rooms;
+  }
+
+  /** Brings the list up to date. What was known stays until more is known. @param {string | null} current the room that is open */
+  async show(current) {
+    this.current = current;
+    this.#loading.abort();
+    const loading = new AbortController();
+    this.#loading = loading;
+    if (!identity()) {
+      this.inbox.clear();
+      const why = signInEnded() ? "Your sign-in has ended." : "Sign in to see your rooms and make new ones.";
+      this.place.replaceChildren(h("p", { class: "note" }, why), h("a", { href: "/#sign-in" }, "How to sign in"));
+      return;
+    }
+    if (this.rooms.length > 0) this.#draw();
+    try {
+      await persist(() => this.inbox.load(), (note) => this.#draw(note), loading.signal);
+    } catch (error) {
+      if (!loading.signal.aborted) this.#draw(h("p", { class: "note", role: "alert" }, words(error)));
+    }
+  }
+
+  /** Opens the room above or below. @param {1 | -1} by */
+  step(by) {
+    const at = this.rooms.findIndex(({ room_id }) => room_id === this.current);
+    const next = this.rooms[at < 0 ? 0 : at + by];
+    if (next) this.open(next.room_id);
+  }
+
+  /** @param {HTMLElement} [note] why the list may be old */
+  #draw(note) {
+    const rows = this.rooms.map((room) => this.#row(room));
+    this.place.replaceChildren(
+      ...(note ? [note] : []),
+      rows.length > 0 ? h("ul", { class: "rooms" }, rows) : h("p", { class: "note" }, note ? "" : "You are in no room yet."),
+      h("button", { type: "button", class: "wide-button", click: () => createRoom(this.open) }, icon("plus"), "New room"));
+  }
+
+  /** @param {InboxRoom} room */
+  #row(room) {
+    const follow = (/** @type {MouseEvent} */ event) => {
+      if (event.metaKey || event.ctrlKey || event.shiftKey) return;
+      event.preventDefault();
+      this.open(room.room_id);
+    };
+    return h("li", {},
+      h("a", { href: `/view?room=${room.room_id}`, class: room.unread > 0 ? "unread-room" : undefined, "aria-current": room.room_id === this.current ? "page" : undefined, click: follow },
+        h("span", { class: "cut grow" }, bdi(room.name)), room.archived && h("small", {}, " archived"),
+        room.mentions > 0 && count("@", room.mentions, "mention you", "pip urgent"),
+        room.unread > 0 && count("", room.unread, "unread", "pip")));
   }
 }
 
-/** @param {MyRoom} room @param {string | null} current @param {(room: string) => void} open */
-function roomRow(room, current, open) {
-  const follow = (/** @type {MouseEvent} */ event) => {
-    if (event.metaKey || event.ctrlKey || event.shiftKey) return;
-    event.preventDefault();
-    open(room.room_id);
-  };
-  return h("li", {},
-    h("a", { href: `/view?room=${room.room_id}`, class: "cut", "aria-current": room.room_id === current ? "page" : undefined, click: follow },
-      bdi(room.name), room.archived && h("small", {}, " archived")));
-}
+/** @param {string} sign @param {number} number @param {string} what @param {string} kind */
+export const count = (sign, number, what, kind) => h("span", { class: kind }, sign, number > 99 ? "99+" : number, h("span", { class: "unseen" }, ` ${what}`));
 
 /** @param {(room: string) => void} open */
 export function createRoom(open) {

@@ -1,9 +1,10 @@
 // Who the person is: the identity token of a sign-in, kept over reloads and renewed in time.
 
 import { ApiError, call } from "./api.js";
-import { keys, onElsewhere, read, write } from "./store.js";
+import { keys, onElsewhere, read, readJson, write, writeJson } from "./store.js";
 
 const IDENTITY = "workroom_platform_token";
+const NAME = "own_name";
 /** Set where a sign-in ended that nobody ended here. */
 const ENDED = "sign_in_ended";
 /** What is renewed is looked at this often at least, in seconds: a laptop's sleep stops its timers. */
@@ -30,9 +31,22 @@ export function claims(token) {
 /** When a token is to be renewed: after two thirds of its life. @param {{iat?: number, exp: number}} claims */
 export const dueAt = ({ iat, exp }) => exp - (exp - (iat ?? exp)) / 3;
 
-/** Tells with `changed` that somebody signed in or out, here or in another tab. */
+/** Tells with `changed` that somebody signed in or out, here or in another tab; with `renamed` that they have another name. */
 export const person = new EventTarget();
 onElsewhere(IDENTITY, () => person.dispatchEvent(new Event("changed")));
+
+/** The name that a person chose later than the sign-in. @param {string} userId */
+function chosenName(userId) {
+  const kept = readJson(NAME);
+  return kept?.userId === userId && typeof kept.name === "string" ? kept.name : null;
+}
+
+/** @param {string} userId @param {string | null} name */
+export function keepName(userId, name) {
+  if (name === identity()?.name) return;
+  writeJson(NAME, { userId, name });
+  person.dispatchEvent(new Event("renamed"));
+}
 
 /** The person who is signed in. @returns {Identity | null} */
 export function identity() {
@@ -40,7 +54,7 @@ export function identity() {
   if (!token) return null;
   const { user_id, person: signedIn, jti, iat, exp } = claims(token);
   if (typeof user_id !== "string" || !(exp > now())) return null;
-  return { token, userId: user_id, name: signedIn?.name ?? null, jti, due: dueAt({ iat, exp }) };
+  return { token, userId: user_id, name: chosenName(user_id) ?? signedIn?.name ?? null, jti, due: dueAt({ iat, exp }) };
 }
 
 /** Whether somebody was signed in here until their sign-in ended by itself. */
@@ -67,7 +81,7 @@ export async function signIn(jwt) {
 export async function signOut() {
   const who = identity();
   // The sign-in goes last: other tabs look at the rest when they hear of it.
-  for (const key of [...keys("room_key:"), ...keys("guest:"), ...keys("draft:"), ...keys("outbox:"), ENDED, IDENTITY]) write(key, null);
+  for (const key of [...keys("room_key:"), ...keys("guest:"), ...keys("draft:"), ...keys("outbox:"), ENDED, NAME, IDENTITY]) write(key, null);
   if (who) await call(`/agent-identity/${encodeURIComponent(who.jti)}`, { method: "DELETE", token: who.token }).catch(() => {});
 }
 

@@ -1,6 +1,7 @@
 // Following a room's stream: reading its frames, and coming back after a break.
 
 import { ApiError, refusal } from "./api.js";
+import { pause, waitAfter } from "./retry.js";
 
 /** @import { StreamEvent } from "../types.js" */
 /** @import { Room } from "./room.js" */
@@ -8,8 +9,6 @@ import { ApiError, refusal } from "./api.js";
 const LONGEST_FRAME = 4_000_000;
 /** The server gives a sign of life more often than this. */
 const SILENCE_MS = 60_000;
-const FIRST_WAIT_MS = 500;
-const LONGEST_WAIT_MS = 30_000;
 
 /** Reads frames from pieces of text, wherever these were cut. */
 export class FrameReader {
@@ -54,12 +53,6 @@ export class FrameReader {
   }
 }
 
-/** How long to wait before the nth attempt: doubling, with a random part. @param {number} attempt */
-export function waitBefore(attempt) {
-  const most = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** attempt);
-  return most / 2 + (Math.random() * most) / 2;
-}
-
 /**
  * A room's stream. It reconnects until it is closed or refused, each time from the last event
  * that was handled.
@@ -67,7 +60,9 @@ export function waitBefore(attempt) {
 export class Stream {
   #closed = false;
   /** @type {AbortController | null} */ #request = null;
-  /** @type {(() => void) | null} */ #wake = null;
+  /** Ends the wait for the next attempt. */
+  #hurry = () => {};
+  #ended = new AbortController();
   #heardAt = 0;
   #attempt = 0;
 
@@ -76,19 +71,18 @@ export class Stream {
    * @param {Room} options.room
    * @param {string} options.cursor
    * @param {(event: StreamEvent) => Promise<void> | void} options.onEvent
-   * @param {(state: "live" | "waiting") => void} options.onState
+   * @param {() => void} options.onLive
+   * @param {(ms: number, hurry: () => void) => void} options.onWaiting it tries again after so long, or at once
    * @param {(error: ApiError) => void} options.onRefused
    */
   constructor(options) {
     this.options = options;
     this.cursor = options.cursor;
-    this.onOnline = () => this.#hurry();
     this.onVisible = () => {
       if (document.visibilityState !== "visible") return;
       this.#hurry();
       this.#checkSilence();
     };
-    window.addEventListener("online", this.onOnline);
     document.addEventListener("visibilitychange", this.onVisible);
     this.watchdog = setInterval(() => this.#checkSilence(), 5000);
     void this.#run();
@@ -96,16 +90,10 @@ export class Stream {
 
   close() {
     this.#closed = true;
-    window.removeEventListener("online", this.onOnline);
     document.removeEventListener("visibilitychange", this.onVisible);
     clearInterval(this.watchdog);
     this.#request?.abort();
-    this.#wake?.();
-  }
-
-  /** Connects at once where it waits. */
-  #hurry() {
-    this.#wake?.();
+    this.#ended.abort();
   }
 
   /** Connects anew where nothing was heard for too long, as after a laptop's sleep. */
@@ -115,6 +103,8 @@ export class Stream {
 
   async #run() {
     while (!this.#closed) {
+      /** @type {unknown} */
+      let failed = null;
       try {
         await this.#read();
       } catch (error) {
@@ -123,11 +113,14 @@ export class Stream {
           this.options.onRefused(error);
           return;
         }
-        if (error instanceof ApiError && error.retryAfter) await this.#wait(error.retryAfter * 1000);
+        failed = error;
       }
       if (this.#closed) return;
-      this.options.onState("waiting");
-      await this.#wait(waitBefore(this.#attempt++));
+      const ms = waitAfter(failed, this.#attempt++);
+      await pause(ms, (hurry) => {
+        this.#hurry = hurry;
+        this.options.onWaiting(ms, hurry);
+      }, this.#ended.signal);
     }
   }
 
@@ -141,7 +134,7 @@ export class Stream {
       if (!response.ok) throw await refusal(response);
       if (!response.body) return;
       this.#attempt = 0;
-      this.options.onState("live");
+      this.options.onLive();
       const frames = new FrameReader();
       const decoder = new TextDecoder();
       const reader = response.body.getReader();
@@ -158,18 +151,5 @@ export class Stream {
       request.abort();
       this.#request = null;
     }
-  }
-
-  /** @param {number} ms */
-  #wait(ms) {
-    return new Promise((resolve) => {
-      const end = () => {
-        clearTimeout(timer);
-        this.#wake = null;
-        resolve(undefined);
-      };
-      const timer = setTimeout(end, ms);
-      this.#wake = end;
-    });
   }
 }

@@ -2,6 +2,7 @@
 
 import { words } from "./api.js";
 import { avatar } from "./avatar.js";
+import { Composer } from "./composer.js";
 import { bdi, h } from "./dom.js";
 import { content } from "./message.js";
 import { clock } from "./time.js";
@@ -20,19 +21,20 @@ export class Thread {
   #readTo = 0;
   #list = h("ol", {});
   #foot = h("div", { class: "row" });
+  #answer = h("div", { class: "answer-box" });
 
   /**
    * @param {Room} room
    * @param {number} seq
    * @param {() => Message[]} shown the messages on the page
-   * @param {{jump: (seq: number) => void, reply: (message: Message) => void}} actions
+   * @param {{jump: (seq: number) => void, send: (content: string, replyTo: number | null) => void, leave: () => void, typing: () => void}} actions
    */
   constructor(room, seq, shown, actions) {
     this.room = room;
     this.seq = seq;
     this.shown = shown;
     this.actions = actions;
-    this.element = h("div", { class: "thread" }, this.#list, this.#foot);
+    this.element = h("div", { class: "thread" }, this.#list, this.#foot, this.#answer);
     void this.#open();
   }
 
@@ -55,6 +57,7 @@ export class Thread {
       for (const message of thread) this.#known.set(message.seq, message);
       this.#readTo = thread[0]?.seq ?? this.seq;
       this.#draw();
+      this.#compose();
       this.take(this.shown());
     } catch (error) {
       return this.#tell(h("p", { class: "note", role: "alert" }, words(error)));
@@ -88,13 +91,17 @@ export class Thread {
     return this.#readTo >= latest_seq;
   }
 
-  /** @param {...Node} content what stands below the messages, before the way to answer */
-  #tell(...content) {
+  /** Where one answers: what is not sent yet is kept for each thread. */
+  #compose() {
     const target = this.#known.get(this.seq);
-    const answer = this.room.canPost && target && !target.deleted
-      ? [h("button", { type: "button", class: "answer", click: () => this.actions.reply(target) }, "Answer in this thread")]
-      : [];
-    this.#foot.replaceChildren(...content, ...answer);
+    if (!this.room.canPost || !target || target.deleted) return;
+    const { send, leave, typing } = this.actions;
+    new Composer(this.room, this.#answer, { send, leave, typing, thread: target });
+  }
+
+  /** @param {...Node} content what stands below the messages */
+  #tell(...content) {
+    this.#foot.replaceChildren(...content);
   }
 
   #draw() {
@@ -109,7 +116,7 @@ export class Thread {
     const { room } = this;
     const name = room.nameOf(message.sender_user_id, message.sender_user_name);
     const item = h("li", { class: message.seq === this.seq ? "current" : undefined, "data-seq": message.seq },
-      avatar(room.members.get(message.sender_user_id)?.avatar_seed ?? message.sender_user_id, room.isAgent(message)),
+      avatar(room.seedOf(message.sender_user_id, message.sender_user_name), room.isAgent(message), name, room.members.get(message.sender_user_id)?.picture),
       h("div", { class: "body" },
         h("header", {}, h("button", { type: "button", class: "name", click: () => this.actions.jump(message.seq) }, bdi(name)),
           h("span", { class: "when" }, clock(message.created_at))),

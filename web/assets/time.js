@@ -1,9 +1,12 @@
 // Dates and times in the reader's own manner.
 
-const TIME = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
-const DAY = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "long" });
-const DAY_AND_YEAR = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "long", year: "numeric" });
-const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+/** The languages that the reader has chosen, which need not be that of the browser itself. */
+const LOCALES = [...(globalThis.navigator?.languages ?? [])];
+
+const TIME = new Intl.DateTimeFormat(LOCALES, { timeStyle: "short" });
+const DAY = new Intl.DateTimeFormat(LOCALES, { weekday: "long", day: "numeric", month: "long" });
+const DAY_AND_YEAR = new Intl.DateTimeFormat(LOCALES, { day: "numeric", month: "long", year: "numeric" });
+const FULL = new Intl.DateTimeFormat(LOCALES, { dateStyle: "medium", timeStyle: "short" });
 
 /** @param {number} seconds */
 const date = (seconds) => new Date(seconds * 1000);
@@ -42,4 +45,10 @@ export function span(seconds) {
 export function until(seconds) {
   const left = seconds - Date.now() / 1000;
   return left <= 0 ? "ended" : `in ${span(left)}`;
+}
+
+/** How long something has taken, as on a stopwatch. @param {number} seconds */
+export function stopwatch(seconds) {
+  const whole = Math.max(0, Math.floor(seconds));
+  return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}`;
 }

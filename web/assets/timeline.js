@@ -1,7 +1,7 @@
 // The messages of a room: a window of bounded size that moves over the whole history.
 
 import { h } from "./dom.js";
-import { messageView } from "./message.js";
+import { isNotice, messageView, runLine } from "./message.js";
 import { day, sameDay } from "./time.js";
 
 /** @import { Message } from "../types.js" */
@@ -19,6 +19,8 @@ const PINNED_PX = 60;
 const ROUNDED_PX = 2;
 /** Messages of one sender within so many seconds stand together. */
 const GROUP_SECONDS = 300;
+/** So many who came or went in a row become one line. */
+const RUN = 3;
 
 export class Timeline extends EventTarget {
   /** @type {Message[]} */ #messages = [];
@@ -306,9 +308,49 @@ export class Timeline extends EventTarget {
       before.sender_user_id === message.sender_user_id && before.via === message.via &&
       message.created_at - before.created_at < GROUP_SECONDS;
     item.classList.toggle("grouped", grouped);
+    item.classList.toggle("notice-line", isNotice(message) && !newDay && !unread);
     for (const old of item.querySelectorAll(":scope > .divider")) old.remove();
     if (unread) item.prepend(h("p", { class: "divider unread" }, h("span", {}, "New")));
     if (newDay) item.prepend(h("p", { class: "divider" }, h("span", {}, day(message.created_at))));
+    this.#collapse(at);
+    this.#countAnswers(message);
+  }
+
+  /** Who came and went in a row becomes one line, which unfolds. @param {number} at a message of the row */
+  #collapse(at) {
+    if (!isNotice(this.#messages[at])) return;
+    const isNext = (/** @type {number} */ n) => isNotice(this.#messages[n]) && this.#items.get(this.#messages[n].seq)?.classList.contains("notice-line");
+    let [from, to] = [at, at];
+    while (from > 0 && isNext(from) && isNotice(this.#messages[from - 1])) from -= 1;
+    while (isNext(to + 1)) to += 1;
+    const run = this.#messages.slice(from, to + 1);
+    const items = run.map(({ seq }) => /** @type {HTMLLIElement} */ (this.#items.get(seq)));
+    const folds = run.length >= RUN && !items.some((item) => item.dataset.unfolded);
+    for (const [n, item] of items.entries()) {
+      item.classList.toggle("in-run", folds && n > 0);
+      item.classList.toggle("run", folds && n === 0);
+      item.querySelector(":scope > .run-line")?.remove();
+    }
+    if (!folds) return;
+    const unfold = () => {
+      for (const item of items) item.dataset.unfolded = "yes";
+      this.#keepPlace(() => this.#collapse(this.#messages.indexOf(run[0])));
+    };
+    items[0].append(runLine(run, unfold));
+  }
+
+  /** How many of the messages on the page answer one of them, for both. @param {Message} message */
+  #countAnswers({ seq, reply_to_seq }) {
+    for (const asked of [seq, reply_to_seq]) {
+      const place = asked === null ? null : this.#items.get(asked)?.querySelector(".answers");
+      if (!place) continue;
+      const target = this.#messages.find((known) => known.seq === asked);
+      const answers = this.#messages.filter((known) => known.reply_to_seq === asked);
+      const count = answers.length;
+      const fresh = this.#unreadFrom > 0 ? answers.filter((known) => known.seq >= this.#unreadFrom && known.sender_user_id !== this.room.userId).length : 0;
+      const label = (count === 1 ? "1 answer" : `${count} answers`) + (fresh > 0 ? ` · ${fresh} new` : "");
+      place.replaceChildren(...(count > 0 && target ? [h("button", { type: "button", class: "link", click: () => this.actions.thread(target) }, label)] : []));
+    }
   }
 
   /** Changes the list while what the reader looks at stays where it is. @param {() => void} change */
@@ -361,13 +403,17 @@ export class Timeline extends EventTarget {
     const step = { ArrowUp: "previousElementSibling", ArrowDown: "nextElementSibling" }[event.key];
     const message = this.#messages.find(({ seq }) => seq === Number(item.dataset.seq));
     if (step) {
-      const next = Reflect.get(item, step);
+      let next = Reflect.get(item, step);
+      while (next instanceof HTMLElement && next.classList.contains("in-run")) next = Reflect.get(next, step);
       if (!(next instanceof HTMLElement)) return;
       next.scrollIntoView({ block: "nearest" });
       void this.#scrolled();
       this.#focus(next);
     } else if (event.key === "r" && message && this.room.canPost) this.actions.reply(message);
     else if (event.key === "t" && message) this.actions.thread(message);
+    else if (event.key === "c" && message) this.actions.link(message);
+    else if (event.key === "e" && message && this.actions.canEdit(message)) this.actions.edit(message);
+    else if (event.key === "+" && message && this.room.canPost && !message.deleted) this.actions.pick(message, item);
     else return;
     event.preventDefault();
   }

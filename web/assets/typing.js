@@ -1,27 +1,44 @@
-// Agents that are writing, with their words as they come.
+// Who is at work on an answer or writes, from the moment that the server tells of it.
 
+import { serverNow, words } from "./api.js";
 import { avatar } from "./avatar.js";
-import { bdi, h } from "./dom.js";
+import { bdi, h, icon } from "./dom.js";
+import { rendered } from "./markdown.js";
+import { stopwatch } from "./time.js";
+import { announce, notify } from "./ui.js";
 
 /** @import { AgentDelta, AgentTyping } from "../types.js" */
 /** @import { Room } from "./room.js" */
 
-/** An agent that was not heard of for so long is not writing any more. */
+/** Whoever was not heard of for so long is not at it any more. */
 const FORGET_MS = 60_000;
-/** What it wrote stays for so long after it stopped: the message comes in its place. */
+/** What was written stays for so long after it stopped: the message comes in its place. */
 const LINGER_MS = 2000;
+/** How long the page tells that somebody was stopped, or failed. */
+const TOLD_MS = 60_000;
+const PERSON_MS = 20_000;
+/** One's own typing is told so often at the most; the server forgets it after 15 s. */
+const TELL_EVERY_MS = 6000;
 
-/** @typedef {{replyTo: number, at: number, item: HTMLElement}} Writing */
+/** @typedef {{state: AgentTyping, text: string, at: number, item: HTMLElement, clock: HTMLElement}} Working */
 
 export class TypingList {
-  /** @type {Map<string, Writing>} */ #writing = new Map();
+  /** @type {Map<string, Working>} */ #working = new Map();
+  /** People who write, and when that was last heard. @type {Map<string, number>} */ #people = new Map();
+  #line = h("li", { class: "people-typing", hidden: true });
+  #told = 0;
 
-  /** @param {Room} room @param {HTMLElement} place */
-  constructor(room, place) {
+  /**
+   * @param {Room} room
+   * @param {HTMLElement} place
+   * @param {(seq: number | null | undefined) => boolean} isMine whether the message that is answered is the reader's
+   */
+  constructor(room, place, isMine) {
     this.room = room;
     this.place = place;
-    place.replaceChildren();
-    this.timer = setInterval(() => this.#sweep(), 5000);
+    this.isMine = isMine;
+    place.replaceChildren(this.#line);
+    this.timer = setInterval(() => this.#tick(), 1000);
   }
 
   close() {
@@ -29,50 +46,141 @@ export class TypingList {
     this.clear();
   }
 
-  /** Nothing is known any more of who is writing. */
+  /** Nothing is known any more of who is at work. */
   clear() {
-    this.#writing.clear();
-    this.place.replaceChildren();
+    this.#working.clear();
+    this.#people.clear();
+    this.place.replaceChildren(this.#line);
+    this.#drawPeople();
+  }
+
+  /** Tells the others that one writes. */
+  tell() {
+    if (!this.room.key?.own || Date.now() - this.#told < TELL_EVERY_MS) return;
+    this.#told = Date.now();
+    this.room.call("/typing", { method: "POST", body: { state: "writing" } }).catch(() => {});
+  }
+
+  /** One's message is sent: the next word is told at once. */
+  sent() {
+    this.#told = 0;
   }
 
   /** @param {AgentTyping} event */
-  typing({ user_id, reply_to_seq, typing }) {
-    if (typing) return this.#show(user_id, reply_to_seq, "");
-    const last = this.#writing.get(user_id);
-    setTimeout(() => last && this.#writing.get(user_id) === last && this.#forget(user_id, last), LINGER_MS);
+  typing(event) {
+    if (event.role_class === "human") return this.#person(event);
+    if (event.typing) return this.#show(event, this.#working.get(event.user_id)?.text ?? "");
+    const last = this.#working.get(event.user_id);
+    if (event.reason === "stopped" || event.reason === "failed") return this.#ended(event);
+    setTimeout(() => last && this.#working.get(event.user_id) === last && this.#forget(event.user_id), LINGER_MS);
   }
 
   /** @param {AgentDelta} event its text is all that was written so far */
   delta({ user_id, reply_to_seq, text }) {
-    this.#show(user_id, reply_to_seq, text);
+    const known = this.#working.get(user_id)?.state;
+    this.#show({ since: serverNow(), ...known, user_id, reply_to_seq, typing: true, state: "writing" }, text);
   }
 
   /** The answer is there. @param {string} userId @param {number | null} replyTo */
   done(userId, replyTo) {
-    const known = this.#writing.get(userId);
-    if (known?.replyTo === replyTo) this.#forget(userId, known);
+    this.#people.delete(userId);
+    this.#drawPeople();
+    const known = this.#working.get(userId);
+    if (known && (known.state.reply_to_seq ?? null) === replyTo) this.#forget(userId);
   }
 
-  /** @param {string} user_id @param {number} replyTo @param {string} words */
-  #show(user_id, replyTo, words) {
-    const item = this.#writing.get(user_id)?.item ?? h("li", { class: "typing" });
-    this.#writing.set(user_id, { replyTo, at: Date.now(), item });
-    const member = this.room.members.get(user_id);
+  /** @param {AgentTyping} state @param {string} text */
+  #show(state, text) {
+    const old = this.#working.get(state.user_id);
+    const item = old?.item.isConnected ? old.item : h("li", { class: "typing" });
+    const clock = h("span", { "aria-hidden": "true" });
+    const doing = state.state === "thinking" ? " is thinking" : " is writing";
+    this.#working.set(state.user_id, { state, text, at: Date.now(), item, clock });
+    item.classList.remove("ended");
     item.replaceChildren(
-      avatar(member?.avatar_seed ?? user_id, true),
+      avatar(this.room.seedOf(state.user_id), true),
       h("div", { class: "body" },
-        h("p", { class: "note" }, bdi(this.room.nameOf(user_id)), " is writing", h("span", { class: "dots", "aria-hidden": "true" }, "…")),
-        words ? h("p", { class: "content plain", dir: "auto" }, words) : null));
-    if (!item.isConnected) this.place.append(item);
+        h("p", { class: "note" },
+          h("span", {}, h("b", {}, bdi(this.room.nameOf(state.user_id))), doing, clock, h("span", { class: "dots", "aria-hidden": "true" }, "…")),
+          state.activity ? h("span", { class: "activity" }, bdi(state.activity)) : null,
+          this.#stopButton(state)),
+        text ? h("div", { class: "content", dir: "auto" }, ...rendered(text)) : null));
+    this.#drawClock(state.user_id);
+    if (!old) announce(this.room.nameOf(state.user_id) + doing);
+    if (!item.isConnected) this.#line.before(item);
   }
 
-  /** @param {string} userId @param {Writing} writing */
-  #forget(userId, { item }) {
-    item.remove();
-    this.#writing.delete(userId);
+  /** @param {AgentTyping} state */
+  #stopButton({ user_id, reply_to_seq }) {
+    if (!this.room.isOwner && !this.isMine(reply_to_seq)) return null;
+    const stop = async () => {
+      try {
+        await this.room.asMember(`/members/${encodeURIComponent(user_id)}/stop`, { method: "POST", body: { reply_to_seq } });
+      } catch (error) {
+        notify(words(error), "error");
+      }
+    };
+    return h("button", { type: "button", class: "stop", click: stop }, icon("stop"), "Stop");
   }
 
-  #sweep() {
-    for (const [user, writing] of this.#writing) if (Date.now() - writing.at > FORGET_MS) this.#forget(user, writing);
+  /** It was stopped or has failed: what it had written goes, and it can be asked again. @param {AgentTyping} event */
+  #ended({ user_id, reply_to_seq, reason, by_user_id }) {
+    const item = this.#working.get(user_id)?.item ?? h("li", { class: "typing" });
+    this.#working.delete(user_id);
+    const name = bdi(this.room.nameOf(user_id));
+    const told = reason === "failed" ? [name, " could not answer. "] : [name, " was stopped", ...(by_user_id ? [" by ", bdi(this.room.nameOf(by_user_id))] : []), ". "];
+    const again = reply_to_seq && (this.room.isOwner || this.isMine(reply_to_seq))
+      ? h("button", { type: "button", class: "link", click: () => { item.remove(); void retry(this.room, reply_to_seq, user_id); } }, "Try again")
+      : "";
+    item.classList.add("ended");
+    item.replaceChildren(h("p", { class: "note", role: "status" }, ...told, again));
+    if (!item.isConnected) this.#line.before(item);
+    setTimeout(() => item.classList.contains("ended") && item.remove(), TOLD_MS);
+  }
+
+  /** @param {AgentTyping} event */
+  #person({ user_id, typing }) {
+    if (user_id === this.room.userId) return;
+    if (typing) this.#people.set(user_id, Date.now());
+    else this.#people.delete(user_id);
+    this.#drawPeople();
+  }
+
+  #drawPeople() {
+    const names = [...this.#people.keys()].map((id) => this.room.nameOf(id));
+    this.#line.hidden = names.length === 0;
+    const named = names.slice(0, 3).flatMap((name, n) => [n > 0 ? ", " : "", bdi(name)]);
+    this.#line.replaceChildren(...named, names.length > 3 ? ` and ${names.length - 3} more` : "", names.length === 1 ? " is writing" : " are writing", h("span", { class: "dots", "aria-hidden": "true" }, "…"));
+  }
+
+  /** @param {string} userId */
+  #forget(userId) {
+    this.#working.get(userId)?.item.remove();
+    this.#working.delete(userId);
+  }
+
+  /** @param {string} userId */
+  #drawClock(userId) {
+    const working = this.#working.get(userId);
+    if (working?.state.since) working.clock.textContent = ` · ${stopwatch(serverNow() - working.state.since)}`;
+  }
+
+  #tick() {
+    for (const [user, { at }] of this.#working) {
+      if (Date.now() - at > FORGET_MS) this.#forget(user);
+      else this.#drawClock(user);
+    }
+    for (const [user, at] of this.#people) if (Date.now() - at > PERSON_MS) this.#people.delete(user);
+    this.#drawPeople();
+  }
+}
+
+/** Has an agent answer a message anew. @param {Room} room @param {number} seq @param {string} userId */
+export async function retry(room, seq, userId) {
+  try {
+    const { called, told } = await room.asMember(`/messages/${seq}/retry`, { method: "POST", body: { user_id: userId } });
+    if (called.length + told.length === 0) notify(`${room.nameOf(userId)} cannot be asked now`, "error");
+  } catch (error) {
+    notify(words(error), "error");
   }
 }

@@ -1,5 +1,6 @@
 // Small things that every part of the page uses: notices, dialogs, countdowns, the theme.
 
+import { words } from "./api.js";
 import { h, icon, iconButton } from "./dom.js";
 import { read, write } from "./store.js";
 
@@ -49,6 +50,48 @@ export function dialog(title, content, { wide = false } = {}) {
   document.body.append(element);
   element.showModal();
   return element;
+}
+
+/**
+ * Tabs, and what the chosen one shows. What was shown stays until the next is there, so nothing jumps.
+ * @param {string} label
+ * @param {Record<string, {title: string, show: () => Promise<Node>}>} tabs
+ */
+export function tabbed(label, tabs) {
+  const panel = h("div", { role: "tabpanel", id: "tab-panel", tabIndex: 0 });
+  const buttons = Object.entries(tabs).map(([id, { title }]) =>
+    h("button", { type: "button", role: "tab", "aria-controls": "tab-panel", id: `tab-${id}`, click: () => choose(id) }, title));
+  const list = h("div", { role: "tablist", class: "tabs", "aria-label": label }, buttons);
+  list.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    const at = buttons.indexOf(/** @type {HTMLButtonElement} */ (document.activeElement));
+    if (step && at >= 0) buttons[(at + step + buttons.length) % buttons.length].focus();
+  });
+  // A tab that is shown already is not drawn anew: somebody may have written in it. One that failed is.
+  const choose = (/** @type {string} */ id) => {
+    const isShown = buttons.some((button) => button.id === `tab-${id}` && button.getAttribute("aria-selected") === "true");
+    if (!isShown || panel.querySelector(":scope > [role=alert]")) void select(id);
+  };
+  let turn = 0;
+  const fail = (/** @type {string} */ words) => panel.replaceChildren(h("p", { class: "note", role: "alert" }, words));
+  const select = async (/** @type {string} */ id) => {
+    const mine = ++turn;
+    made.selected = id;
+    for (const button of buttons) {
+      const chosen = button.id === `tab-${id}`;
+      button.setAttribute("aria-selected", String(chosen));
+      button.tabIndex = chosen ? 0 : -1;
+    }
+    panel.setAttribute("aria-labelledby", `tab-${id}`);
+    panel.setAttribute("aria-busy", "true");
+    const content = await tabs[id].show().catch((error) => h("p", { class: "note", role: "alert" }, words(error)));
+    // Another tab may have been chosen meanwhile.
+    if (mine !== turn) return;
+    panel.removeAttribute("aria-busy");
+    panel.replaceChildren(content);
+  };
+  const made = { element: h("div", { class: "tabbed" }, list, panel), select, fail, selected: Object.keys(tabs)[0] };
+  return made;
 }
 
 /**

@@ -3,26 +3,31 @@
 import { ApiError, call, isCode, words } from "./api.js";
 import { bdi, byId, h, icon, iconButton } from "./dom.js";
 import { bootError, enter, invitation, readAddress, takeKey } from "./entry.js";
+import { canInvite, openInvite } from "./invites.js";
 import { forgetKey, holderOf, keptKey, keyEnded, mintKey } from "./keys.js";
 import { MemberMode } from "./member-mode.js";
 import { memberCard, memberList } from "./members.js";
+import { inEditWindow, permalink } from "./message.js";
+import { Panel } from "./panel.js";
+import { Pins } from "./pins.js";
 import { pickReaction } from "./reactions.js";
+import { persist, retryNote } from "./retry.js";
 import { Room } from "./room.js";
-import { createRoom, showRooms } from "./rooms.js";
-import { identity, keepSignedIn, person, signInEnded, signOut } from "./session.js";
-import { openSessions } from "./sessions.js";
+import { createRoom } from "./rooms.js";
+import { identity, keepSignedIn, person, signInEnded } from "./session.js";
 import { openSettings } from "./settings.js";
+import { Sidebar } from "./sidebar.js";
 import { Thread } from "./thread.js";
-import { span } from "./time.js";
 import { Timeline } from "./timeline.js";
-import { countdown, notify, themeButton } from "./ui.js";
+import { retry } from "./typing.js";
+import { copy, notify } from "./ui.js";
 import { VisitorMode, summaryView } from "./visitor-mode.js";
 
 /** @import { Message, Summary } from "../types.js" */
 /** @import { Actions } from "./message.js" */
 /** @import { RoomKey } from "./keys.js" */
 
-/** @typedef {{room: Room, timeline: Timeline, mode: MemberMode | VisitorMode | null}} Open no mode while it is being opened */
+/** @typedef {{room: Room, timeline: Timeline, pins: Pins, mode: MemberMode | VisitorMode | null}} Open no mode while it is being opened */
 
 /** The room on the page. @type {Open | null} */
 let open = null;
@@ -30,27 +35,48 @@ let open = null;
 let drawnFor = null;
 /** The thread in the panel. @type {Thread | null} */
 let thread = null;
-/** Which opening of a room is the newest: an older one that ends late is dropped. */
-let opening = 0;
+/** The opening of a room that is under way: another one ends it. */
+let opening = new AbortController();
+const panel = new Panel(() => {
+  thread = null;
+  if (open?.mode instanceof MemberMode) drawMembers(open.room);
+});
+const sidebar = new Sidebar({
+  open: (id, seq) => (open?.room.id === id && seq ? jump(seq) : void openRoom(id, { seq })),
+  room: () => open?.room ?? null,
+  members: () => panel.toggle(),
+});
+const { inbox } = sidebar;
+/** What the list of rooms is waited for, so that the page knows where the person has stopped reading. */
+const LISTED_MS = 2000;
 
-/** @param {string} id */
-async function openRoom(id, push = true) {
-  const turn = ++opening;
+/** @param {string} id @param {{push?: boolean, seq?: number | null}} [options] the message to show */
+async function openRoom(id, { push = true, seq = null } = {}) {
+  opening.abort();
+  const { signal } = (opening = new AbortController());
   closeRoom();
   document.body.classList.remove("rooms-open", "panel-open");
   if (push && new URLSearchParams(location.search).get("room") !== id) history.pushState(null, "", `/view?room=${encodeURIComponent(id)}`);
-  void showRooms(byId("rooms"), id, openRoom);
+  const listed = sidebar.show(id);
   stage("loading");
+  byId("room-name").replaceChildren(bdi(sidebar.nameOf(id) ?? "Room"));
+  byId("loading").replaceChildren("Opening the room…");
   try {
-    const key = await keyFor(id);
-    const room = new Room(id, key);
-    if (key) await Promise.all([room.loadMe(), room.loadMembers()]);
-    const summary = key ? null : await visit(room);
-    if (turn !== opening) return;
-    await show(room, summary);
+    const { room, summary } = await persist(() => loadRoom(id), (note) => !signal.aborted && byId("loading").replaceChildren(note), signal);
+    if (!inbox.of(id)) await Promise.race([listed, new Promise((resolve) => setTimeout(resolve, LISTED_MS))]);
+    if (signal.aborted) return;
+    await show(room, summary, seq);
   } catch (error) {
-    if (turn === opening) refused(id, error);
+    if (!signal.aborted) refused(id, error);
   }
+}
+
+/** @param {string} id @returns {Promise<{room: Room, summary: Summary | null}>} */
+async function loadRoom(id) {
+  const key = await keyFor(id);
+  const room = new Room(id, key);
+  if (key) await Promise.all([room.loadMe(), room.loadMembers()]);
+  return { room, summary: key ? null : await visit(room) };
 }
 
 /** The key to a room, if the person has or gets one. @param {string} id @returns {Promise<RoomKey | null>} */
@@ -72,29 +98,42 @@ async function visit(room) {
   room.name = summary.name;
   room.archived = summary.archived;
   room.visibility = "public";
+  room.named = new Map(summary.members.map(({ user_name, avatar_seed }) => [user_name, avatar_seed]));
   return summary;
 }
 
-/** @param {Room} room @param {Summary | null} summary for visitors */
-async function show(room, summary) {
+/** @param {Room} room @param {Summary | null} summary for visitors @param {number | null} seq the message to show */
+async function show(room, summary, seq) {
   const timeline = new Timeline(room, byId("scroller"), byId("messages"), actions(room));
-  const { lastRead } = room;
-  const here = { room, timeline, mode: /** @type {Open["mode"]} */ (null) };
+  const lastRead = Math.max(room.lastRead, room.identity ? (inbox.of(room.id)?.read_seq ?? 0) : 0);
+  if (room.identity && room.key) room.onRead = (read) => inbox.read(room.id, read);
+  const here = { room, timeline, pins: new Pins(room, byId("pins"), jump), mode: /** @type {Open["mode"]} */ (null) };
   open = here;
-  stage("room");
-  await timeline.showNewest();
+  await persist(() => timeline.showNewest(), (note) => byId("loading").replaceChildren(note), timeline.ended.signal);
   // Another room may have been chosen meanwhile.
   if (open !== here) return;
+  stage("room");
+  // After the messages: a visitor may read only so often.
+  void here.pins.load();
+  await timeline.toNewest();
   const unreadFrom = timeline.markUnread(lastRead);
   byId("empty").hidden = timeline.latest > 0;
-  const status = (/** @type {string | null} */ text) => {
-    byId("status").textContent = text ?? "";
-    byId("status").hidden = !text;
+  const status = (/** @type {Node | string | null} */ told) => {
+    // What stays as it is is not touched: a change brings the page back to its end.
+    if (!told && byId("status").hidden) return;
+    byId("status").replaceChildren(told ?? "");
+    byId("status").hidden = !told;
   };
   status(null);
   here.mode = summary
     ? new VisitorMode(room, timeline, () => openRoom(room.id), status)
-    : new MemberMode(room, timeline, (live) => status(live ? null : "Reconnecting…"), (error) => lost(room, error));
+    : new MemberMode(room, timeline, {
+        onLive: () => status(null),
+        onWaiting: (ms, hurry) => status(retryNote(navigator.onLine ? "Reconnecting." : "You are offline. What you write is sent once you are back.", ms, hurry)),
+        onRefused: (error) => lost(room, error),
+        onRead: (position) => inbox.readElsewhere(position),
+        onPinned: () => void here.pins.load(),
+      });
   timeline.addEventListener("changed", () => {
     drawJump(timeline, room);
     thread?.take(timeline.shown);
@@ -113,8 +152,9 @@ async function show(room, summary) {
       jump(unreadFrom);
     };
   }
-  if (summary) byId("panel-body").replaceChildren(summaryView(summary));
+  if (summary) panel.put("Members", summaryView(summary));
   else drawMembers(room);
+  if (seq) jump(seq);
 }
 
 /** Whoever may write, or the name, has changed: the parts are made anew. @param {Room} room */
@@ -128,6 +168,8 @@ function closeRoom() {
   open = null;
   thread = null;
   byId("unread-jump").hidden = true;
+  byId("status").hidden = true;
+  byId("pins").hidden = true;
   byId("composer").replaceChildren();
 }
 
@@ -143,14 +185,7 @@ function lost(room, error) {
 /** @param {string} id @param {unknown} error */
 function refused(id, error) {
   const ended = isCode(error, "key_invalid", "token_invalid") || (isCode(error, "not_found") && keyEnded(id));
-  if (error instanceof ApiError && error.status === 429) {
-    const told = h("p", {});
-    fail("Please wait a moment", told);
-    countdown(error.retryAfter ?? 60, (left) => {
-      told.textContent = `The server lets you in again in ${span(left)}.`;
-      if (left === 0 && told.isConnected) void openRoom(id);
-    });
-  } else if (signInEnded() && (ended || isCode(error, "not_found"))) {
+  if (signInEnded() && (ended || isCode(error, "not_found"))) {
     signInAgain();
   } else if (ended) {
     fail("Your access to this room has ended", h("p", {}, "Keys last for a week, and can be revoked. Ask for a new link, or sign in."));
@@ -178,10 +213,18 @@ function stage(name) {
 
 /** @param {Room} room @returns {Actions} */
 function actions(room) {
+  const isMine = (/** @type {number} */ seq) => open?.timeline.shown.some((message) => message.seq === seq && message.sender_user_id === room.userId) ?? false;
   const member = () => (open?.mode instanceof MemberMode ? open.mode : null);
   return {
     reply: (message) => member()?.reply(message),
     edit: (message) => member()?.edit(message),
+    canEdit: (message) => room.canPost && message.sender_user_id === room.userId && !message.deleted && inEditWindow(message),
+    canPin: (message) => room.isOwner && !room.archived && message.type === "chat",
+    isPinned: (message) => open?.pins.has(message.seq) ?? false,
+    pin: (message) => void open?.pins.toggle(message).then(() => open?.timeline.redraw()),
+    canRetry: (message) => room.canPost && message.via === "agent" && message.reply_to_seq !== null && (room.isOwner || isMine(message.reply_to_seq)),
+    retry: (message) => void (message.reply_to_seq && retry(room, message.reply_to_seq, message.sender_user_id)),
+    link: (message) => copy(new URL(permalink(room, message.seq), location.origin).href, "a link to the message"),
     remove: (message) => member()?.remove(message),
     react: (message, emoji, on) => member()?.react(message, emoji, on),
     pick: (message, button) => pickReaction(button, (emoji) => member()?.react(message, emoji, true)),
@@ -203,57 +246,45 @@ function jump(seq) {
 
 /** @param {Room} room @param {Message} message */
 function showThread(room, message) {
-  panel("Thread");
+  const mode = open?.mode instanceof MemberMode ? open.mode : null;
   thread = new Thread(room, message.seq, () => (open?.room === room ? open.timeline.shown : []), {
     jump: (seq) => {
       document.body.classList.remove("panel-open");
       jump(seq);
     },
-    reply: (target) => {
-      document.body.classList.remove("panel-open");
-      if (open?.mode instanceof MemberMode) open.mode.reply(target);
+    send: (content, replyTo) => mode?.send(content, replyTo),
+    typing: () => mode?.typing.tell(),
+    leave: () => {
+      panel.close();
+      jump(message.seq);
     },
   });
-  byId("panel-body").replaceChildren(thread.element);
+  panel.put("Thread", thread.element);
+  panel.open();
   byId("panel-title").focus();
-}
-
-/** @param {string} title */
-function panel(title) {
-  byId("panel-title").textContent = title;
-  byId("panel-body").dataset.shows = title;
-  document.body.classList.add("panel-open");
 }
 
 /** @param {Room} room */
 function drawMembers(room) {
   byId("member-count").textContent = String(room.members.size);
-  const body = byId("panel-body");
-  if (body.dataset.shows === "Thread" && document.body.classList.contains("panel-open")) return;
+  if (thread && panel.isOpen) return;
   thread = null;
-  byId("panel-title").textContent = "Members";
-  body.dataset.shows = "Members";
-  body.replaceChildren(memberList(room, (userId) => memberCard(room, userId)));
+  panel.put("Members", memberList(room, (userId) => memberCard(room, userId)));
 }
 
 /** @param {Room} room @param {Summary | null} summary */
 function drawHeader(room, summary) {
-  document.title = room.name;
   byId("room-name").replaceChildren(bdi(room.name));
-  byId("room-kind").replaceChildren(icon(room.visibility === "public" ? "globe" : "lock"), room.archived ? "archived" : room.visibility);
-  const people = h("button", {
-    type: "button", id: "members-button", class: "icon-button counted", title: "Members",
-    click: () => {
-      if (byId("panel-body").dataset.shows === "Members" || summary) document.body.classList.toggle("panel-open");
-      else {
-        byId("panel-body").dataset.shows = "Members";
-        drawMembers(room);
-        panel("Members");
-      }
-    },
-  }, icon("people"), h("span", { id: "member-count" }, summary?.member_count ?? room.members.size), h("span", { class: "unseen" }, " members"));
+  byId("room-kind").replaceChildren(icon(room.visibility === "public" ? "globe" : "lock"), room.archived ? "archived" : room.visibility, ...(room.topic ? [h("span", { class: "topic cut" }, "· ", bdi(room.topic))] : []));
+  const people = h("button", { type: "button", id: "members-button", class: "icon-button counted", title: "Members", click: () => panel.toggle() },
+    icon("people"), h("span", { id: "member-count" }, summary?.member_count ?? room.members.size), h("span", { class: "unseen" }, " members"));
+  const invite = () => canInvite(room) && h("button", { type: "button", class: "invite-button", click: () => openInvite(room) }, icon("invite"), h("span", {}, "Invite"));
   const about = summary ? null : iconButton(room.isOwner ? "settings" : "book", room.isOwner ? "Room settings" : "Rules and data", () => openSettings(room));
-  byId("room-tools").replaceChildren(people, ...(about ? [about] : []));
+  byId("room-tools").replaceChildren(...[invite(), people, about].filter((part) => part instanceof Node));
+  const first = invite();
+  byId("empty").replaceChildren(
+    h("p", {}, room.canPost ? "Nothing has been said here yet. Write the first message, or invite somebody." : "Nothing has been said here yet."),
+    ...(first ? [first] : []));
 }
 
 /** @param {Timeline} timeline @param {Room} room */
@@ -263,32 +294,18 @@ function drawJump(timeline, room) {
   button.replaceChildren(icon("down"), timeline.missed > 0 ? `${timeline.missed} new` : "Newest");
   byId("empty").hidden = timeline.latest > 0;
   const unread = document.visibilityState === "hidden" || !timeline.pinned ? Math.max(0, timeline.latest - room.lastRead) : 0;
-  document.title = unread > 0 ? `(${unread}) ${room.name}` : room.name;
+  sidebar.showCount(unread);
 }
 
-function drawPerson() {
-  const who = identity();
-  drawnFor = who?.userId ?? null;
-  const leave = async () => {
-    await signOut();
-    location.assign("/");
-  };
-  byId("person").replaceChildren(
-    who ? h("span", { class: "cut grow", title: who.userId }, bdi(who.name ?? who.userId)) : h("a", { class: "grow", href: "/#sign-in" }, "Sign in"),
-    h("a", { class: "icon-button", href: "/leaderboard.html", "aria-label": "Leaderboard", title: "Leaderboard" }, icon("trophy")),
-    themeButton(),
-    ...(who ? [iconButton("lock", "Your sessions", () => void openSessions()), iconButton("out", "Sign out", leave)] : []),
-  );
-}
 
 function home() {
   const who = identity();
-  void showRooms(byId("rooms"), null, openRoom);
+  void sidebar.show(null);
   stage("entry");
   if (signInEnded()) signInAgain();
   else if (!who) {
     byId("entry").replaceChildren(bootError("This link leads to no room", h("p", {}, "A link to a room names it. Ask whoever sent it for the whole link, or look at the public rooms.")));
-  } else byId("entry").replaceChildren(h("div", { class: "entry" }, h("h1", {}, "Hello, ", bdi(who.name ?? who.userId)), h("p", {}, "Choose one of your rooms, or make a new one."), h("button", { type: "button", class: "primary", click: () => createRoom(openRoom) }, "New room")));
+  } else byId("entry").replaceChildren(h("div", { class: "entry" }, h("h1", {}, "Hello, ", bdi(who.name ?? who.userId)), h("p", {}, "Choose one of your rooms, or make a new one."), h("button", { type: "button", class: "primary", click: () => createRoom((id) => void openRoom(id)) }, "New room")));
 }
 
 function listen() {
@@ -298,16 +315,16 @@ function listen() {
   };
   byId("menu").onclick = () => document.body.classList.toggle("rooms-open");
   byId("close-rooms").onclick = () => document.body.classList.remove("rooms-open");
-  byId("close-panel").onclick = () => {
-    document.body.classList.remove("panel-open");
-    if (open && open.mode instanceof MemberMode) {
-      byId("panel-body").dataset.shows = "Members";
-      drawMembers(open.room);
-    }
-  };
   byId("jump").onclick = () => attempt(open?.timeline.toNewest());
   byId("scrim").onclick = () => document.body.classList.remove("rooms-open", "panel-open");
   window.addEventListener("popstate", start);
+  byId("messages").addEventListener("click", (event) => {
+    const link = event.target instanceof Element && !event.metaKey && !event.ctrlKey && !event.shiftKey ? event.target.closest("a.permalink") : null;
+    const seq = Number(link?.closest("li")?.dataset.seq);
+    if (!seq) return;
+    event.preventDefault();
+    jump(seq);
+  });
   window.addEventListener("keydown", (event) => {
     if (event.key === "Escape") document.body.classList.remove("rooms-open", "panel-open");
   });
@@ -322,32 +339,32 @@ function listen() {
 function personChanged() {
   keepSignedIn();
   if ((identity()?.userId ?? null) === drawnFor) return;
-  drawPerson();
+  drawnFor = sidebar.showPerson();
   const room = open?.room;
-  if (room?.key && keptKey(room.id)?.userId === room.key.userId) void showRooms(byId("rooms"), room.id, openRoom);
+  if (room?.key && keptKey(room.id)?.userId === room.key.userId) void sidebar.show(room.id);
   else void start();
 }
 
 async function start() {
-  const { room, token, invite, userJwt } = readAddress();
+  const { room, seq, token, invite, userJwt } = readAddress();
   const failed = userJwt ? await enter(userJwt) : null;
   keepSignedIn();
-  drawPerson();
+  drawnFor = sidebar.showPerson();
   if (failed) {
     fail("You could not be signed in", h("p", {}, failed));
     return;
   }
   if (invite) {
     stage("entry");
-    void showRooms(byId("rooms"), null, openRoom);
+    void sidebar.show(null);
     try {
-      byId("entry").replaceChildren(await invitation(invite, openRoom));
+      byId("entry").replaceChildren(await invitation(invite, (id) => void openRoom(id)));
     } catch (error) {
       fail("This invite does not work", h("p", {}, words(error)));
     }
   } else if (room) {
     if (token) await takeKey(room, token);
-    await openRoom(room, false);
+    await openRoom(room, { push: false, seq });
   } else {
     closeRoom();
     home();

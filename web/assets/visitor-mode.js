@@ -1,10 +1,12 @@
 // Reading along in a public room without being a member.
 
 import { ApiError, call, words } from "./api.js";
-import { byId, h } from "./dom.js";
+import { avatar } from "./avatar.js";
+import { bdi, byId, h } from "./dom.js";
+import { inviteView } from "./invites.js";
 import { keepKey } from "./keys.js";
+import { retryNote, waitAfter } from "./retry.js";
 import { asPerson, identity } from "./session.js";
-import { inviteView } from "./settings.js";
 import { span } from "./time.js";
 import { announce, countdown, dialog, notify } from "./ui.js";
 
@@ -19,12 +21,13 @@ const LOOK_AGAIN = 6;
 export class VisitorMode {
   #closed = false;
   #polls = 0;
+  #failures = 0;
 
   /**
    * @param {Room} room
    * @param {Timeline} timeline
    * @param {() => void} onJoined
-   * @param {(words: string | null) => void} onStatus
+   * @param {(told: Node | string | null) => void} onStatus
    */
   constructor(room, timeline, onJoined, onStatus) {
     this.room = room;
@@ -39,17 +42,26 @@ export class VisitorMode {
     clearTimeout(this.timer);
   }
 
+  #hurry() {
+    clearTimeout(this.timer);
+    void this.#poll();
+  }
+
   async #poll() {
     if (this.#closed) return;
     let wait = POLL_MS;
     try {
       if (document.visibilityState === "visible") await this.#read();
       this.onStatus(null);
+      this.#failures = 0;
     } catch (error) {
       if (error instanceof ApiError && error.status === 429) {
         wait = (error.retryAfter ?? 10) * 1000;
         countdown(wait / 1000, (left) => !this.#closed && this.onStatus(left > 0 ? `Reading goes on in ${span(left)}` : null));
-      } else this.onStatus(words(error));
+      } else {
+        wait = waitAfter(error, ++this.#failures);
+        this.onStatus(retryNote(words(error), wait, () => this.#hurry()));
+      }
     }
     if (!this.#closed) this.timer = setTimeout(() => this.#poll(), wait);
   }
@@ -115,5 +127,6 @@ export function summaryView(summary) {
     [summary.kinds.starchild_user + summary.kinds.external_user, "person", "people"],
     [summary.kinds.starchild_agent + summary.kinds.external_agent, "agent", "agents"],
   ];
-  return h("div", {}, h("h3", {}, kinds.map(([count, one, more]) => `${count} ${count === 1 ? one : more}`).join(", ")), h("ul", { class: "members names-only" }, summary.member_names.map((name) => h("li", {}, h("bdi", {}, name)))));
+  return h("div", {}, h("h3", {}, kinds.map(([count, one, more]) => `${count} ${count === 1 ? one : more}`).join(", ")), h("ul", { class: "members" }, summary.members.map((member) =>
+    h("li", { class: "member" }, avatar(member.avatar_seed, member.member_kind.endsWith("agent"), member.user_name), bdi(member.user_name)))));
 }

@@ -5,7 +5,7 @@ import { Person, Server, equal, eventually, ok, test } from "./harness.mjs";
 test("a person signs in with a link, makes a room, and stays signed in over a reload", async () => {
   const server = await new Server().start();
   const alice = await Person.arrives(server);
-  await alice.goes(server.signInLink("Alice"));
+  await alice.goes(server.addsUser("Alice"));
   await alice.reads("Hello, Alice");
   equal(await alice.evaluates(() => location.href.includes("user_jwt")), false, "the token stayed in the address");
   ok(await alice.evaluates(() => localStorage.getItem("sc_workroom_platform_token")), "no identity token is kept");
@@ -18,7 +18,8 @@ test("a person signs in with a link, makes a room, and stays signed in over a re
   await alice.page.reload();
   await alice.reads("first words", "#messages");
   await alice.reads("Plans", ".rooms");
-  await alice.clicks("[aria-label='Sign out']");
+  await alice.clicks("#person .you");
+  await alice.clicks("#sign-out");
   await alice.sees("#paste");
   equal(await alice.evaluates(() => Object.keys(localStorage).filter((key) => /token|room_key/.test(key))), [], "something was kept");
   await alice.leaves();
@@ -148,6 +149,9 @@ test("an invited person joins by the link of the invite, as a guest or as themse
   const code = async () => (await server.post(`/rooms/${room}/invites`, owner, {})).short_code;
   const guest = await Person.arrives(server);
   await guest.goes(`/view#invite=${await code()}`);
+  await guest.reads("You are invited to Invited");
+  await guest.reads("Alice invites you. In the room: Alice.");
+  await guest.screenshot("invited");
   await guest.fills("#guest-name", "Gerda");
   await guest.clicks("form .primary");
   await guest.writes("hello from a guest");
@@ -183,7 +187,7 @@ test("a visitor reads along, gets an invite for an agent, and can join once sign
   await visitor.reads("something new", "#messages");
   await visitor.evaluates(() => [...document.querySelectorAll("#composer button")].find((button) => button.innerText.includes("Let my agent join")).click());
   await visitor.sees("dialog .invite img");
-  const command = await visitor.page.$eval("dialog .copy-field input", (field) => field.value);
+  const command = await visitor.page.$eval("dialog .command code", (code) => code.innerText);
   ok(/^curl -sSL http.*\/install\/i_[\w-]{8} \| sh$/.test(command), command);
   await visitor.screenshot("visitor-invite");
   await visitor.goes("/");

@@ -18,6 +18,9 @@ const { default: puppeteer } = await import(inModules("puppeteer-core/lib/puppet
 export const axeSource = join(modules, "node_modules/axe-core/axe.min.js");
 mkdirSync(screenshots, { recursive: true });
 
+/** Where a screenshot lies. */
+export const screenshotOf = (name) => join(screenshots, `${name}.png`);
+
 /** How long anything is waited for: the machine may be busy. */
 export const PATIENCE = Number(process.env.SC_TEST_PATIENCE_MS ?? 60_000);
 /** How often each test runs, and how many times slower the pages' processor is: to find what fails at times. */
@@ -85,8 +88,13 @@ export class Server {
     return execFileSync(program, ["token", "--data", this.folder, "--user", user, "--name", name, "--type", type], { env: this.env }).toString().trim();
   }
 
-  /** A link with which a person signs in, as `sc-chatroom user add` prints it. */
+  /** A link with which somebody signs in whose id follows from the name: Alice is u_alice. */
   signInLink(name) {
+    return `${this.url}/view#user_jwt=${this.token(`u_${name.toLowerCase()}`, name)}`;
+  }
+
+  /** The link that `sc-chatroom user add` prints. */
+  addsUser(name) {
     const printed = execFileSync(program, ["user", "add", name, "--data", this.folder], { env: this.env, stdio: ["ignore", "pipe", "ignore"] }).toString().trim();
     return this.url + printed.slice(printed.indexOf("/view#"));
   }
@@ -205,28 +213,36 @@ export class HeldAgent extends PushAgent {
 
 const frame = (text) => `data: ${JSON.stringify({ text })}\n\n`;
 
-let browser;
+let chromium;
+let firefox;
 
 /** The browser, opened for the first who needs one. */
 function openBrowser() {
-  const chromium = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
-  browser ??= puppeteer.launch({
-    executablePath: process.env.CHROMIUM ?? chromium[0],
+  chromium ??= puppeteer.launch({
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
     args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
     protocolTimeout: 180_000,
   });
-  return browser;
+  return chromium;
 }
 
-export const closeBrowser = async () => (await browser)?.close();
+/** The other one. */
+export function openFirefox() {
+  firefox ??= puppeteer.launch({ browser: "firefox", executablePath: process.env.FIREFOX ?? "/usr/bin/firefox-esr", protocolTimeout: 180_000 });
+  return firefox;
+}
+
+export async function closeBrowser() {
+  for (const browser of [chromium, firefox]) await (await browser)?.close();
+}
 
 /** Somebody at a browser of their own. Whatever the page complains about is kept. */
 export class Person {
-  static async arrives(server, { width = 1280, height = 800, theme = "light" } = {}) {
+  static async arrives(server, { width = 1280, height = 800, theme = "light", browser = openBrowser } = {}) {
     const person = new Person();
     person.server = server;
     guests.add(person);
-    person.context = await (await openBrowser()).createBrowserContext();
+    person.context = await (await browser()).createBrowserContext();
     person.page = await person.context.newPage();
     person.complaints = [];
     person.outside = [];
@@ -244,7 +260,7 @@ export class Person {
       if (!request.url().startsWith(server.url) && !request.url().startsWith("data:")) person.outside.push(request.url());
     });
     await person.page.setViewport({ width, height });
-    await person.page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: theme }]);
+    if (browser === openBrowser) await person.page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: theme }]);
     return person;
   }
 
@@ -312,7 +328,7 @@ export class Person {
 
   async screenshot(name) {
     await this.evaluates(() => Promise.allSettled(document.getAnimations().filter((one) => one instanceof CSSTransition).map(({ finished }) => finished)).then(() => {}));
-    await this.page.screenshot({ path: join(screenshots, `${name}.png`) });
+    await this.page.screenshot({ path: screenshotOf(name) });
   }
 
   async stop() {

@@ -1,6 +1,7 @@
 // What must hold: breaks of the stream, long histories, hostile rooms.
 
-import { FrameReader, waitBefore } from "../assets/sse.js";
+import { waitBefore } from "../assets/retry.js";
+import { FrameReader } from "../assets/sse.js";
 import { Person, Server, equal, eventually, ok, test } from "./harness.mjs";
 
 const seqs = (person) => person.evaluates(() => [...document.querySelectorAll("#messages > li")].map((item) => Number(item.dataset.seq)));
@@ -71,11 +72,14 @@ test("what was written while the server was gone is sent when it is back", async
   await server.kill();
   await alice.writes("one into the void");
   await alice.writes("another");
-  await alice.until(() => document.querySelectorAll("#outbox .refused").length === 2);
+  await alice.until(() => document.querySelectorAll("#outbox .letter").length === 2);
+  await alice.reads("Trying again in", "#outbox");
+  await alice.reads("Trying again in", "#status");
+  await alice.screenshot("offline");
   await server.start();
-  await alice.until(() => document.querySelectorAll("#outbox li").length === 0);
+  await alice.until(() => document.querySelectorAll("#outbox .letter").length === 0);
   await alice.reads("another", "#messages");
-  equal((await alice.contents()).sort(), ["another", "one into the void"], "what was sent");
+  equal(await alice.contents(), ["one into the void", "another"], "what was sent, in its order");
   await alice.leaves();
 });
 
@@ -95,6 +99,32 @@ test("what was written while the server was gone is sent once, also after a relo
   equal((await alice.contents()).filter((text) => text === "into the void").length, 1, "how often it was sent");
   await alice.leaves();
   await server.stop();
+});
+
+test("a click while the server is gone shows when it is tried again, and the list of rooms stays", async () => {
+  const server = await new Server().start();
+  const owner = server.token("u_alice", "Alice");
+  const [one, two] = [await server.room(owner, "One"), await server.room(owner, "Two")];
+  await server.says(two, await server.key(two, "u_alice", owner), "words of the second room");
+  const alice = await Person.inRoom(server, "Alice", one);
+  await alice.sees(".rooms a");
+  await server.kill();
+  await alice.writes("while it was gone");
+  await alice.evaluates(() => [...document.querySelectorAll(".rooms a")].find((link) => link.innerText === "Two").click());
+  await alice.reads("Trying again in", "#loading");
+  await alice.reads("Trying again in", "#rooms");
+  equal(await alice.page.$$eval(".rooms a", (links) => links.map((link) => link.innerText).sort()), ["One", "Two"], "the list");
+  await alice.screenshot("offline-click");
+  await server.start();
+  await alice.clicks("#loading .retry button");
+  await alice.reads("words of the second room", "#messages");
+  await alice.until(() => !document.querySelector("#rooms .retry"));
+  // What was written in the other room is sent though that is not open.
+  await eventually("it is sent", async () => (await server.api(`/rooms/${one}/messages?since=0`, { token: owner })).messages.some(({ content }) => content === "while it was gone"));
+  await server.kill();
+  await alice.goes("about:blank").catch(() => {});
+  await server.start();
+  await alice.stop();
 });
 
 test("a laptop that was offline catches up", async () => {

@@ -73,8 +73,8 @@ test("an invite has its code, a QR code, the one-liner, uses and an end, and is 
   await alice.fills("#uses", "3");
   await alice.clicks("#tab-panel .primary");
   await alice.until(() => document.querySelector(".invite img")?.naturalWidth > 0);
-  const fields = await alice.page.$$eval(".invite input", (inputs) => inputs.map((input) => input.value));
-  ok(/^curl -sSL \S+\/install\/i_/.test(fields[0]) && /#invite=i_/.test(fields[1]) && fields[2].startsWith("inv_"), fields.join("\n"));
+  const fields = await alice.page.$$eval(".invite input, .invite .command code", (parts) => parts.map((part) => part.value ?? part.innerText));
+  ok(/^curl -sSL \S+\/install\/i_\S+ \| sh$/.test(fields[0]) && /#invite=i_/.test(fields[1]) && fields[2].startsWith("inv_"), fields.join("\n"));
   await alice.reads("0 of 3 used", "#tab-panel");
   await alice.screenshot("invites");
   await alice.clicks("#tab-panel .plain-list button");
@@ -82,6 +82,35 @@ test("an invite has its code, a QR code, the one-liner, uses and an end, and is 
   equal((await server.api(`/rooms/${room}/invites`, { token })).invites, [], "the open invites");
   await alice.leaves();
   await server.stop();
+});
+
+test("an empty room offers to invite, and tells who has come", async () => {
+  const server = await new Server().start();
+  const room = await server.room(server.token("u_alice", "Alice"), "Empty");
+  const alice = await Person.inRoom(server, "Alice", room);
+  await alice.clicks("#empty .invite-button");
+  await alice.until(() => document.querySelector("dialog .invite img")?.naturalWidth > 0);
+  await alice.reads("This address works only on this machine", "dialog");
+  const link = await alice.page.$eval("dialog .command code", ({ innerText }) => innerText);
+  const guest = await Person.arrives(server, { width: 400 });
+  await guest.goes(link);
+  await guest.fills("#guest-name", "Gerda");
+  await alice.page.focus("#tab-person");
+  await alice.page.keyboard.press("ArrowRight");
+  await alice.page.keyboard.press("Enter");
+  await alice.reads("curl -sSL", "dialog .command");
+  await alice.reads("Waiting for somebody", "dialog");
+  await alice.screenshot("invite-agent");
+  await guest.clicks("form .primary");
+  await alice.reads("Gerda is here", "dialog");
+  await alice.page.select("#invite-uses", "5");
+  await alice.reads("5 may join", "dialog");
+  await alice.clicks("dialog [aria-label='Close']");
+  await alice.sees("#room-tools .invite-button");
+  await guest.sees("#compose");
+  equal(await guest.page.$(".invite-button"), null, "a guest may invite");
+  await guest.leaves();
+  await alice.leaves();
 });
 
 test("the room is renamed, opened to the public, bounded, archived and opened again", async () => {

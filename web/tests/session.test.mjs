@@ -171,7 +171,8 @@ test("signing out in one tab signs out in all", async () => {
   const tab = await alice.context.newPage();
   await tab.goto(`${server.url}/view?room=${room}`);
   await tab.waitForSelector("#compose");
-  await tab.$eval("[aria-label='Sign out']", (button) => button.click());
+  await tab.$eval("#person .you", (button) => button.click());
+  await tab.$eval("#sign-out", (button) => button.click());
   await alice.reads("There is no such room for you", "#entry");
   equal(await alice.page.$("#compose"), null, "the composer");
   await alice.leaves();

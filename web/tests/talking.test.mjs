@@ -45,7 +45,7 @@ test("what one writes the others see as it happens, rendered and highlighted", a
   const second = await server.says(room, agent, "two");
   await alice.sees(item(second));
   equal(await alice.evaluates((a, b) => [a, b].map((selector) => document.querySelector(selector).classList.contains("grouped")), item(first), item(second)), [true, true], "messages in a row are grouped");
-  await alice.until(() => ["Alice", "Bob"].every((name) => [...document.querySelectorAll("#panel .member")].some((row) => row.innerText.startsWith(name) && row.innerText.includes("here now"))));
+  await alice.until(() => ["Alice", "Bob"].every((name) => [...document.querySelectorAll("#panel .member")].some((row) => row.querySelector("bdi").innerText === name && row.innerText.includes("here now"))));
   await alice.screenshot("talking");
   await farewell(all);
 });
@@ -67,9 +67,16 @@ test("a reply shows what it answers, leads to it, and has its thread", async () 
   await alice.reads("the second one", "#panel .thread");
   await alice.reads("which of the two?", "#panel .thread");
   await alice.screenshot("thread");
-  await alice.clicks("#panel .thread .answer");
-  await alice.writes("I agree");
+  await alice.fills("#compose-answer", "I ag");
+  await alice.page.reload();
+  await alice.clicks(`${item(reply)} [aria-label='Show thread']`);
+  await alice.until(() => document.querySelector("#compose-answer")?.value === "I ag");
+  equal(await alice.page.$eval("#compose", (field) => field.value), "", "the draft of the room");
+  await alice.page.type("#compose-answer", "ree");
+  await alice.page.keyboard.press("Enter");
   await bob.reads("I agree", "#messages");
+  await alice.reads("I agree", "#panel .thread");
+  await alice.reads("1 answer", `${item(reply)} .answers`);
   await farewell(all);
 });
 
@@ -154,11 +161,11 @@ test("names are completed after an @ and marked in the text", async () => {
   const { alice, bob } = all;
   await alice.page.focus("#compose");
   await alice.page.type("#compose", "ask @cur");
-  await alice.sees("#names li[aria-selected='true']");
+  await alice.sees("#compose-names li[aria-selected='true']");
   await alice.page.keyboard.press("Tab");
   equal(await alice.page.$eval("#compose", (field) => field.value), "ask @Curious Otter ", "the completed text");
   await alice.page.type("#compose", "and @Bob");
-  await alice.sees("#names li");
+  await alice.sees("#compose-names li");
   await alice.page.keyboard.press("Escape");
   await alice.page.keyboard.press("Enter");
   await bob.sees("#messages .mentions-me");
@@ -199,32 +206,38 @@ test("long answers are folded, and what is new since the last visit is marked", 
   await alice.clicks("#jump");
   await alice.until(() => document.querySelector("#jump").hidden);
   await alice.goes("/");
-  const next = await server.says(room, agent, "while you were away");
+  const next = await server.says(room, agent, "while you were away", long);
   await alice.opens(room);
   await alice.reads("New", `${item(next)} .divider.unread`);
+  await alice.reads("1 answer · 1 new", `${item(long)} .answers`);
   await farewell(all);
 });
 
-test("a refusal is told in words, with a countdown where waiting helps, and nothing is lost", async () => {
+test("a limit is told once, with a countdown, and nothing is lost", async () => {
   const all = await three({ SC_CHATROOM__LIMITS__WEB_MESSAGES_PER_HOUR_PER_KEY: "1" });
-  const { alice } = all;
-  await alice.writes("the first");
-  await alice.reads("the first", "#messages");
-  await alice.writes("one too many");
-  await alice.reads("You can send again in", "#outbox");
-  equal(await alice.page.$eval("#outbox button", (button) => button.disabled), true, "sending again is possible at once");
-  await alice.screenshot("refused");
-  await alice.page.reload();
-  await alice.reads("one too many", "#outbox");
-  await alice.clicks("#outbox button:last-child");
-  equal(await alice.page.$eval("#compose", (field) => field.value), "one too many", "the text that was taken back");
-  await alice.fills("#compose", "");
-  await alice.page.$eval("#compose", (field) => {
+  const { bob } = all;
+  await bob.writes("the first");
+  await bob.reads("the first", "#messages");
+  await bob.writes("one too many");
+  await bob.writes("and another");
+  await bob.reads("Sending goes on in", "#outbox");
+  equal(await bob.page.$eval("#outbox", ({ innerText }) => [innerText.split("Sending goes on").length - 1, innerText.split("Not sent yet").length - 1]), [1, 2], "how often it is told");
+  equal(await bob.page.$("#outbox .refused"), null, "it looks like an error");
+  await bob.screenshot("limit");
+  await bob.page.reload();
+  await bob.reads("one too many", "#outbox");
+  await bob.reads("Sending goes on in", "#outbox");
+  await bob.clicks("#outbox .letter:nth-of-type(2) button");
+  await bob.fills("#compose", "");
+  await bob.clicks("#outbox .letter button");
+  equal(await bob.page.$eval("#compose", (field) => field.value), "one too many", "the text that was taken back");
+  await bob.fills("#compose", "");
+  await bob.page.$eval("#compose", (field) => {
     field.value = "ä".repeat(2100);
     field.dispatchEvent(new Event("input"));
   });
-  await alice.reads("too many", ".count");
-  equal(await alice.page.$eval("#composer .primary", (button) => button.disabled), true, "too long a text can be sent");
+  await bob.reads("too many", ".count");
+  equal(await bob.page.$eval("#composer .primary", (button) => button.disabled), true, "too long a text can be sent");
   await farewell(all);
 });
 
@@ -245,7 +258,7 @@ test("a room is used with the keyboard alone", async () => {
   await alice.until(() => document.activeElement?.matches("#messages > li:last-child"));
   await press("ArrowUp");
   await alice.until((selector) => document.activeElement?.matches(selector), item(seq));
-  await press("Tab", "Tab");
+  await press("Tab", "Tab", "Tab");
   await alice.until(() => document.activeElement?.closest(".tools"));
   await press("Enter");
   await alice.sees(".picker");

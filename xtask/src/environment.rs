@@ -15,8 +15,11 @@ pub struct Environment {
     postgres: Service,
     nats: Service,
     mcp: PathBuf,
+    coding_agents: PathBuf,
     a2a: PathBuf,
+    clients: PathBuf,
     sdk: PathBuf,
+    acp: PathBuf,
     web_modules: PathBuf,
     sdk_python: PathBuf,
     sdk_typescript: PathBuf,
@@ -30,8 +33,14 @@ impl Environment {
         let sdk = installed("crates/openstarry/tests/sdk/install.sh", "test-sdk")?;
         Ok(Self {
             mcp: installed("crates/openstarry/tests/install-mcp.sh", "test-mcp")?,
+            coding_agents: installed(
+                "crates/starchild/tests/install-coding-agents.sh",
+                "test-coding-agents",
+            )?,
             a2a: a2a.join("bin/python"),
+            clients: installed("crates/chatroom/tests/clients/install.sh", "test-clients")?,
             sdk: sdk.join("bin/python"),
+            acp: installed("crates/starchild/tests/acp/install.sh", "test-acp")?,
             web_modules: web_modules()?,
             sdk_python: installed("sdk/python/tests/install.sh", "test-sdk-python")?,
             sdk_typescript: installed("sdk/typescript/tests/install.sh", "test-sdk-typescript")?,
@@ -46,8 +55,11 @@ impl Environment {
             .env("SC_TEST_POSTGRES_URL", &self.postgres.url)
             .env("SC_TEST_NATS_URL", &self.nats.url)
             .env("STARCHILD_TEST_MCP", &self.mcp)
+            .env("STARCHILD_TEST_CODING_AGENTS", &self.coding_agents)
             .env("SC_TEST_A2A_PYTHON", &self.a2a)
+            .env("SC_TEST_CLIENTS", &self.clients)
             .env("SC_TEST_SDK_PYTHON", &self.sdk)
+            .env("SC_TEST_ACP", &self.acp)
             .env("SC_TEST_WEB", &self.web_modules);
     }
 

@@ -5,6 +5,7 @@
 mod bench;
 mod deny;
 mod environment;
+mod man;
 mod packages;
 mod programs;
 mod run;
@@ -27,6 +28,7 @@ cargo xtask test web [NAME]  only the tests in a browser, or those whose name ho
 cargo xtask ci             formatting, then lints and every test from one build
 cargo xtask deny           what the programs are built from, checked against deny.toml
 cargo xtask sbom           the bill of materials of each program, as CycloneDX, into target/sbom
+cargo xtask man            man pages and completions of the programs, into target/man and target/completions
 cargo xtask bench [ARGS…]  build the server as it ships and measure it beside its limits;
                            ARGS go to the bench, e.g. `cargo xtask bench posts --rounds 5`
 ";
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         Some("ci") => test::ci(),
         Some("deny") => deny::deny(),
         Some("sbom") => sbom::sbom(),
+        Some("man") => man::man(),
         Some("bench") => bench::run_bench(&rest),
         None | Some("help" | "--help" | "-h") => {
             print!("{HELP}");

@@ -75,6 +75,10 @@ const NEEDS: &[Need] = &[
         program: "chromium",
         package: "chromium",
     },
+    Need {
+        program: "firefox-esr",
+        package: "firefox-esr",
+    },
 ];
 
 /// Only the screenshots look better with it: an emoji is a box without.

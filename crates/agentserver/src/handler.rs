@@ -1,6 +1,6 @@
 //! What a handler is given and what it may give back.
 
-use crate::core::{HopId, ThreadId};
+use crate::core::{HopId, Note, ThreadId};
 use crate::payload::{Payload, PayloadError, Schema};
 use crate::pump::Meter;
 use crate::usage::Offer;
@@ -53,6 +53,23 @@ impl HandlerMetadata {
     pub fn traceparent(&self) -> String {
         let job = self.meter.job();
         crate::trace::traceparent(job.root, job.id)
+    }
+
+    /// What this listener has noted in this thread under a name, oldest first.
+    pub fn notes(&self, list: &str) -> Vec<Arc<str>> {
+        let notes = self.meter.job().notes.iter();
+        notes.flat_map(|notes| notes.list(list)).cloned().collect()
+    }
+
+    /// Keeps a text for this thread, in place of the `forget` oldest of its list.
+    /// It is kept with what the handler gives back: both or, if it fails or a crash
+    /// comes first, neither. Of one thread a mebibyte is kept.
+    pub fn note(&self, list: impl Into<Arc<str>>, text: impl Into<Arc<str>>, forget: usize) {
+        self.meter.note(Note {
+            list: list.into(),
+            text: text.into(),
+            forget,
+        });
     }
 
     /// Notes what a model call used.

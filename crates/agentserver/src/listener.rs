@@ -6,6 +6,7 @@ use crate::payload::{Canonical, Payload, Schema};
 use crate::system::{Boot, Huh, SystemError, TodoClosed, TodoNudge, TodoRegistered};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -256,6 +257,11 @@ impl Listener {
         }
     }
 
+    /// Whether it wants to know when a thread ends.
+    pub(crate) fn keeps_state(&self) -> bool {
+        self.on_end.is_some()
+    }
+
     pub(crate) fn thread_ended(&self, thread: ThreadId) {
         if let Some(hook) = &self.on_end {
             hook(thread);
@@ -274,7 +280,16 @@ impl fmt::Debug for Listener {
 
 /// Names are compared without case.
 pub(crate) fn key(name: &str) -> Arc<str> {
-    Arc::from(name.to_lowercase())
+    Arc::from(lowercase(name))
+}
+
+/// The text of a name's key, which is most often the name as it is.
+pub(crate) fn lowercase(name: &str) -> Cow<'_, str> {
+    let is_lower = |byte: u8| byte.is_ascii() && !byte.is_ascii_uppercase();
+    match name.bytes().all(is_lower) {
+        true => Cow::Borrowed(name),
+        false => Cow::Owned(name.to_lowercase()),
+    }
 }
 
 /// Whether only the pump may send this type.

@@ -1,11 +1,11 @@
 //! An organism: listeners, gateways and payload types that fit together.
 
-use crate::core::Fit;
+use crate::core::{Fit, IdMap};
 use crate::listener::{Listener, key};
 use crate::payload::{Canonical, PayloadType, Schema, SchemaError};
 use crate::system;
 use crate::usage::{Offer, Usage};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// Listeners that do not fit together.
@@ -94,7 +94,7 @@ pub struct Entry {
 #[derive(Debug)]
 struct UsageByCaller {
     /// By the caller's key.
-    by_caller: HashMap<Arc<str>, Usage>,
+    by_caller: IdMap<Arc<str>, Usage>,
     /// For a caller that is nobody's listener or gateway any more.
     without_caller: Usage,
 }
@@ -106,7 +106,7 @@ impl Entry {
             key: listener.key(),
             peers: listener.peers.iter().map(|peer| key(peer)).collect(),
             usage: UsageByCaller {
-                by_caller: HashMap::new(),
+                by_caller: IdMap::default(),
                 without_caller: Usage::empty(),
             },
             listener,
@@ -125,12 +125,12 @@ impl Entry {
 #[derive(Debug)]
 pub struct Organism {
     name: String,
-    entries: HashMap<Arc<str>, Arc<Entry>>,
-    gateways: HashMap<Arc<str>, Arc<Gateway>>,
-    types: HashMap<TypeKey, Arc<PayloadType>>,
+    entries: IdMap<Arc<str>, Arc<Entry>>,
+    gateways: IdMap<Arc<str>, Arc<Gateway>>,
+    types: IdMap<TypeKey, Arc<PayloadType>>,
     /// Types that no listener accepts and some handler sends; compiled when
     /// first seen. As many as the program has structs.
-    sent: RwLock<HashMap<TypeKey, Option<Arc<PayloadType>>>>,
+    sent: RwLock<IdMap<TypeKey, Option<Arc<PayloadType>>>>,
 }
 
 type TypeKey = (Arc<str>, Arc<str>);
@@ -144,9 +144,9 @@ impl Organism {
     ) -> Result<Self, OrganismError> {
         let mut organism = Self {
             name: name.into(),
-            entries: HashMap::new(),
-            gateways: HashMap::new(),
-            types: HashMap::new(),
+            entries: IdMap::default(),
+            gateways: IdMap::default(),
+            types: IdMap::default(),
             sent: RwLock::default(),
         };
         for schema in system::schemas() {
@@ -210,7 +210,7 @@ impl Organism {
             gateways: gateways
                 .map(|gateway| (key(&gateway.name), gateway))
                 .collect(),
-            types: HashMap::new(),
+            types: IdMap::default(),
             sent: RwLock::default(),
         }
     }

@@ -53,6 +53,81 @@ pub fn fill(data: &Path, messages: u64) -> Result<()> {
     Ok(())
 }
 
+/// What the message with the number `seq` says: a word of all messages, of each fiftieth, of each hundredth,
+/// and of each ten-thousandth, among others.
+macro_rules! talk {
+    ($seq:literal) => {
+        concat!(
+            "'word' || (",
+            $seq,
+            " % 50) || ' every message has some' || (",
+            $seq,
+            " % 100) || ' and rare' || (",
+            $seq,
+            " % 10000) || ' number ' || ",
+            $seq,
+            " || ' the quick brown fox jumps over the lazy dog'"
+        )
+    };
+}
+
+const TALK: &str = concat!(
+    "CREATE TEMP TABLE bench AS
+        SELECT rooms.room_id, last_seq, created_at, user_id, user_name FROM rooms
+        JOIN room_members USING (room_id)
+        WHERE rooms.name = 'bench' AND role <> 'owner' LIMIT 1;
+    INSERT INTO messages (room_id, seq, sender_user_id, sender_user_name, via, type, content,
+            reply_chain_depth, created_at)
+        WITH RECURSIVE posts (seq) AS (
+            SELECT last_seq + 1 FROM bench
+            UNION ALL SELECT seq + 1 FROM posts WHERE seq < (SELECT messages FROM temp.target))
+        SELECT room_id, seq, user_id, user_name, 'agent', 'chat',
+            CASE WHEN seq = messages THEN 'newest' ELSE ",
+    talk!("seq"),
+    " END, 0, created_at - (messages - seq) / 10
+        FROM posts, bench, temp.target;
+    UPDATE rooms SET last_seq = (SELECT messages FROM temp.target), last_sub = 0
+        WHERE room_id = (SELECT room_id FROM bench);"
+);
+
+/// Fills the bench's room in this data folder with so many messages that have words.
+pub fn talk(data: &Path, messages: u64) -> Result<()> {
+    let connection = Connection::open(database(data)?)?;
+    connection.execute_batch(
+        "PRAGMA synchronous = OFF;
+         CREATE TEMP TABLE target (messages INTEGER);
+         BEGIN",
+    )?;
+    connection.execute(
+        "INSERT INTO temp.target VALUES (?1)",
+        (i64::try_from(messages)?,),
+    )?;
+    connection.execute_batch(TALK)?;
+    connection.execute_batch("COMMIT; PRAGMA wal_checkpoint(TRUNCATE);")?;
+    File::open(database(data)?)?.sync_all()?;
+    Ok(())
+}
+
+/// The same as PostgreSQL's SQL.
+pub fn talk_in_postgres(messages: u64) -> String {
+    format!(
+        concat!(
+            "INSERT INTO messages (room_id, seq, sender_user_id, sender_user_name, via, type, content,
+                reply_chain_depth, created_at)
+             SELECT b.room_id, p.seq, b.user_id, b.user_name, 'agent', 'chat',
+                CASE WHEN p.seq = {messages} THEN 'newest' ELSE ",
+            talk!("p.seq"),
+            " END, 0, b.created_at - ({messages} - p.seq) / 10
+             FROM (SELECT r.room_id, r.last_seq, r.created_at, m.user_id, m.user_name FROM rooms r
+                JOIN room_members m ON m.room_id = r.room_id
+                WHERE r.name = 'bench' AND m.role <> 'owner' ORDER BY r.created_at DESC LIMIT 1) b,
+             LATERAL generate_series(b.last_seq + 1, {messages}) AS p(seq);
+             UPDATE rooms SET last_seq = {messages}, last_sub = 0 WHERE name = 'bench'; ANALYZE messages;"
+        ),
+        messages = messages
+    )
+}
+
 /// As if so many members of the welcome room had come by so many points in the last 29 days.
 const SCORE: &str = "
     INSERT INTO room_members (room_id, user_id, user_name, member_kind, role, adapter_type, joined_at)

@@ -5,12 +5,13 @@ use crate::{
     config::Config,
     discovery::programs::Programs,
     docs::Docs,
-    events::{self, Bus, Commit, Hub},
+    events::{self, Bus, Commit, Hub, Live},
     metrics::Metrics,
     occupancy::Occupancy,
     outbound::Outbound,
     render::Renderer,
     services::{
+        credentials::key_cache::KeyCache,
         delivery::{self, Fanout},
         limits,
         messages::posting::{Poster, Traffic},
@@ -19,6 +20,7 @@ use crate::{
     store::{Db, DbError},
 };
 use protocol::{EventKind, RoomId, UserId};
+use runtime::CancellationToken;
 use serde::Serialize;
 use std::{collections::HashSet, ops::Deref, sync::Arc};
 use tokio::sync::Notify;
@@ -39,6 +41,8 @@ pub struct Parts {
     pub denylist: Arc<Denylist>,
     pub hub: Arc<Hub>,
     pub bus: Option<Arc<Bus>>,
+    /// The way to the readers of rooms.
+    pub live: Arc<Live>,
     pub poster: Poster,
     pub fanout: Fanout,
     pub outbound: Outbound,
@@ -58,6 +62,10 @@ pub struct Parts {
     pub renderer: Renderer,
     /// Told when a text was deleted, which the database's own log may still hold.
     pub text_deleted: Notify,
+    /// The room keys with which MCP clients of identity tokens act.
+    pub mcp_keys: KeyCache,
+    /// Cancelled when the server begins to stop: whatever stays open ends.
+    pub closing: CancellationToken,
 }
 
 impl App {
@@ -67,10 +75,7 @@ impl App {
 
     /// Hands a commit to its readers, here and on other nodes.
     pub fn publish(&self, commit: Commit) {
-        if let Some(bus) = &self.bus {
-            bus.committed(&commit.room_id, commit.head);
-        }
-        self.hub.publish(commit);
+        self.live.publish(commit);
     }
 
     /// Makes the room's readers prove anew that they may read, here and on other nodes.
@@ -99,18 +104,13 @@ impl App {
         Ok(())
     }
 
-    /// Whether anybody wants to see how agents' answers in the room grow.
-    pub fn anyone_watches_typing(&self, room: &RoomId) -> bool {
-        self.hub.has_listeners(room) || self.bus.as_ref().is_some_and(|bus| bus.is_read(room))
-    }
-
-    /// Tells those who asked for it what is not worth keeping, here and on other nodes.
-    pub fn publish_ephemeral(&self, room: &RoomId, kind: EventKind, data: &impl Serialize) {
+    /// Tells the user's own streams, here and on other nodes, what is not worth keeping.
+    pub fn publish_to_user(&self, user: &UserId, kind: EventKind, data: &impl Serialize) {
         let frame = events::ephemeral_frame(kind, data);
-        if let Some(bus) = self.bus.as_ref().filter(|bus| bus.is_read(room)) {
-            bus.publish_ephemeral(room, &frame);
+        if let Some(bus) = &self.bus {
+            bus.publish_to_user(user, &frame);
         }
-        self.hub.publish_ephemeral(room, frame);
+        self.hub.publish_to_user(user, frame);
     }
 
     /// The users with an open stream in the room, on any node.

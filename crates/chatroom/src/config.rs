@@ -72,10 +72,14 @@ settings! {
         tokens: Tokens = Tokens::default(),
         /// The live stream.
         stream: Stream = Stream::default(),
+        /// Searching what was said.
+        search: Search = Search::default(),
         /// Calling agents that run elsewhere.
         fanout: Fanout = Fanout::default(),
         /// The way from a command line to its owner's agent.
         bridge: Bridge = Bridge::default(),
+        /// The door for MCP clients.
+        mcp: Mcp = Mcp::default(),
         /// What is served to those who run agents.
         assets: Assets = Assets::default(),
         /// The log.
@@ -124,6 +128,8 @@ settings! {
         web_messages_per_hour_per_key: i64 = 20,
         /// Messages an hour under room keys from one address.
         web_messages_per_hour_per_ip: i64 = 60,
+        /// Messages an hour of a person who signed in, in all rooms; neither limit above is theirs.
+        person_messages_per_hour: i64 = 600,
         /// Anonymous reads a minute, for each address and room.
         visitor_reads_per_minute: i64 = 30,
         /// Invites an hour that visitors make for themselves, for each address and room.
@@ -140,6 +146,8 @@ settings! {
         auto_joins_per_hour: i64 = 60,
         /// Active room keys of a user in a room.
         room_keys_per_user: i64 = 3,
+        /// How long an invite may be good for, at most: a day, and never more than 30.
+        invite_ttl_seconds: i64 = 86_400,
         /// Answers a minute that are collected from an agent in a room; the next ones wait.
         agent_replies_per_minute: i64 = 30,
         /// Messages of one agent after another's in a room, until a person writes.
@@ -152,6 +160,13 @@ settings! {
         edits_per_minute: i64 = 60,
         /// Reactions a minute, given or taken back, for each member.
         reactions_per_minute: i64 = 120,
+        /// Read positions a minute, for each member.
+        read_marks_per_minute: i64 = 240,
+        /// How often in ten seconds a member says what it does, in each room.
+        typing_per_10_seconds: i64 = 100,
+        /// How often an hour a user stops agents, has messages answered anew, or asks for consents and
+        /// decides them.
+        turn_changes_per_hour: i64 = 600,
         /// Rooms an hour that a user makes.
         rooms_per_hour: i64 = 120,
         /// Invites an hour that a user makes or revokes.
@@ -198,6 +213,13 @@ settings! {
         buffer: usize = 1024,
     }
 
+    /// Searching what was said.
+    Search {
+        /// Whether messages can be searched. Switched on later, what was said meanwhile is caught up
+        /// with.
+        enabled: bool = true,
+    }
+
     /// Calling agents that run elsewhere.
     Fanout {
         /// Seconds to wait after the first failure of a call, after the second, and so on. After
@@ -227,6 +249,16 @@ settings! {
         agent_url: Option<String> = None,
         /// Seconds an answer may pause.
         idle_seconds: u64 = 300,
+    }
+
+    /// The door for MCP clients.
+    Mcp {
+        /// Seconds after which a session ends that nobody uses.
+        session_idle_seconds: u64 = 1800,
+        /// Sessions that one user, or one room key, may have open on a node.
+        sessions_per_user: usize = 32,
+        /// Sessions that may be open on a node.
+        sessions: usize = 4096,
     }
 
     /// What is served to those who run agents.
@@ -327,6 +359,16 @@ fn default_internal() -> Vec<IpNet> {
     .iter()
     .filter_map(|net| net.parse().ok())
     .collect()
+}
+
+impl Auth {
+    /// Whether this server signs user tokens itself.
+    pub fn is_own(&self) -> bool {
+        self.public_key_file.is_none()
+            && self.jwks_file.is_none()
+            && self.jwks_url.is_none()
+            && self.hs256_secret.is_none()
+    }
 }
 
 impl Config {

@@ -6,6 +6,8 @@ use protocol::DocsVersion;
 use std::collections::BTreeMap;
 
 static DOCS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../docs");
+/// What there is to read.
+pub const INDEX: &str = include_str!("../../../docs/README.md");
 /// The documents that define the protocol. Agents read them again when one changes.
 const TRACKED: [&str; 4] = ["agent-playbook", "api", "handler-interface", "welcome"];
 const FINGERPRINT: usize = 16;

@@ -116,7 +116,7 @@ struct Token {
 
 #[derive(Subcommand)]
 enum User {
-    /// Print a link with which a person signs in. The same name is the same person.
+    /// Make an account and print a link with which its person signs in. Two people may have one name.
     Add {
         /// The person's name.
         name: String,
@@ -125,6 +125,32 @@ enum User {
         /// How long the link works, e.g. 15m, 1h.
         #[arg(long, default_value = "1h", value_parser = humantime::parse_duration)]
         ttl: Duration,
+    },
+    /// Print another link for an account, e.g. for a second device.
+    Link {
+        /// The account's id, as `list` shows it.
+        user: String,
+        #[command(flatten)]
+        location: Location,
+        /// How long the link works, e.g. 15m, 1h.
+        #[arg(long, default_value = "1h", value_parser = humantime::parse_duration)]
+        ttl: Duration,
+    },
+    /// Give a user another name, in all rooms.
+    Rename {
+        /// The user's id.
+        user: String,
+        /// The new name.
+        name: String,
+        #[command(flatten)]
+        beside: RunningServer,
+    },
+    /// Take a user out of all rooms that they do not own, end what they hold, and forget their name and picture.
+    Remove {
+        /// The user's id.
+        user: String,
+        #[command(flatten)]
+        beside: RunningServer,
     },
     /// List users: id, name, rooms, keys and identity tokens, whether banned.
     List {
@@ -255,16 +281,36 @@ fn run(command: Command) -> Result<(), Box<dyn Error>> {
             ttl,
         }) => {
             let config = load(&location)?;
-            let id = users::id_for(&name)?;
-            let token = users::token(&config.keys_dir(), &id, Some(&name), TokenType::Access, ttl)?;
-            let url = config
-                .public_url
-                .unwrap_or_else(|| format!("http://{}", config.listen));
-            println!("{}/view#user_jwt={token}", url.trim_end_matches('/'));
+            let id = users::new_id(&config, &name)?;
+            print_sign_in_link(&config, &id, Some(&name), ttl)?;
             eprintln!(
                 "{name} signs in as {id} with this link; it works for {}.",
                 humantime::format_duration(ttl)
             );
+            Ok(())
+        }
+        Command::User(User::Link {
+            user,
+            location,
+            ttl,
+        }) => {
+            let config = load(&location)?;
+            users::refuse_unused(&config)?;
+            print_sign_in_link(&config, &user, None, ttl)?;
+            eprintln!(
+                "{user} signs in with this link; it works for {}.",
+                humantime::format_duration(ttl)
+            );
+            Ok(())
+        }
+        Command::User(User::Rename { user, name, beside }) => {
+            block_on(beside.server()?.rename_user(&user, &name))??;
+            eprintln!("{user} is called {name} from now on.");
+            Ok(())
+        }
+        Command::User(User::Remove { user, beside }) => {
+            let ended = block_on(beside.server()?.remove_user(&user))??;
+            eprintln!("Removed {user}, and ended {ended} credentials.");
             Ok(())
         }
         Command::User(User::List { beside }) => {
@@ -306,6 +352,21 @@ fn run(command: Command) -> Result<(), Box<dyn Error>> {
         Command::Calls(Calls::Pause(database)) => set_calls_paused(database, true),
         Command::Calls(Calls::Resume(database)) => set_calls_paused(database, false),
     }
+}
+
+fn print_sign_in_link(
+    config: &Config,
+    id: &str,
+    name: Option<&str>,
+    ttl: Duration,
+) -> Result<(), Box<dyn Error>> {
+    let token = users::token(&config.keys_dir(), id, name, TokenType::Access, ttl)?;
+    let url = match &config.public_url {
+        Some(url) => url.clone(),
+        None => format!("http://{}", config.listen),
+    };
+    println!("{}/view#user_jwt={token}", url.trim_end_matches('/'));
+    Ok(())
 }
 
 fn set_calls_paused(database: Database, paused: bool) -> Result<(), Box<dyn Error>> {
@@ -367,10 +428,12 @@ fn start(options: Serve) -> Result<(), Box<dyn Error>> {
     config.bus = options.bus.or(config.bus);
     config.public_url = options.public_url.or(config.public_url);
     log_to_stderr(&config)?;
-    let public_url = config.public_url.clone();
-    block_on(serve(config, move |address| {
-        let url = public_url.unwrap_or_else(|| format!("http://{address}"));
-        println!("Open {}/", url.trim_end_matches('/'));
+    block_on(serve(config, |opened| {
+        println!("Open {}/", opened.public_url);
+        if let Some(link) = opened.first_link {
+            println!("Sign in as the first person: {link}");
+            println!("The link works once, for a day. Further people: sc-chatroom user add NAME");
+        }
     }))??;
     Ok(())
 }

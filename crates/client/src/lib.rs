@@ -25,22 +25,28 @@
 //!
 //! Tokens are never logged and never part of an error or of `Debug` output.
 
+mod consents;
 mod error;
 mod http;
 mod identity;
+mod inbox;
 mod invites;
 mod keys;
 mod members;
 mod messages;
 mod reputation;
 mod rooms;
+mod search;
 mod stream;
 mod system;
+mod turns;
+mod usage;
 
 pub use error::ClientError;
 pub use http::Client;
 pub use messages::MessageQuery;
 pub use protocol::{self, Cursor, Event, PostMessage, RoomId, UserId, sse};
+pub use search::SearchQuery;
 pub use stream::{EventStream, Follow};
 
 /// What a call gives: the reply, or why there is none.

@@ -19,8 +19,27 @@ const LONGEST_DELAY: Duration = Duration::from_secs(30);
 impl Client {
     /// Opens the room's stream: what comes after `since`, or what comes from now on.
     pub async fn stream(&self, room: &RoomId, since: Option<Cursor>) -> Result<EventStream> {
+        self.open_stream(room, since, false).await
+    }
+
+    /// The same, with what agents have written so far ([`Event::AgentDelta`]).
+    pub async fn stream_with_deltas(
+        &self,
+        room: &RoomId,
+        since: Option<Cursor>,
+    ) -> Result<EventStream> {
+        self.open_stream(room, since, true).await
+    }
+
+    async fn open_stream(
+        &self,
+        room: &RoomId,
+        since: Option<Cursor>,
+        deltas: bool,
+    ) -> Result<EventStream> {
         let reply = self
             .get(&["rooms", room.as_str(), "stream"])
+            .query("deltas", deltas.then_some(1))
             .header("accept", Some("text/event-stream"))
             .header("last-event-id", since)
             .open()
@@ -106,6 +125,8 @@ impl EventStream {
         self.cursor = cursor.or(self.cursor);
         let kind = frame.event.as_deref().unwrap_or("message");
         match Event::parse(kind, frame.data.as_deref()?) {
+            // It tells a cursor and nothing else.
+            Ok(Event::Ready(_)) => None,
             Ok(event) => Some((cursor, event)),
             Err(error) => {
                 tracing::warn!(kind, ?cursor, %error, "an event cannot be read and is passed over");

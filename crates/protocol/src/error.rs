@@ -70,14 +70,24 @@ codes! {
     RoomFull = "room_full", 409;
     /// The user has as many room keys for the room as there may be.
     TooManyKeys = "too_many_keys", 409;
+    /// The request for consent was decided, withdrawn or has expired.
+    AlreadyDecided = "already_decided", 409;
+    /// The agent has as many requests for consent open as there may be.
+    TooManyConsents = "too_many_consents", 409;
+    /// The agent is asked to answer a message anew already.
+    RetryPending = "retry_pending", 409;
     /// The short code has expired.
     Gone = "gone", 410;
+    /// What was to be changed is not what the caller has seen.
+    PreconditionFailed = "precondition_failed", 412;
     /// The body is larger than the server reads.
     PayloadTooLarge = "payload_too_large", 413;
     /// A rate limit was hit.
     RateLimited = "rate_limited", 429;
     /// Too little time since the agent's last message.
     AgentCooldown = "agent_cooldown", 429;
+    /// The agent has spent what it may spend in a day.
+    BudgetUsedUp = "budget_used_up", 429;
     /// The server failed.
     Internal = "internal", 500;
     /// The server cannot answer now.

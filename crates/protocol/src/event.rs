@@ -1,6 +1,8 @@
 //! The stream's events and the cursor that orders them.
 
-use crate::{BadId, Message, RoomId};
+use crate::{
+    AgentDelta, AgentRetry, AgentStop, AgentTyping, BadId, Consent, Message, ReadPosition, RoomId,
+};
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
 
@@ -52,6 +54,8 @@ impl FromStr for Cursor {
 crate::words! {
     /// The `event:` field of a frame.
     EventKind {
+        /// The stream is open; the data is where it stands.
+        Ready = "ready",
         /// A new message.
         Message = "message",
         /// A message was edited; the data is the whole row.
@@ -64,12 +68,23 @@ crate::words! {
         ReactionRemoved = "reaction_removed",
         /// The room's rules have a new version.
         RulesUpdated = "rules_updated",
+        /// A message was pinned, or its pin was taken away.
+        PinUpdated = "pin_updated",
         /// How a member is reached has changed, or whether it can be.
         MemberUpdated = "member_updated",
-        /// An agent is writing an answer, or has stopped; only for those who ask, and not kept.
+        /// A request for consent was made, decided, withdrawn or has expired.
+        ConsentUpdated = "consent_updated",
+        /// What a member does just now; not kept.
         AgentTyping = "agent_typing",
         /// What an agent has written so far; only for those who ask, and not kept.
         AgentDelta = "agent_delta",
+        /// The reader has read a room further, elsewhere; only for that user's own streams that ask, and
+        /// not kept.
+        Read = "read",
+        /// The reader itself is to stop what it does; not kept.
+        AgentStop = "agent_stop",
+        /// The reader itself is asked to answer a message anew; not kept.
+        AgentRetry = "agent_retry",
         /// The cursor is too old or unknown: read the room anew, then follow from here.
         Resync = "resync",
     }
@@ -78,6 +93,8 @@ crate::words! {
 /// One event of a room's stream.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
+    /// The stream is open.
+    Ready(Ready),
     /// A new message.
     Message(Box<Message>),
     /// A message was edited.
@@ -93,16 +110,33 @@ pub enum Event {
     ReactionRemoved(Reaction),
     /// The room's rules have a new version.
     RulesUpdated(RulesUpdated),
+    /// A message was pinned, or its pin was taken away.
+    PinUpdated(PinUpdated),
     /// How a member is reached has changed, or whether it can be.
     MemberUpdated(MemberUpdated),
-    /// An agent is writing an answer, or has stopped.
+    /// A request for consent was made, decided, withdrawn or has expired.
+    ConsentUpdated(Box<Consent>),
+    /// What a member does just now.
     AgentTyping(AgentTyping),
     /// What an agent has written so far.
     AgentDelta(AgentDelta),
+    /// The reader has read a room further, elsewhere.
+    Read(ReadPosition),
+    /// The reader itself is to stop what it does.
+    AgentStop(AgentStop),
+    /// The reader itself is asked to answer a message anew.
+    AgentRetry(AgentRetry),
     /// The cursor is too old or unknown.
     Resync(Resync),
     /// An event of a later version of the protocol.
     Other(String),
+}
+
+/// Where a stream stands that has just been opened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ready {
+    /// The cursor to resume from if nothing else comes.
+    pub cursor: String,
 }
 
 /// Who reacted to what, and how.
@@ -127,6 +161,17 @@ pub struct RulesUpdated {
     pub updated_at: i64,
 }
 
+/// A message that was pinned, or is no longer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PinUpdated {
+    /// The message.
+    pub seq: i64,
+    /// Whether it is pinned now.
+    pub pinned: bool,
+    /// The owner.
+    pub by_user_id: String,
+}
+
 /// How a member is reached now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberUpdated {
@@ -141,28 +186,6 @@ pub struct MemberUpdated {
     /// Why it is no longer called, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-}
-
-/// Whether an agent is writing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AgentTyping {
-    /// Which agent.
-    pub user_id: String,
-    /// The message it answers.
-    pub reply_to_seq: i64,
-    /// False once it has stopped; its answer, if there is one, comes as a message.
-    pub typing: bool,
-}
-
-/// An answer in the making.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AgentDelta {
-    /// Which agent.
-    pub user_id: String,
-    /// The message it answers.
-    pub reply_to_seq: i64,
-    /// Everything it has written so far.
-    pub text: String,
 }
 
 /// Why the stream could not resume from the cursor it was given.
@@ -184,6 +207,7 @@ impl Event {
             seq: i64,
         }
         Ok(match kind.parse::<EventKind>() {
+            Ok(EventKind::Ready) => Self::Ready(serde_json::from_str(data)?),
             Ok(EventKind::Message) => Self::Message(serde_json::from_str(data)?),
             Ok(EventKind::MessageEdited) => Self::MessageEdited(serde_json::from_str(data)?),
             Ok(EventKind::MessageDeleted) => Self::MessageDeleted {
@@ -192,9 +216,14 @@ impl Event {
             Ok(EventKind::ReactionAdded) => Self::ReactionAdded(serde_json::from_str(data)?),
             Ok(EventKind::ReactionRemoved) => Self::ReactionRemoved(serde_json::from_str(data)?),
             Ok(EventKind::RulesUpdated) => Self::RulesUpdated(serde_json::from_str(data)?),
+            Ok(EventKind::PinUpdated) => Self::PinUpdated(serde_json::from_str(data)?),
             Ok(EventKind::MemberUpdated) => Self::MemberUpdated(serde_json::from_str(data)?),
+            Ok(EventKind::ConsentUpdated) => Self::ConsentUpdated(serde_json::from_str(data)?),
+            Ok(EventKind::AgentStop) => Self::AgentStop(serde_json::from_str(data)?),
+            Ok(EventKind::AgentRetry) => Self::AgentRetry(serde_json::from_str(data)?),
             Ok(EventKind::AgentTyping) => Self::AgentTyping(serde_json::from_str(data)?),
             Ok(EventKind::AgentDelta) => Self::AgentDelta(serde_json::from_str(data)?),
+            Ok(EventKind::Read) => Self::Read(serde_json::from_str(data)?),
             Ok(EventKind::Resync) => Self::Resync(serde_json::from_str(data)?),
             Err(_) => Self::Other(kind.to_owned()),
         })

@@ -3,6 +3,13 @@
 use serde::{Deserialize, Serialize};
 use std::{borrow::Borrow, fmt, str::FromStr};
 
+/// The regular expression that every [`RoomId`] matches.
+pub const ROOM_ID_PATTERN: &str = "^rm_[A-Za-z0-9_-]{1,64}$";
+/// The regular expression that every [`UserId`] matches.
+pub const USER_ID_PATTERN: &str = "^[A-Za-z0-9_.@:+-]{1,128}$";
+/// The regular expression that every [`AgentId`] matches.
+pub const AGENT_ID_PATTERN: &str = "^(ext_)?[a-z0-9_.]{8,20}-[0-9a-f]{8}$";
+
 /// Why a word is no id of its kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]

@@ -1,6 +1,6 @@
 //! Invites.
 
-use crate::{UserId, room::wire};
+use crate::{RoomId, UserId, room::wire};
 use serde::{Deserialize, Serialize};
 
 wire! {
@@ -9,7 +9,7 @@ wire! {
     pub struct CreateInvite {
         /// 1 where absent, 20 at most.
         pub max_uses: Option<i64>,
-        /// 3600 where absent, 86400 at most.
+        /// 3600 where absent; at most what the operator allows (`limits.invite_ttl_seconds`, a day).
         pub ttl_seconds: Option<i64>,
         /// The name the invitee gets, at most 64 characters.
         pub display_name: Option<String>,
@@ -49,6 +49,22 @@ wire! {
     pub struct Invites {
         /// The active ones, newest first.
         pub invites: Vec<InviteView>,
+    }
+
+    /// `GET /i/{short_code}/summary`: what whoever holds an invite may know before joining.
+    pub struct InviteSummary {
+        /// Where the invite leads.
+        pub room_id: RoomId,
+        /// Its name.
+        pub room_name: String,
+        /// The name of whoever issued the invite; null where that is no member with a name.
+        pub invited_by: Option<String>,
+        /// How many members the room has.
+        pub member_count: i64,
+        /// The names of the first 100 who have one.
+        pub member_names: Vec<String>,
+        /// In unix seconds.
+        pub expires_at: i64,
     }
 
     /// `POST /rooms/{id}/auto-invite`.

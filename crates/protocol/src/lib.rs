@@ -13,13 +13,16 @@
 //! # Ok::<(), protocol::BadId>(())
 //! ```
 
+mod account;
 pub mod agent_stream;
 pub mod answer;
 mod ban;
 mod cli_key;
+mod consent;
 mod error;
 mod event;
 mod id;
+mod inbox;
 mod invite;
 mod key;
 mod member;
@@ -27,28 +30,36 @@ pub mod mentions;
 mod message;
 mod reputation;
 mod room;
+mod search;
 mod session;
 pub use sse;
 mod system;
+mod turn;
+mod usage;
 mod welcome;
 mod word;
 
+pub use account::*;
 pub use ban::*;
 pub use cli_key::*;
+pub use consent::*;
 pub use error::{ErrorBody, ErrorCode};
 pub use event::{
-    AgentDelta, AgentTyping, Cursor, Event, EventKind, MemberUpdated, Reaction, Resync,
-    RulesUpdated,
+    Cursor, Event, EventKind, MemberUpdated, PinUpdated, Reaction, Ready, Resync, RulesUpdated,
 };
-pub use id::{AgentId, BadId, RoomId, UserId};
+pub use id::{AGENT_ID_PATTERN, AgentId, BadId, ROOM_ID_PATTERN, RoomId, USER_ID_PATTERN, UserId};
+pub use inbox::*;
 pub use invite::*;
 pub use key::*;
 pub use member::*;
 pub use message::*;
 pub use reputation::*;
 pub use room::*;
+pub use search::*;
 pub use session::*;
 pub use system::*;
+pub use turn::*;
+pub use usage::*;
 pub use welcome::*;
 pub(crate) use word::{open_words, words};
 
@@ -60,6 +71,10 @@ pub const MAX_RULES_BYTES: usize = 16 * 1024;
 pub const MAX_NAME_CHARS: usize = 64;
 /// The most characters of a room's name.
 pub const MAX_ROOM_NAME_CHARS: usize = 200;
+/// The most characters of what an agent says that it does.
+pub const MAX_ACTIVITY_CHARS: usize = 200;
+/// The most bytes of UTF-8 of what a consent is about.
+pub const MAX_CONSENT_DETAIL_BYTES: usize = 16 * 1024;
 /// The user that system messages come from.
 pub const SYSTEM_USER: &str = "u_system";
 /// The room where newcomers begin.

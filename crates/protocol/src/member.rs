@@ -1,6 +1,6 @@
 //! Members of a room, and how they join.
 
-use crate::{Role, RoomId, UserId, WelcomeScore, open_words, room::wire, words};
+use crate::{Role, RoomId, UserId, WakePolicy, WelcomeScore, open_words, room::wire, words};
 use serde::{Deserialize, Serialize};
 
 open_words! {
@@ -120,12 +120,18 @@ wire! {
         pub online: bool,
         /// Where the agent describes itself.
         pub agent_card_url: Option<String>,
+        /// Where the picture is that the member chose, if there is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub picture: Option<String>,
         /// What the member's picture is drawn from, the same in every room and on every board.
         #[serde(default)]
         pub avatar_seed: String,
         /// Why the last call to the agent failed, until one succeeds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub last_error: Option<String>,
+        /// What wakes the agent and what it may spend, where that is limited.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub wake: Option<WakePolicy>,
         /// How far the member has come with the checklist, in the welcome room alone.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub welcome_score: Option<WelcomeScore>,
@@ -238,6 +244,9 @@ wire! {
         pub mentions_pending: i64,
         /// What to write to mention the caller.
         pub mention_key: String,
+        /// Whose agent the caller is; nothing where the caller is a person.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub owner_user_id: Option<String>,
         /// The room.
         pub room: MyRoomView,
         /// Changes when a document that defines the protocol changes.

@@ -51,6 +51,118 @@ pub fn is_mentioned(text: &str, name: &str) -> bool {
     !name.is_empty() && mentions(&text).any(is_called)
 }
 
+/// A member, as mentions see it.
+#[derive(Debug, Clone, Copy)]
+pub struct Mentionable<'a> {
+    /// The id.
+    pub id: &'a str,
+    /// The name, if there is one.
+    pub name: Option<&'a str>,
+}
+
+/// Whom the parts of names in a text mention.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// The members that exactly one part fits, by their place among those asked about.
+    pub mentioned: Vec<usize>,
+    /// What fits several, as it stands in the text, folded.
+    pub ambiguous: Vec<String>,
+}
+
+/// What stands behind an `@` and is nobody's whole name or id may be a part of one: some of its words, in
+/// their order. It mentions whom it fits, if it fits nobody else.
+pub fn parts(text: &str, members: &[Mentionable<'_>]) -> Parts {
+    let text = fold(text);
+    let named: Vec<_> = members.iter().map(Names::of).collect();
+    let mut found = Parts::default();
+    for rest in mentions(&text).take(MAX_MENTIONS) {
+        let handle = handle(rest);
+        let wanted: String = handle.chars().filter(|c| c.is_alphanumeric()).collect();
+        let whole = |names: &Names| names.whole.iter().any(|name| begins_with(rest, name));
+        if wanted.chars().count() < SHORTEST_PART || named.iter().any(whole) {
+            continue;
+        }
+        let fits = named
+            .iter()
+            .enumerate()
+            .filter(|(_, names)| names.have(&wanted));
+        match fits.map(|(at, _)| at).collect::<Vec<_>>()[..] {
+            [] => {}
+            [one] if found.mentioned.contains(&one) => {}
+            [one] => found.mentioned.push(one),
+            _ if found.ambiguous.iter().any(|known| known == handle) => {}
+            _ => found.ambiguous.push(handle.to_owned()),
+        }
+    }
+    found
+}
+
+/// A shorter part of a name mentions nobody.
+const SHORTEST_PART: usize = 2;
+
+/// What stands behind an `@`, up to the end of its word.
+fn handle(rest: &str) -> &str {
+    let goes_on = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let end = rest.find(|c: char| !goes_on(c)).unwrap_or(rest.len());
+    rest[..end].trim_end_matches(['.', '-'])
+}
+
+/// What a member is called by, folded.
+struct Names {
+    whole: Vec<String>,
+    words: Vec<Vec<String>>,
+}
+
+impl Names {
+    fn of(member: &Mentionable<'_>) -> Self {
+        let id = fold(member.id);
+        let bare = id.strip_prefix(EXTERNAL_PREFIX).unwrap_or(&id).to_owned();
+        let name = member.name.map(fold);
+        let words = |text: &str| {
+            let words = text.split(|c: char| !c.is_alphanumeric());
+            words
+                .filter(|word| !word.is_empty())
+                .map(str::to_owned)
+                .collect()
+        };
+        let texts = [Some(bare.as_str()), name.as_deref()];
+        Self {
+            words: texts.into_iter().flatten().map(words).collect(),
+            whole: [Some(id), Some(bare), name].into_iter().flatten().collect(),
+        }
+    }
+
+    /// Whether these letters are some of the words, beside each other.
+    fn have(&self, wanted: &str) -> bool {
+        self.words.iter().any(|words| {
+            (0..words.len()).any(|first| {
+                let mut rest = wanted;
+                words[first..].iter().any(|word| {
+                    match rest.strip_prefix(word.as_str()) {
+                        Some(after) => rest = after,
+                        None => rest = "\u{0}",
+                    }
+                    rest.is_empty()
+                })
+            })
+        })
+    }
+}
+
+/// The name that an agent with this id gets where nobody chose one: `tidy_falcon-227a4218` is Tidy Falcon.
+pub fn birth_name(id: &str) -> Option<String> {
+    let bare = id.strip_prefix(EXTERNAL_PREFIX).unwrap_or(id);
+    let (prefix, _) = bare.rsplit_once('-')?;
+    let words = prefix.split(['_', '.']).filter(|word| !word.is_empty());
+    let capitalised = words.map(|word| {
+        let mut letters = word.chars();
+        let first = letters.next().map(|first| first.to_ascii_uppercase());
+        first.into_iter().chain(letters).collect::<String>()
+    });
+    let name = capitalised.collect::<Vec<_>>().join(" ");
+    (!name.is_empty()).then_some(name)
+}
+
 /// Whether this is an external agent's id without its `ext_`, as the installer prints it.
 fn is_bare_agent_id(folded: &str) -> bool {
     !folded.starts_with(EXTERNAL_PREFIX) && folded.parse::<AgentId>().is_ok()
@@ -154,6 +266,61 @@ mod tests {
         assert_eq!(mentions_whom("write to bob@alice.example"), [""; 0]);
         assert_eq!(mentions_whom("a@b @ @@"), [""; 0]);
         assert_eq!(mentions_whom("(@alice)"), ["Alice"]);
+    }
+
+    fn parts_in(text: &str) -> (Vec<usize>, Vec<String>) {
+        let members = [
+            ("ext_tidy_falcon-227a4218", Some("Tidy Falcon")),
+            ("ext_tidy_otter-3a9f1c20", None),
+            ("u_ann", Some("Ann Lee")),
+            ("u_anna", Some("Anna")),
+        ];
+        let members = members.map(|(id, name)| Mentionable { id, name });
+        let found = parts(text, &members);
+        (found.mentioned, found.ambiguous)
+    }
+
+    #[test]
+    fn a_part_of_a_name_or_id_mentions_whom_it_fits_alone() {
+        for text in [
+            "@falcon",
+            "hey @Falcon!",
+            "@tidy_falcon",
+            "@TidyFalcon.",
+            "@227a4218",
+            "@tidy-falcon",
+        ] {
+            assert_eq!(parts_in(text), (vec![0], vec![]), "{text}");
+        }
+        assert_eq!(parts_in("@otter and @lee"), (vec![1, 2], vec![]));
+        assert_eq!(
+            parts_in("@ann, hello"),
+            (vec![2], vec![]),
+            "a word is whole"
+        );
+        assert_eq!(parts_in("@tidy @TIDY"), (vec![], vec!["tidy".to_owned()]));
+        // Whoever is called by a whole name is found otherwise.
+        assert_eq!(
+            parts_in("@anna @Ann Lee @tidy_falcon-227a4218"),
+            (vec![], vec![])
+        );
+        assert_eq!(
+            parts_in("@fal @f @ x@falcon @_ @falcontidy"),
+            (vec![], vec![])
+        );
+    }
+
+    #[test]
+    fn an_agent_has_a_name_at_birth() {
+        assert_eq!(
+            birth_name("tidy_falcon-227a4218").as_deref(),
+            Some("Tidy Falcon")
+        );
+        assert_eq!(
+            birth_name("ext_my.bot_v2-b14b3d22").as_deref(),
+            Some("My Bot V2")
+        );
+        assert_eq!(birth_name("____-227a4218"), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Messages and reactions.
 
-use crate::{RoomId, open_words, room::wire};
+use crate::{RoomId, Usage, open_words, room::wire};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -41,6 +41,9 @@ wire! {
         /// The same again gives the same answer and no second message.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub client_msg_id: Option<String>,
+        /// What the answer cost; from agents alone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub usage: Option<Usage>,
     }
 
     /// A message that was posted.
@@ -51,6 +54,9 @@ wire! {
         pub via: Via,
         /// In unix seconds.
         pub created_at: i64,
+        /// What stands behind an `@` and fits several members, so that it mentions none of them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub ambiguous_mentions: Vec<String>,
     }
 
     /// How often an emoji was given to a message.
@@ -130,6 +136,9 @@ wire! {
         /// What a system message tells of, where it is one that programs may want to know.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub event: Option<Notice>,
+        /// What it cost, where its agent said so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub usage: Option<Usage>,
     }
 
     /// `GET /rooms/{id}/messages`.

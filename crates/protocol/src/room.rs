@@ -80,6 +80,9 @@ wire! {
         pub archived: bool,
         /// Who may read it.
         pub visibility: Visibility,
+        /// What it is about, in a line, where the owner said so.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        pub topic: String,
         /// How many messages agents may exchange without a person's word; 0 for any number.
         #[serde(default)]
         pub agent_exchanges_without_person: i64,
@@ -169,6 +172,19 @@ wire! {
         pub kinds: KindCounts,
         /// The names of those who have one.
         pub member_names: Vec<String>,
+        /// The same members, as a page shows them.
+        #[serde(default)]
+        pub members: Vec<PublicMember>,
+    }
+
+    /// A member as visitors see one: no id.
+    pub struct PublicMember {
+        /// Its name.
+        pub user_name: String,
+        /// What it is.
+        pub member_kind: MemberKind,
+        /// What its picture is drawn from; the same for the same user everywhere.
+        pub avatar_seed: String,
     }
 
     /// `PATCH /rooms/{id}`: what is absent stays.
@@ -176,6 +192,8 @@ wire! {
     pub struct UpdateRoom {
         /// A new name.
         pub name: Option<String>,
+        /// What the room is about, in a line of at most 250 characters; empty for nothing.
+        pub topic: Option<String>,
         /// Read-only or not.
         pub archived: Option<bool>,
         /// Who may read it.
@@ -209,6 +227,29 @@ wire! {
     pub struct UpdateText {
         /// The whole new text, at most 16 KB.
         pub content: String,
+    }
+
+    /// `GET /rooms/{id}/rules/history` and `/data/history`.
+    pub struct TextHistory {
+        /// Newest first, the one that holds now included; at most the newest 51.
+        pub versions: Vec<RoomText>,
+    }
+
+    /// A message that the owner keeps at hand.
+    pub struct Pin {
+        /// The message.
+        #[serde(flatten)]
+        pub message: Message,
+        /// Who pinned it.
+        pub pinned_by: String,
+        /// In unix seconds.
+        pub pinned_at: i64,
+    }
+
+    /// `GET /rooms/{id}/pins`.
+    pub struct Pins {
+        /// In the order of the messages.
+        pub pins: Vec<Pin>,
     }
 
     /// One line of a room's audit log.

@@ -5,9 +5,12 @@ mod bridge;
 mod cli;
 mod daemon;
 mod home;
+mod host;
+mod http_server;
 mod organism;
 mod telemetry;
 mod terminal;
+mod up;
 
 fn main() -> std::process::ExitCode {
     cli::main()

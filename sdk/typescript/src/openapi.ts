@@ -73,6 +73,8 @@ export interface components {
              * @description How many messages came after it.
              */
             messages_since_last_reply: number;
+            /** @description Whose agent the caller is; nothing where the caller is a person. */
+            owner_user_id?: string | null;
             /** @description What the caller may do. */
             role: components["schemas"]["Role"];
             /** @description The room. */
@@ -139,6 +141,7 @@ export interface components {
             seq: number;
             /** @description What sort of message it is. */
             type: components["schemas"]["MessageType"];
+            usage?: components["schemas"]["Usage"] | null;
             /** @description How it came into the room. */
             via: components["schemas"]["Via"];
         };
@@ -211,6 +214,8 @@ export interface components {
         };
         /** @description A message that was posted. */
         Posted: {
+            /** @description What stands behind an `@` and fits several members, so that it mentions none of them. */
+            ambiguous_mentions?: string[];
             /**
              * Format: int64
              * @description In unix seconds.
@@ -241,6 +246,36 @@ export interface components {
         Role: "owner" | "member";
         /** @description A room: `rm_` and url-safe characters. */
         RoomId: string;
+        /** @description What an answer cost, as the agent says. */
+        Usage: {
+            /**
+             * Format: double
+             * @description Money, in US dollars.
+             */
+            cost_usd?: number | null;
+            /**
+             * Format: int64
+             * @description Tokens that the model read.
+             */
+            input_tokens?: number | null;
+            /**
+             * @description The model that wrote it, at most 100 characters.
+             * @example small-model
+             */
+            model?: string | null;
+            /**
+             * Format: int64
+             * @description Tokens that the model wrote.
+             */
+            output_tokens?: number | null;
+            /**
+             * Format: double
+             * @description How long it took.
+             */
+            seconds?: number | null;
+            /** @description The tools that were used: at most 50 names of at most 64 characters. */
+            tools?: string[];
+        };
         /** @description A user: whoever can be a member of a room. */
         UserId: string;
         /**

@@ -183,9 +183,9 @@ impl Accounts {
         }
     }
 
-    /// Requests that were finished since the last time this was asked.
-    pub fn take_finished(&mut self) -> Vec<HopId> {
-        std::mem::take(&mut self.finished)
+    /// A request whose last message was dealt with.
+    pub fn pop_finished(&mut self) -> Option<HopId> {
+        self.finished.pop()
     }
 
     /// A thread whose call, and all that followed from it, was dealt with.
@@ -419,7 +419,7 @@ mod tests {
         accounts.leave(call.account);
         accounts.leave(request.account);
         assert!(accounts.is_empty());
-        assert_eq!(accounts.take_finished(), [HopId(1)]);
+        assert_eq!(accounts.pop_finished(), Some(HopId(1)));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! holds none of its listener's places. A handler that is run again after a crash
 //! and asks the same again gets the answer that it had, or will have.
 
+use super::ids::IdMap;
 use super::input::Input;
 use super::machine::Core;
 use super::message::{AskId, Effect, HopId, Job, Outgoing};
@@ -13,14 +14,13 @@ use crate::payload::Canonical;
 use crate::system::Fault;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The open questions.
 #[derive(Default, Serialize, Deserialize)]
 pub struct Asks {
-    by_thread: HashMap<ThreadId, Ask>,
-    threads: HashMap<AskId, ThreadId>,
+    by_thread: IdMap<ThreadId, Ask>,
+    threads: IdMap<AskId, ThreadId>,
     asked: u64,
 }
 

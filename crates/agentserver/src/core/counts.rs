@@ -1,8 +1,9 @@
 //! What is counted since the start, for whoever watches an organism.
 
+use super::ids::IdMap;
 use super::machine::Core;
 use crate::trace::{Handling, HopKind};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,20 +50,37 @@ pub struct ListenerStats {
 /// The counters.
 #[derive(Debug, Default)]
 pub struct Counts {
-    hops: BTreeMap<&'static str, u64>,
-    errors: BTreeMap<&'static str, u64>,
-    budget_ends: BTreeMap<&'static str, u64>,
-    listeners: HashMap<Arc<str>, ListenerStats>,
+    hops: Tally,
+    errors: Tally,
+    budget_ends: Tally,
+    listeners: IdMap<Arc<str>, ListenerStats>,
+}
+
+/// Counts by name. There are few names, so a look at each is the quickest way.
+#[derive(Debug, Default)]
+struct Tally(Vec<(&'static str, u64)>);
+
+impl Tally {
+    fn add_one(&mut self, name: &'static str) {
+        match self.0.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += 1,
+            None => self.0.push((name, 1)),
+        }
+    }
+
+    fn by_name(&self) -> BTreeMap<&'static str, u64> {
+        self.0.iter().copied().collect()
+    }
 }
 
 impl Counts {
     pub fn hop(&mut self, kind: &HopKind) {
-        add_one(&mut self.hops, kind.name());
+        self.hops.add_one(kind.name());
         match kind {
             HopKind::Refused { fault, .. } | HopKind::Failed { fault, .. } => {
-                add_one(&mut self.errors, fault.code());
+                self.errors.add_one(fault.code());
             }
-            HopKind::Exhausted { limit, .. } => add_one(&mut self.budget_ends, limit),
+            HopKind::Exhausted { limit, .. } => self.budget_ends.add_one(limit),
             _ => {}
         }
     }
@@ -80,10 +98,6 @@ impl Counts {
             stats.money += handling.money;
         }
     }
-}
-
-fn add_one(counts: &mut BTreeMap<&'static str, u64>, name: &'static str) {
-    *counts.entry(name).or_default() += 1;
 }
 
 impl Core {
@@ -121,9 +135,9 @@ impl Core {
             conversations,
             threads,
             todos: self.todos.len(),
-            hops: self.counts.hops.clone(),
-            errors: self.counts.errors.clone(),
-            budget_ends: self.counts.budget_ends.clone(),
+            hops: self.counts.hops.by_name(),
+            errors: self.counts.errors.by_name(),
+            budget_ends: self.counts.budget_ends.by_name(),
             listeners,
         }
     }

@@ -5,7 +5,7 @@ use super::machine::Core;
 use super::message::{Arrival, Effect, HopId, Job, Outgoing};
 use super::rights::Refusal;
 use super::threads::ThreadId;
-use crate::listener::key;
+use crate::listener::lowercase;
 use crate::organism::Entry;
 use crate::payload::Canonical;
 use crate::system::{self, Fault};
@@ -239,8 +239,9 @@ impl Core {
             id,
             parent: self.parent,
             arrived: self.now,
-            is_self_call: *key(&from) == *owner,
+            is_self_call: lowercase(&from) == *owner,
             reminder: None,
+            notes: None,
             organism: self.organism.clone(),
             caller: caller.and_then(|caller| self.threads.owner(caller)),
             cancellation: CancellationToken::default(),

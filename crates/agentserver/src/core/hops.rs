@@ -47,7 +47,7 @@ impl Core {
     ) {
         self.counts.hop(&kind);
         if self.tells_all_hops || kind.is_for_operator() {
-            self.effects.push(Effect::Hop(Hop {
+            self.effects.push(Effect::Hop(Box::new(Hop {
                 id,
                 parent: self.parent,
                 conversation,
@@ -55,7 +55,7 @@ impl Core {
                 to,
                 payload: payload.clone(),
                 kind,
-            }));
+            })));
         }
     }
 
@@ -72,7 +72,7 @@ impl Core {
         };
         self.counts.handled(&job.entry.listener.name, handling);
         if self.tells_all_hops {
-            self.effects.push(Effect::Hop(Hop {
+            self.effects.push(Effect::Hop(Box::new(Hop {
                 id: Some(job.id),
                 parent: job.parent,
                 conversation: job.root,
@@ -80,7 +80,7 @@ impl Core {
                 to: job.entry.listener.name.clone(),
                 payload: job.payload.clone(),
                 kind: HopKind::Handled(handling),
-            }));
+            })));
         }
     }
 }

@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use uuid::{Builder, Uuid};
 
 /// A type for ids that tell nothing: written as a UUID.
@@ -47,6 +49,37 @@ macro_rules! opaque_id {
 }
 
 pub(super) use opaque_id;
+
+/// A map by ids that the pump made, or by names from the organism's file.
+pub type IdMap<K, V> = HashMap<K, V, BuildHasherDefault<IdHasher>>;
+
+/// Hashes ids and names. Nobody outside can choose one that goes into a map, so
+/// there is nobody to defend against.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for part in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..part.len()].copy_from_slice(part);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        // Spreads what counts to the upper bits, which choose the place.
+        self.0 = (self.0.rotate_left(26) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn write_usize(&mut self, _length: usize) {
+        // The length of an id, which is that of all.
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
 
 /// Gives ids.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -3,6 +3,7 @@
 
 use super::budget::Usage;
 use super::message::{AskId, HopId, Outcome, Outgoing};
+use super::notes::Note;
 use super::outline::Outline;
 use super::threads::ThreadId;
 use super::time::Time;
@@ -50,6 +51,8 @@ pub enum Input<'a> {
         hop: HopId,
         outcome: Cow<'a, Outcome>,
         used: Usage,
+        #[serde(default, skip_serializing_if = "<[Note]>::is_empty")]
+        notes: Cow<'a, [Note]>,
     },
     /// A handler wants to call a model.
     ModelCall { hop: HopId },

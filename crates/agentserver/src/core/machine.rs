@@ -5,9 +5,11 @@ use super::accounts::{Accounts, Cause, Work};
 use super::asks::{Asked, Asks};
 use super::budget::Usage;
 use super::counts::Counts;
+use super::ids::IdMap;
 use super::input::{Input, Record, Records};
 use super::limits::CoreLimits;
 use super::message::{Effect, HopId, Job, Outcome, Outgoing};
+use super::notes::Note;
 use super::outbox::Outbox;
 use super::outline::Outline;
 use super::queues::Queues;
@@ -35,14 +37,14 @@ pub struct Core {
     pub(super) accounts: Accounts,
     pub(super) queues: Queues<Job>,
     /// Messages whose thread is busy with another of the same call.
-    pub(super) behind: HashMap<ThreadId, VecDeque<Job>>,
+    pub(super) behind: IdMap<ThreadId, VecDeque<Job>>,
     /// Calls whose thread is busy with another call.
-    pub(super) calls: HashMap<ThreadId, VecDeque<Job>>,
-    pub(super) running: HashMap<HopId, Running>,
+    pub(super) calls: IdMap<ThreadId, VecDeque<Job>>,
+    pub(super) running: IdMap<HopId, Running>,
     pub(super) todos: Todos,
     pub(super) asks: Asks,
     /// The keys of messages from outside that are worked on, where they have any.
-    pub(super) keys: HashMap<HopId, Arc<str>>,
+    pub(super) keys: IdMap<HopId, Arc<str>>,
     /// Answers that were not acknowledged, where they are kept.
     pub(super) outbox: Option<Outbox>,
     pub(super) ended: Vec<Ended>,
@@ -94,12 +96,12 @@ impl Core {
             threads: Threads::default(),
             accounts: Accounts::default(),
             queues: Queues::default(),
-            behind: HashMap::new(),
-            calls: HashMap::new(),
-            running: HashMap::new(),
+            behind: IdMap::default(),
+            calls: IdMap::default(),
+            running: IdMap::default(),
             todos: Todos::default(),
             asks: Asks::default(),
-            keys: HashMap::new(),
+            keys: IdMap::default(),
             outbox: None,
             ended: Vec::new(),
             effects: Vec::new(),
@@ -354,14 +356,28 @@ impl Core {
         Ok(())
     }
 
-    /// A handler has finished, and used this much on its way.
-    pub(crate) fn finish(&mut self, hop: HopId, outcome: Outcome, used: Usage, now: Time) {
+    /// A handler has finished, used this much on its way, and keeps these notes
+    /// unless it failed.
+    pub(crate) fn finish(
+        &mut self,
+        hop: HopId,
+        outcome: Outcome,
+        used: Usage,
+        notes: &[Note],
+        now: Time,
+    ) {
         let input = Input::Finish {
             hop,
             outcome: Cow::Borrowed(&outcome),
             used,
+            notes: Cow::Borrowed(notes),
         };
         self.take_in(now, input);
+        if let Some(running) = self.running.get(&hop)
+            && !matches!(outcome, Outcome::Failed { .. })
+        {
+            self.threads.note(running.job.thread, notes);
+        }
         self.end_run(hop, outcome, used);
     }
 
@@ -468,10 +484,11 @@ impl Core {
     }
 
     pub(super) fn lookup(&self, key: &str) -> Option<Arc<Entry>> {
-        self.organism
-            .get(key)
-            .or_else(|| self.retired.get(key))
-            .cloned()
+        self.entry(key).cloned()
+    }
+
+    pub(super) fn entry(&self, key: &str) -> Option<&Arc<Entry>> {
+        self.organism.get(key).or_else(|| self.retired.get(key))
     }
 
     #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What goes into the state machine and what comes out of it.
 
 use super::accounts::Cause;
+use super::notes::Notes;
 use super::threads::ThreadId;
 use super::time::Time;
 use crate::handler::Target;
@@ -30,6 +31,8 @@ pub struct Job {
     pub is_self_call: bool,
     pub payload: Canonical,
     pub reminder: Option<String>,
+    /// What the listener has kept for the thread.
+    pub notes: Option<Arc<Notes>>,
     /// Whoever called the thread: whom an answer goes to.
     pub caller: Option<Arc<str>>,
     pub cause: Cause,
@@ -137,7 +140,17 @@ pub enum Effect {
     /// A thread of a listener ended.
     Ended { entry: Arc<Entry>, thread: ThreadId },
     /// For the trace.
-    Hop(Hop),
+    Hop(Box<Hop>),
+}
+
+impl Effect {
+    /// Whether someone who waits for a message is told.
+    pub fn is_for_mailboxes(&self) -> bool {
+        matches!(
+            self,
+            Self::Deliver(_) | Self::Rest(_) | Self::Answered { .. }
+        )
+    }
 }
 
 impl Outgoing {

@@ -13,6 +13,7 @@ mod input;
 mod limits;
 mod machine;
 mod message;
+mod notes;
 mod outbox;
 mod outline;
 mod overview;
@@ -38,8 +39,10 @@ pub use overview::{OpenBudget, OpenMessage, OpenThread, OpenTodo, Overview};
 pub use threads::ThreadId;
 
 pub(crate) use budget::Usage;
+pub(crate) use ids::IdMap;
 pub(crate) use input::Record;
 pub(crate) use machine::Core;
 pub(crate) use message::{Arrival, AskId, Effect, Fit, Form, Job, Outcome, Outgoing};
+pub(crate) use notes::Note;
 pub(crate) use snapshot::Snapshot;
 pub(crate) use time::Time;

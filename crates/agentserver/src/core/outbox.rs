@@ -1,14 +1,15 @@
 //! Answers that were handed to a gateway and not acknowledged yet: what is given
 //! to it again after a crash.
 
+use super::ids::IdMap;
 use super::message::{Arrival, HopId};
 use super::threads::ThreadId;
 use serde::{Deserialize, Serialize};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 /// The answers that are kept, by conversation.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Outbox(HashMap<ThreadId, VecDeque<Arrival>>);
+pub struct Outbox(IdMap<ThreadId, VecDeque<Arrival>>);
 
 impl Outbox {
     pub fn push(&mut self, arrival: Arrival) {

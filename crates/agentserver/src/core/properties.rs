@@ -3,6 +3,7 @@
 //! wherever a crash comes, the inputs that were kept lead to the same state.
 
 use super::accounts::AccountId;
+use super::notes;
 use super::threads::ThreadId;
 use super::time::Time;
 use super::{
@@ -116,6 +117,15 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Snapshot),
         2 => Just(Step::Crash),
     ]
+}
+
+/// What a run keeps for its thread: whose it is.
+fn note(job: &Job) -> notes::Note {
+    notes::Note {
+        list: "own".into(),
+        text: job.thread.to_string().into(),
+        forget: job.id.number() as usize % 3,
+    }
 }
 
 struct World {
@@ -370,8 +380,9 @@ impl World {
         }
         let job = self.running.swap_remove(pick % self.running.len());
         let outcome = outcome(&job);
+        let notes = [note(&job)];
         self.core
-            .finish(job.id, outcome, Usage::default(), self.now);
+            .finish(job.id, outcome, Usage::default(), &notes, self.now);
     }
 
     /// Checks everything that the pump would now do.
@@ -404,6 +415,9 @@ impl World {
     }
 
     fn begin(&mut self, job: Arc<Job>) {
+        let noted = job.notes.iter().flat_map(|notes| notes.list("own"));
+        let owner = job.thread.to_string();
+        noted.for_each(|note| assert_eq!(**note, *owner, "another thread's note"));
         let name = job.entry.listener.name.clone();
         self.check(
             &job.from,
@@ -531,6 +545,7 @@ impl World {
                     job.id,
                     Outcome::Sent(Vec::new()),
                     Usage::default(),
+                    &[],
                     self.now,
                 );
             } else if self.core.next_due().is_some() {

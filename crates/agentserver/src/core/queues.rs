@@ -1,13 +1,14 @@
 //! Waiting messages: a lane for each listener, and in each lane a queue for each
 //! sender, taken in turn, so that one busy agent does not keep the others waiting.
 
+use super::ids::IdMap;
 use serde::{Deserialize, Serialize};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 #[derive(Serialize, Deserialize)]
 pub struct Queues<J> {
-    lanes: HashMap<Arc<str>, Lane<J>>,
+    lanes: IdMap<Arc<str>, Lane<J>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -19,21 +20,27 @@ struct Lane<J> {
 impl<J> Default for Queues<J> {
     fn default() -> Self {
         Self {
-            lanes: HashMap::new(),
+            lanes: IdMap::default(),
         }
     }
 }
 
 impl<J> Queues<J> {
     pub fn push(&mut self, listener: &Arc<str>, sender: Arc<str>, job: J) {
-        let lane = self.lanes.entry(listener.clone()).or_insert_with(|| Lane {
-            running: 0,
-            senders: VecDeque::new(),
-        });
+        let lane = self.lane(listener);
         match lane.senders.iter_mut().find(|(name, _)| *name == sender) {
             Some((_, queue)) => queue.push_back(job),
             None => lane.senders.push_back((sender, VecDeque::from([job]))),
         }
+    }
+
+    /// Takes a place of a listener that runs fewer than `limit`, for a message that
+    /// nobody is before.
+    pub fn try_start(&mut self, listener: &Arc<str>, limit: usize) -> bool {
+        let lane = self.lane(listener);
+        let is_free = lane.running < limit && lane.senders.is_empty();
+        lane.running += usize::from(is_free);
+        is_free
     }
 
     /// The next message for a listener that runs fewer than `limit`.
@@ -64,11 +71,15 @@ impl<J> Queues<J> {
     /// A message that was taken, and given up its place, goes on. It may be one
     /// more than the listener's limit for a while.
     pub fn resume(&mut self, listener: &Arc<str>) {
-        let lane = self.lanes.entry(listener.clone()).or_insert_with(|| Lane {
+        self.lane(listener).running += 1;
+    }
+
+    fn lane(&mut self, listener: &Arc<str>) -> &mut Lane<J> {
+        let lane = self.lanes.entry(listener.clone());
+        lane.or_insert_with(|| Lane {
             running: 0,
             senders: VecDeque::new(),
-        });
-        lane.running += 1;
+        })
     }
 
     /// The same queues of something else.

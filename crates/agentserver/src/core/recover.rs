@@ -44,8 +44,13 @@ impl Core {
                 drop(self.send(root, &out, key.as_deref(), now));
             }
             Input::Acknowledge { root, id } => self.acknowledge_answer(root, id, now),
-            Input::Finish { hop, outcome, used } => {
-                self.finish(hop, outcome.into_owned(), used, now);
+            Input::Finish {
+                hop,
+                outcome,
+                used,
+                notes,
+            } => {
+                self.finish(hop, outcome.into_owned(), used, &notes, now);
             }
             Input::ModelCall { hop } => drop(self.admit_model_call(hop, now)),
             Input::Ask { hop, out } => drop(self.ask(hop, &out, now)),
@@ -87,7 +92,7 @@ impl Core {
     /// Jobs get the listeners of today, and cancellations that nobody has used.
     fn rebind(&mut self) {
         let (organism, retired) = (&self.organism, &self.retired);
-        let todos = &self.todos;
+        let (todos, threads) = (&self.todos, &self.threads);
         let renew = |job: &mut Job| {
             let key = &job.entry.key;
             if let Some(entry) = organism.get(key).or_else(|| retired.get(key)) {
@@ -102,6 +107,7 @@ impl Core {
             let mut job = Job {
                 cancellation: Default::default(),
                 reminder: todos.reminder(running.job.thread),
+                notes: threads.notes(running.job.thread),
                 entry: running.job.entry.clone(),
                 organism: running.job.organism.clone(),
                 from: running.job.from.clone(),

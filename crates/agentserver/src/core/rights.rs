@@ -2,7 +2,7 @@
 
 use super::message::{Fit, Form, Outgoing};
 use crate::handler::Target;
-use crate::listener::{is_system_type, key};
+use crate::listener::{is_system_type, lowercase};
 use crate::organism::{Entry, Organism};
 use crate::payload::{Canonical, Schema};
 use crate::system::{self, Fault, TodoComplete, TodoUntil};
@@ -50,14 +50,14 @@ fn resolve(organism: &Organism, rights: &Rights<'_>, out: &Outgoing) -> Result<R
     match &out.target {
         Target::Caller => Ok(Route::Caller),
         Target::Named(name) => {
-            let target = key(name);
+            let target = lowercase(name);
             if *target == *system::CALLER {
                 return Ok(Route::Caller);
             }
-            if !rights.is_agent && rights.caller.as_ref() == Some(&target) {
+            if !rights.is_agent && rights.caller.as_deref() == Some(&*target) {
                 return Ok(Route::Caller);
             }
-            if !rights.peers.contains(&target) {
+            if !rights.peers.contains(&*target) {
                 return Err(routing("not a peer"));
             }
             match &*target {

@@ -2,6 +2,7 @@
 
 use super::accounts::{Accounts, Cause};
 use super::asks::{Asked, Asks};
+use super::ids::IdMap;
 use super::machine::{Core, Running};
 use super::message::{HopId, Job};
 use super::outbox::Outbox;
@@ -14,7 +15,7 @@ use crate::organism::Entry;
 use crate::payload::Canonical;
 use runtime::CancellationToken;
 use serde::{Deserialize, Serialize};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::mem::take;
 use std::sync::Arc;
 
@@ -27,12 +28,12 @@ pub struct Snapshot {
     threads: Threads,
     accounts: Accounts,
     queues: Queues<KeptJob>,
-    behind: HashMap<ThreadId, VecDeque<KeptJob>>,
-    calls: HashMap<ThreadId, VecDeque<KeptJob>>,
+    behind: IdMap<ThreadId, VecDeque<KeptJob>>,
+    calls: IdMap<ThreadId, VecDeque<KeptJob>>,
     running: Vec<KeptRun>,
     todos: Todos,
     asks: Asks,
-    keys: HashMap<HopId, Arc<str>>,
+    keys: IdMap<HopId, Arc<str>>,
     outbox: Outbox,
     hops: u64,
     now: Time,
@@ -103,6 +104,7 @@ impl KeptJob {
             is_self_call: self.is_self_call,
             payload: self.payload.clone(),
             reminder: None,
+            notes: None,
             caller: self.caller.clone(),
             cause: self.cause,
             cancellation: CancellationToken::default(),
@@ -113,7 +115,7 @@ impl KeptJob {
 impl Core {
     /// The state as it is between two inputs, as JSON.
     pub(crate) fn snapshot(&mut self) -> Result<Vec<u8>, serde_json::Error> {
-        let kept = |jobs: &HashMap<ThreadId, VecDeque<Job>>| {
+        let kept = |jobs: &IdMap<ThreadId, VecDeque<Job>>| {
             let jobs = jobs.iter();
             jobs.map(|(thread, jobs)| (*thread, jobs.iter().map(KeptJob::of).collect()))
                 .collect()
@@ -172,7 +174,7 @@ impl Core {
         core.hops = snapshot.hops;
         core.now = snapshot.now;
         core.queues = snapshot.queues.map(|kept| kept.job(&core));
-        let jobs = |kept: HashMap<ThreadId, VecDeque<KeptJob>>| {
+        let jobs = |kept: IdMap<ThreadId, VecDeque<KeptJob>>| {
             let kept = kept.into_iter();
             kept.map(|(thread, jobs)| (thread, jobs.iter().map(|kept| kept.job(&core)).collect()))
                 .collect()

@@ -7,11 +7,11 @@
 //! sub-threads; a listener that calls itself stays where it is.
 
 use super::accounts::AccountId;
-use super::ids::{Ids, opaque_id};
+use super::ids::{IdMap, Ids, opaque_id};
+use super::notes::{Note, Notes};
 use super::overview::OpenThread;
 use super::seen::Seen;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 opaque_id! {
@@ -38,9 +38,9 @@ pub struct Ended {
 #[derive(Default, Serialize, Deserialize)]
 pub struct Threads {
     ids: Ids,
-    threads: HashMap<ThreadId, Thread>,
+    threads: IdMap<ThreadId, Thread>,
     /// By root thread.
-    conversations: HashMap<ThreadId, Conversation>,
+    conversations: IdMap<ThreadId, Conversation>,
     /// Messages of all conversations that wait or run.
     in_flight: usize,
     /// Conversations that came to rest since the last look.
@@ -65,6 +65,9 @@ struct Thread {
     call: Option<AccountId>,
     /// Refusals since a message of this thread last went through.
     refusals: u32,
+    /// What its listener keeps for it, where it keeps anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    notes: Option<Arc<Notes>>,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -301,9 +304,9 @@ impl Threads {
         }
     }
 
-    /// Conversations that came to rest since this was last asked.
-    pub fn take_rested(&mut self) -> Vec<ThreadId> {
-        std::mem::take(&mut self.rested)
+    /// A conversation that came to rest.
+    pub fn pop_rested(&mut self) -> Option<ThreadId> {
+        self.rested.pop()
     }
 
     /// Gives a conversation an account of its own.
@@ -317,9 +320,9 @@ impl Threads {
         self.conversations.get(&root)?.account
     }
 
-    /// Accounts of conversations that are over.
-    pub fn take_closed(&mut self) -> Vec<AccountId> {
-        std::mem::take(&mut self.closed)
+    /// The account of a conversation that is over.
+    pub fn pop_closed(&mut self) -> Option<AccountId> {
+        self.closed.pop()
     }
 
     fn free_if_over(&mut self, root: ThreadId, ended: &mut Vec<Ended>) {
@@ -376,6 +379,20 @@ impl Threads {
             }
             is_too_many
         })
+    }
+
+    /// Keeps something for a thread, while it lives.
+    pub fn note(&mut self, thread: ThreadId, notes: &[Note]) {
+        if let Some(thread) = self.threads.get_mut(&thread) {
+            for note in notes {
+                Arc::make_mut(thread.notes.get_or_insert_default()).add(note);
+            }
+        }
+    }
+
+    /// What is kept for a thread.
+    pub fn notes(&self, thread: ThreadId) -> Option<Arc<Notes>> {
+        self.threads.get(&thread)?.notes.clone()
     }
 
     pub fn went_through(&mut self, thread: ThreadId) {
@@ -444,6 +461,7 @@ impl Thread {
             has_turn: false,
             call: None,
             refusals: 0,
+            notes: None,
         }
     }
 }

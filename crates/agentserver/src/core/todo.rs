@@ -1,11 +1,11 @@
 //! Watchers: what listeners asked to be reminded of.
 
-use super::ids::opaque_id;
+use super::ids::{IdMap, opaque_id};
 use super::overview::OpenTodo;
 use super::threads::ThreadId;
 use super::time::Time;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 opaque_id! {
     /// A watcher's id.
@@ -36,8 +36,8 @@ impl Todo {
 
 #[derive(Default, Serialize, Deserialize)]
 pub struct Todos {
-    todos: HashMap<TodoId, Todo>,
-    by_thread: HashMap<ThreadId, Vec<TodoId>>,
+    todos: IdMap<TodoId, Todo>,
+    by_thread: IdMap<ThreadId, Vec<TodoId>>,
     due: BTreeSet<(Time, TodoId)>,
 }
 

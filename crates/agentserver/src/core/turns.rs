@@ -23,6 +23,9 @@ impl Core {
     fn queue_in_call(&mut self, job: Job) {
         if self.threads.take_turn(job.thread) {
             let owner = job.entry.key.clone();
+            if self.queues.try_start(&owner, self.concurrency(&owner)) {
+                return self.start(job);
+            }
             self.queues.push(&owner, job.from.clone(), job);
             self.dispatch(&owner);
         } else {
@@ -32,25 +35,36 @@ impl Core {
 
     /// Starts what may start at one listener.
     pub(super) fn dispatch(&mut self, listener: &Arc<str>) {
-        let concurrency = self
-            .lookup(listener)
-            .map_or(usize::MAX, |entry| entry.listener.concurrency);
-        while let Some(mut job) = self.queues.pop(listener, concurrency) {
-            if self.threads.is_alive(job.thread) && !self.accounts.is_over(job.cause.account) {
-                job.reminder = self.todos.reminder(job.thread);
-                let job = Arc::new(job);
-                let running = Running {
-                    job: job.clone(),
-                    begun: self.now,
-                    model_calls: 0,
-                    asks: 0,
-                    asked: Vec::new(),
-                };
-                self.running.insert(job.id, running);
-                self.effects.push(Effect::Run(job));
-                continue;
-            }
-            self.queues.done(listener);
+        let concurrency = self.concurrency(listener);
+        while let Some(job) = self.queues.pop(listener, concurrency) {
+            self.start(job);
+        }
+    }
+
+    /// How many messages a listener handles at once.
+    fn concurrency(&self, listener: &str) -> usize {
+        let entry = self.entry(listener);
+        entry.map_or(usize::MAX, |entry| entry.listener.concurrency)
+    }
+
+    /// Starts a message that has a place at its listener, unless nobody waits for
+    /// it any more.
+    fn start(&mut self, mut job: Job) {
+        if self.threads.is_alive(job.thread) && !self.accounts.is_over(job.cause.account) {
+            job.reminder = self.todos.reminder(job.thread);
+            job.notes = self.threads.notes(job.thread);
+            let job = Arc::new(job);
+            let running = Running {
+                job: job.clone(),
+                begun: self.now,
+                model_calls: 0,
+                asks: 0,
+                asked: Vec::new(),
+            };
+            self.running.insert(job.id, running);
+            self.effects.push(Effect::Run(job));
+        } else {
+            self.queues.done(&job.entry.key);
             self.dropped(&job);
             self.done(&job);
         }
@@ -71,7 +85,7 @@ impl Core {
             self.behind.remove(&job.thread);
         }
         self.leave(job);
-        self.dispatch(&job.entry.key.clone());
+        self.dispatch(&job.entry.key);
     }
 
     /// A message that will not be handled, for the trace.
@@ -147,22 +161,26 @@ impl Core {
             }
             // Nobody waits for it any more.
             self.resolve(thread, None);
-            if let Some(entry) = self.lookup(&owner) {
+            if let Some(entry) = self.entry(&owner)
+                && entry.listener.keeps_state()
+            {
+                let entry = entry.clone();
                 self.effects.push(Effect::Ended { entry, thread });
             }
         }
-        for account in self.threads.take_closed() {
+        while let Some(account) = self.threads.pop_closed() {
             self.accounts.leave(account);
         }
-        for root in self.threads.take_rested() {
+        while let Some(root) = self.threads.pop_rested() {
             self.effects.push(Effect::Rest(root));
         }
-        let finished = self.accounts.take_finished();
-        for request in &finished {
-            self.keys.remove(request);
+        let mut finished = 0;
+        while let Some(request) = self.accounts.pop_finished() {
+            self.keys.remove(&request);
+            finished += 1;
         }
-        if !finished.is_empty() {
-            self.effects.push(Effect::Finished(finished.len()));
+        if finished > 0 {
+            self.effects.push(Effect::Finished(finished));
         }
     }
 

@@ -1,10 +1,13 @@
 //! The conversations of one gateway, by correlation id.
 
 use super::{Answer, CorrelationId, DeliveryError, Outlet};
+use crate::core::HopId;
 use crate::pump::{Conversation, Pump, SendError};
 use runtime::Backoff;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -34,13 +37,15 @@ impl<O> Clone for Conversations<O> {
     }
 }
 
-/// Closes what is open when nobody can send any more.
+/// Closes what is open when nobody can send any more; where there is a journal, it
+/// is taken up again with the next start.
 struct Closing<O>(Arc<Shared<O>>);
 
 impl<O> Drop for Closing<O> {
     fn drop(&mut self) {
         let open = std::mem::take(&mut *self.0.lock());
         for held in open.values() {
+            held.talk.conversation.keep_open();
             held.talk.closed.notify_one();
         }
     }
@@ -51,11 +56,11 @@ struct Shared<O> {
     gateway: String,
     outlet: O,
     idle: Idle,
-    open: Mutex<HashMap<CorrelationId, Held>>,
+    open: Mutex<HashMap<CorrelationId, Open>>,
 }
 
 /// A conversation, and those who are about to send in it.
-struct Held {
+struct Open {
     talk: Arc<Talk>,
     senders: usize,
 }
@@ -66,6 +71,33 @@ struct Talk {
     sent: Notify,
     /// Nobody wants its answers any more.
     closed: Notify,
+}
+
+/// An answer that was taken and not acknowledged.
+#[derive(Clone)]
+pub struct Held {
+    talk: Weak<Talk>,
+    id: HopId,
+    is_held: Arc<AtomicBool>,
+}
+
+impl Held {
+    pub(super) fn hold(&self) {
+        self.is_held.store(true, Ordering::Relaxed);
+    }
+
+    /// Somebody outside has it, and all that came before it.
+    pub fn acknowledge(&self) {
+        if let Some(talk) = self.talk.upgrade() {
+            talk.conversation.acknowledge_to(self.id);
+        }
+    }
+}
+
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Held").field(&self.id).finish()
+    }
 }
 
 impl<O: Outlet> Conversations<O> {
@@ -130,7 +162,7 @@ impl<O: Outlet> Conversations<O> {
 }
 
 impl<O> Shared<O> {
-    fn lock(&self) -> MutexGuard<'_, HashMap<CorrelationId, Held>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<CorrelationId, Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -175,7 +207,7 @@ fn hold<O: Outlet>(
     shared: &Arc<Shared<O>>,
     correlation: &CorrelationId,
     conversation: Conversation,
-) -> Held {
+) -> Open {
     let talk = Arc::new(Talk {
         conversation,
         sent: Notify::new(),
@@ -187,7 +219,7 @@ fn hold<O: Outlet>(
         talk: talk.clone(),
     };
     tokio::spawn(reader.run());
-    Held { talk, senders: 0 }
+    Open { talk, senders: 0 }
 }
 
 /// Goes on with the conversations from before a crash.
@@ -234,15 +266,24 @@ impl<O: Outlet> Reader<O> {
         // At first there is nothing to read.
         self.talk.sent.notified().await;
         loop {
-            match self.talk.conversation.next().await {
+            match self.talk.conversation.receive().await {
                 Some(message) => {
                     number += 1;
+                    let held = Held {
+                        talk: Arc::downgrade(&self.talk),
+                        id: message.id,
+                        is_held: Arc::default(),
+                    };
                     let answer = Answer {
                         correlation: self.correlation.clone(),
                         number,
                         message,
+                        held,
                     };
                     self.deliver(&answer).await;
+                    if !answer.held.is_held.load(Ordering::Relaxed) {
+                        answer.held.acknowledge();
+                    }
                 }
                 None => {
                     self.shared.outlet.rested(&self.correlation);

@@ -9,7 +9,7 @@
 mod conversations;
 mod correlation;
 
-pub use conversations::{Conversations, Idle};
+pub use conversations::{Conversations, Held, Idle};
 pub use correlation::{CorrelationError, CorrelationId};
 
 use crate::pump::Delivered;
@@ -25,6 +25,16 @@ pub struct Answer {
     /// What was said, and by whom. Its id is a key by which the outside knows an
     /// answer that comes again.
     pub message: Delivered,
+    held: Held,
+}
+
+impl Answer {
+    /// Keeps it from being acknowledged when it is taken: it comes again after a
+    /// crash until [`Held::acknowledge`].
+    pub fn hold(&self) -> Held {
+        self.held.hold();
+        self.held.clone()
+    }
 }
 
 /// Why an answer was not taken.
@@ -40,8 +50,8 @@ pub enum DeliveryError {
 
 /// Where a gateway's answers go.
 pub trait Outlet: Send + Sync + 'static {
-    /// Gives an answer to the outside. `Ok` acknowledges it: it never comes
-    /// again. The next answer of the same conversation waits for this one.
+    /// Gives an answer to the outside. `Ok` acknowledges it, unless it is held: it
+    /// never comes again. The next answer of the same conversation waits for this one.
     fn deliver<'a>(&'a self, answer: &'a Answer) -> BoxFuture<'a, Result<(), DeliveryError>>;
 
     /// Nothing of a conversation waits or runs any more; all its answers were

@@ -52,7 +52,7 @@ fn replay_file(
             if let Effect::Hop(hop) = effect
                 && told.is_continue()
             {
-                told = each(Replayed { at, hop });
+                told = each(Replayed { at, hop: *hop });
             }
         }
     })?;

@@ -45,6 +45,14 @@ impl Admission {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A permit, where one is free at once.
+    pub(super) fn try_acquire(self: &Arc<Self>) -> Option<Permit> {
+        let mut state = self.lock();
+        let is_free = !state.is_closed && state.free > 0;
+        state.free -= isize::from(is_free);
+        is_free.then(|| Permit(Some(self.clone())))
+    }
+
     /// Waits for a permit.
     pub(super) async fn acquire(
         self: &Arc<Self>,

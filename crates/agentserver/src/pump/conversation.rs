@@ -1,13 +1,16 @@
 //! A conversation, seen from outside.
 
-use super::{Pump, Shared, State};
-use crate::core::{Form, HopId, Outgoing, ThreadId};
+use super::admission::Permit;
+use super::effects::Free;
+use super::{Pump, Shared, State, run};
+use crate::core::{Form, HopId, Job, Outgoing, ThreadId, Time};
 use crate::envelope::Envelope;
 use crate::handler::Target;
 use crate::payload::{Canonical, Payload, PayloadError};
 use crate::system;
 use crate::xml::XmlError;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Notify;
 
 /// Why a message was not sent.
@@ -74,6 +77,8 @@ pub struct Conversation {
     root: ThreadId,
     name: Option<Arc<str>>,
     changed: Arc<Notify>,
+    /// Whether it stays open when this is dropped.
+    is_kept: AtomicBool,
 }
 
 impl Conversation {
@@ -88,6 +93,7 @@ impl Conversation {
             root,
             name,
             changed,
+            is_kept: AtomicBool::new(false),
         }
     }
 
@@ -168,11 +174,18 @@ impl Conversation {
     /// given again after a crash, with the same id.
     pub async fn next(&self) -> Option<Delivered> {
         self.acknowledge();
+        self.receive().await
+    }
+
+    /// The next message, as [`Conversation::next`] gives it, with nothing
+    /// acknowledged: that is for [`Conversation::acknowledge_to`].
+    pub async fn receive(&self) -> Option<Delivered> {
         loop {
             let changed = self.changed.notified();
             {
                 let mut state = self.shared.lock();
                 if let Some(delivered) = state.read(self.root) {
+                    state.free();
                     return Some(delivered);
                 }
                 if state.has_rested(self.root) {
@@ -185,6 +198,22 @@ impl Conversation {
 }
 
 impl Conversation {
+    /// Says that all up to this message is done with, and need not be given again.
+    pub fn acknowledge_to(&self, id: HopId) {
+        if self.shared.is_durable() {
+            let now = self.shared.now();
+            self.shared
+                .step(|state| state.core.acknowledge_answer(self.root, id, now));
+        }
+    }
+
+    /// Leaves the conversation open when it is dropped, where there is a journal to
+    /// go on with it from.
+    pub(crate) fn keep_open(&self) {
+        let is_kept = self.shared.is_durable();
+        self.is_kept.store(is_kept, Ordering::Relaxed);
+    }
+
     /// Says that all that was read is done with, and need not be given again.
     pub fn acknowledge(&self) {
         if !self.shared.is_durable() {
@@ -202,6 +231,9 @@ impl Conversation {
 
 impl Drop for Conversation {
     fn drop(&mut self) {
+        if self.is_kept.load(Ordering::Relaxed) {
+            return;
+        }
         let now = self.shared.now();
         self.shared.step(|state| {
             state.mailboxes.remove(&self.root);
@@ -219,7 +251,14 @@ impl Pump {
         payload: P,
     ) -> Result<Option<Delivered>, SendError> {
         let conversation = self.open(gateway)?;
-        conversation.send(to, payload).await?;
+        let payload = conversation.read(&payload.to_xml()?)?;
+        let root = conversation.root;
+        let (_, next) = self
+            .shared
+            .send_and_follow(root, Some(to), payload, None)
+            .await?;
+        // Whoever asks waits for the answer anyway.
+        run::run_here(&self.shared, next);
         Ok(conversation.next().await)
     }
 }
@@ -232,33 +271,65 @@ impl Shared {
         payload: Canonical,
         key: Option<&str>,
     ) -> Result<Option<HopId>, SendError> {
-        let fit = self.organism().fit(&payload);
-        let target = to.map_or(Target::ByType, |to| Target::Named(to.to_owned()));
-        let gateway = self.room(root).await;
-        let admitted = self.admission.acquire(gateway, root).await;
-        let permit = admitted.map_err(|_| SendError::Closed)?;
+        let (sent, next) = self.send_and_follow(root, to, payload, key).await?;
+        self.spawn(next);
+        Ok(sent)
+    }
+
+    /// Sends, and gives a run that follows to whoever can see to it at once.
+    async fn send_and_follow(
+        self: &Arc<Self>,
+        root: ThreadId,
+        to: Option<&str>,
+        payload: Canonical,
+        key: Option<&str>,
+    ) -> Result<(Option<HopId>, Option<Arc<Job>>), SendError> {
         let out = Outgoing {
-            target,
-            payload,
+            target: to.map_or(Target::ByType, |to| Target::Named(to.to_owned())),
+            fit: self.organism().fit(&payload),
             form: Form::Text,
-            fit,
+            payload,
         };
         let now = self.now();
-        let sent = self.step(|state| {
-            let sent = state.core.send(root, &out, key, now);
-            let epoch = state.core.epoch(root);
-            if let (Ok(Some(_)), Some(mailbox)) = (&sent, state.mailboxes.get_mut(&root)) {
-                mailbox.sent = epoch;
-            }
-            sent
+        // Mostly there is room, and no need to ask for it first.
+        let (at_once, mut next) = self.step_and_follow(|state| {
+            state.gateway_with_room(root)?;
+            let permit = self.admission.try_acquire()?;
+            Some((state.send(root, &out, key, now), permit))
         });
-        let sent = sent.map_err(SendError::Refused)?;
+        let (sent, permit) = match at_once {
+            Some(sent) => sent,
+            None => {
+                let permit = self.wait_for_turn(root).await?;
+                let now = self.now();
+                self.spawn(next.take());
+                let (sent, follows) =
+                    self.step_and_follow(|state| state.send(root, &out, key, now));
+                next = follows;
+                (sent, permit)
+            }
+        };
+        let sent = match sent {
+            Ok(sent) => sent,
+            Err(refusal) => {
+                self.spawn(next);
+                return Err(SendError::Refused(refusal));
+            }
+        };
         if sent.is_some() {
             // The rules say when the work is done.
             permit.keep();
         }
+        // Where there is a journal, nothing follows before this.
         self.committed().await?;
-        Ok(sent)
+        Ok((sent, next))
+    }
+
+    /// Waits for room in a conversation, and then for its turn among all.
+    async fn wait_for_turn(self: &Arc<Self>, root: ThreadId) -> Result<Permit, SendError> {
+        let gateway = self.room(root).await;
+        let admitted = self.admission.acquire(gateway, root).await;
+        admitted.map_err(|_| SendError::Closed)
     }
 
     /// Waits until a conversation has room for one more message. Gives the key
@@ -282,6 +353,20 @@ impl Shared {
 }
 
 impl State {
+    fn send(
+        &mut self,
+        root: ThreadId,
+        out: &Outgoing,
+        key: Option<&str>,
+        now: Time,
+    ) -> Result<Option<HopId>, Canonical> {
+        let sent = self.core.send(root, out, key, now);
+        if let (Ok(Some(_)), Some(mailbox)) = (&sent, self.mailboxes.get_mut(&root)) {
+            mailbox.sent = self.core.epoch(root);
+        }
+        sent
+    }
+
     /// The key of the gateway, where its conversation has room for one more.
     fn gateway_with_room(&self, root: ThreadId) -> Option<Arc<str>> {
         let has_room = self.core.has_room(root, self.unread(root));

@@ -1,17 +1,28 @@
 //! Carrying out what the rules say: at once, or, where there is a journal, when
 //! the input that it follows from is safe on the disk.
 
-use super::mailbox::Mailbox;
 use super::{Shared, State, run};
-use crate::core::{Effect, ThreadId};
+use crate::core::{Effect, Job, ThreadId};
 use crate::journal::Commits;
 use crate::trace::{self, Hop};
+use std::mem::take;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, MutexGuard, Weak};
 
 impl Shared {
     /// Changes the state and sees to what follows from it.
     pub(super) fn step<R>(self: &Arc<Self>, change: impl FnOnce(&mut State) -> R) -> R {
+        let (result, next) = self.step_and_follow(change);
+        self.spawn(next);
+        result
+    }
+
+    /// The same, and gives a run that follows to whoever can see to it at once: to
+    /// go on in the same task is cheaper than to begin another.
+    pub(super) fn step_and_follow<R>(
+        self: &Arc<Self>,
+        change: impl FnOnce(&mut State) -> R,
+    ) -> (R, Option<Arc<Job>>) {
         let mut state = self.lock();
         let result = change(&mut state);
         let effects = state.core.effects();
@@ -21,7 +32,7 @@ impl Shared {
             state.wakes_at = due;
             self.timer.notify_one();
         }
-        match &self.journal {
+        let next = match &self.journal {
             None => self.let_go(state, effects),
             Some(journal) => {
                 let records = state.core.take_records();
@@ -37,41 +48,58 @@ impl Shared {
                         }
                     }
                 }
+                state.free();
+                None
             }
-        }
-        result
+        };
+        (result, next)
     }
 
-    /// Carries out effects. Answers reach their mailboxes while the state is
-    /// locked, so that they keep their order.
-    fn let_go(self: &Arc<Self>, mut state: std::sync::MutexGuard<'_, State>, effects: Vec<Effect>) {
+    /// Carries out effects, but for the run that it gives back. Answers reach their
+    /// mailboxes while the state is locked, so that they keep their order; whoever
+    /// waits for them is woken when it is free.
+    fn let_go(
+        self: &Arc<Self>,
+        mut state: MutexGuard<'_, State>,
+        mut effects: Vec<Effect>,
+    ) -> Option<Arc<Job>> {
         let mut cut_off = Vec::new();
-        for effect in &effects {
+        for effect in effects.extract_if(.., |effect| effect.is_for_mailboxes()) {
             cut_off.extend(deliver(&mut state, effect));
         }
         let is_idle = state.is_idle();
-        drop(state);
+        state.free();
         if is_idle {
             self.idle.notify_waiters();
         }
+        let mut next = None;
         for effect in effects {
-            self.carry_out(effect);
+            match effect {
+                Effect::Run(job) => self.spawn(next.replace(job)),
+                effect => self.carry_out(effect),
+            }
         }
         for root in cut_off {
             let now = self.now();
             self.step(|state| state.core.close(root, now));
         }
+        next
+    }
+
+    /// Begins a run in a task of its own.
+    pub(super) fn spawn(self: &Arc<Self>, job: Option<Arc<Job>>) {
+        if let Some(job) = job {
+            self.runtime.spawn(run::run(self.clone(), job));
+        }
     }
 
     fn carry_out(self: &Arc<Self>, effect: Effect) {
         match effect {
-            Effect::Run(job) => {
-                self.runtime.spawn(run::run(self.clone(), job));
-            }
+            Effect::Run(job) => self.spawn(Some(job)),
             Effect::Ended { entry, thread } => run::thread_ended(&entry, thread),
             Effect::Finished(permits) => self.admission.release(permits),
             Effect::Cancel(cancellation) => cancellation.cancel(),
-            Effect::Hop(hop) => self.trace(hop),
+            Effect::Hop(hop) => self.trace(*hop),
             Effect::Deliver(_) | Effect::Rest(_) | Effect::Answered { .. } => {}
         }
     }
@@ -131,33 +159,49 @@ fn concerned(effect: &Effect) -> Option<ThreadId> {
 }
 
 /// Gives a conversation that does not read, and is cut off.
-fn deliver(state: &mut State, effect: &Effect) -> Option<ThreadId> {
+fn deliver(state: &mut State, effect: Effect) -> Option<ThreadId> {
     match effect {
         Effect::Deliver(arrival) => {
             let root = arrival.root;
-            if let Some(mailbox) = state.mailboxes.get_mut(&root)
-                && !mailbox.put(arrival)
-            {
-                tracing::warn!(limit = "mailbox", conversation = %root, "cut off: it does not read");
-                return Some(root);
+            if let Some(mailbox) = state.mailboxes.get_mut(&root) {
+                let is_put = mailbox.put(arrival);
+                mailbox.wake(&mut state.woken);
+                if !is_put {
+                    tracing::warn!(limit = "mailbox", conversation = %root, "cut off: it does not read");
+                    return Some(root);
+                }
             }
         }
         Effect::Answered { id, answer } => {
-            if let Some(asker) = state.asks.remove(id) {
+            if let Some(asker) = state.asks.remove(&id) {
                 // It may have stopped waiting.
-                let _ = asker.send(answer.clone());
+                let _ = asker.send(answer);
             }
         }
         Effect::Rest(root) => {
-            state
-                .mailboxes
-                .get(root)
-                .into_iter()
-                .for_each(Mailbox::wake);
+            if let Some(mailbox) = state.mailboxes.get(&root) {
+                mailbox.wake(&mut state.woken);
+            }
         }
         _ => {}
     }
     None
+}
+
+/// Frees the state, and then wakes those who wait for what has changed: one who
+/// is woken while it is locked would have to wait again.
+pub(super) trait Free {
+    fn free(self);
+}
+
+impl Free for MutexGuard<'_, State> {
+    fn free(mut self) {
+        let woken = take(&mut self.woken);
+        drop(self);
+        for changed in woken {
+            changed.notify_waiters();
+        }
+    }
 }
 
 /// Lets go what waited for the disk.
@@ -168,7 +212,8 @@ impl Commits for Release {
         if let Some(shared) = self.0.upgrade() {
             let mut state = shared.lock();
             let effects = state.released(number);
-            shared.let_go(state, effects);
+            let next = shared.let_go(state, effects);
+            shared.spawn(next);
         }
     }
 }

@@ -44,13 +44,13 @@ impl Mailbox {
     }
 
     /// Puts a message in. When it is full, says so in its stead, once.
-    pub(super) fn put(&mut self, arrival: &Arrival) -> bool {
+    pub(super) fn put(&mut self, arrival: Arrival) -> bool {
         if self.unread.len() > self.capacity {
             return false;
         }
         let is_full = self.unread.len() == self.capacity;
         let (from, payload) = match is_full {
-            false => (arrival.from.clone(), arrival.payload.clone()),
+            false => (arrival.from, arrival.payload),
             true => {
                 let words = "Messages came faster than they were read, and the conversation was \
                              ended. Read while you send.";
@@ -60,16 +60,15 @@ impl Mailbox {
         self.unread.push_back(Delivered {
             id: arrival.id,
             request: arrival.request,
-            key: arrival.key.clone(),
+            key: arrival.key,
             from,
             thread: arrival.root,
             payload,
         });
-        self.wake();
         !is_full
     }
 
-    pub(super) fn take(&mut self) -> Option<Delivered> {
+    pub(super) fn take(&mut self, woken: &mut Vec<Arc<Notify>>) -> Option<Delivered> {
         let delivered = self.unread.pop_front();
         self.read = delivered
             .as_ref()
@@ -80,19 +79,23 @@ impl Mailbox {
             self.unread = VecDeque::new();
         }
         if delivered.is_some() && (self.senders > 0 || self.unread.is_empty()) {
-            self.wake();
+            self.wake(woken);
         }
         delivered
     }
 
     /// There may be room to send.
-    pub(super) fn wake_senders(&self) {
+    pub(super) fn wake_senders(&self, woken: &mut Vec<Arc<Notify>>) {
         if self.senders > 0 {
-            self.wake();
+            self.wake(woken);
         }
     }
 
-    pub(super) fn wake(&self) {
-        self.changed.notify_waiters();
+    /// Notes that those who wait are to be woken, when the state is free.
+    pub(super) fn wake(&self, woken: &mut Vec<Arc<Notify>>) {
+        let is_noted = |last: &Arc<Notify>| Arc::ptr_eq(last, &self.changed);
+        if !woken.last().is_some_and(is_noted) {
+            woken.push(self.changed.clone());
+        }
     }
 }

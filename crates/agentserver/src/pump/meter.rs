@@ -1,11 +1,12 @@
 //! What a handler uses while it runs, and whether it may use more.
 
 use super::Shared;
-use crate::core::{Job, Usage};
+use crate::core::{Job, Note, Usage};
 use crate::handler::HandlerError;
 use std::fmt;
+use std::mem::take;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// One run's meter.
 #[derive(Clone)]
@@ -16,6 +17,7 @@ struct State {
     job: Arc<Job>,
     tokens: AtomicU64,
     money: AtomicU64,
+    notes: Mutex<Vec<Note>>,
 }
 
 impl Meter {
@@ -25,6 +27,7 @@ impl Meter {
             job,
             tokens: AtomicU64::new(0),
             money: AtomicU64::new(0),
+            notes: Mutex::default(),
         }))
     }
 
@@ -48,13 +51,22 @@ impl Meter {
         self.0.money.fetch_add(money, Ordering::Relaxed);
     }
 
-    /// What was used since the last time this was asked.
-    pub(super) fn take(&self) -> Usage {
-        Usage {
+    pub(crate) fn note(&self, note: Note) {
+        self.notes().push(note);
+    }
+
+    fn notes(&self) -> std::sync::MutexGuard<'_, Vec<Note>> {
+        self.0.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was used and noted since the last time this was asked.
+    pub(super) fn take(&self) -> (Usage, Vec<Note>) {
+        let used = Usage {
             tokens: self.0.tokens.swap(0, Ordering::Relaxed),
             money: self.0.money.swap(0, Ordering::Relaxed),
             ..Usage::default()
-        }
+        };
+        (used, take(&mut *self.notes()))
     }
 }
 

@@ -19,7 +19,7 @@ pub use ask::AskError;
 pub use conversation::{Conversation, Delivered, SendError};
 pub(crate) use meter::Meter;
 
-use crate::core::{AskId, Core, CoreLimits, Effect, Stats, ThreadId, Time};
+use crate::core::{AskId, Core, CoreLimits, Effect, IdMap, Stats, ThreadId, Time};
 use crate::envelope::Envelope;
 use crate::journal::{Journal, JournalError, Log};
 use crate::listener::key;
@@ -32,7 +32,7 @@ use admission::Admission;
 use clock::Clock;
 use effects::Release;
 use mailbox::Mailbox;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -95,13 +95,15 @@ pub(crate) struct Shared {
 
 struct State {
     core: Core,
-    mailboxes: HashMap<ThreadId, Mailbox>,
+    mailboxes: IdMap<ThreadId, Mailbox>,
     /// Handlers that wait for the answers to their questions.
-    asks: HashMap<AskId, oneshot::Sender<Option<Canonical>>>,
+    asks: IdMap<AskId, oneshot::Sender<Option<Canonical>>>,
     /// When the timer will look again by itself.
     wakes_at: Option<Time>,
     /// What is carried out when the input of this number is safe.
     held: VecDeque<(u64, Vec<Effect>)>,
+    /// Whom to wake when the state is free.
+    woken: Vec<Arc<Notify>>,
     /// Conversations from before a crash that nobody has taken up.
     recovered: Vec<(ThreadId, Arc<str>)>,
 }
@@ -114,7 +116,7 @@ impl State {
     }
 
     fn read(&mut self, root: ThreadId) -> Option<Delivered> {
-        self.mailboxes.get_mut(&root)?.take()
+        self.mailboxes.get_mut(&root)?.take(&mut self.woken)
     }
 
     /// Whether a conversation is at rest, or has been since something was sent.
@@ -170,7 +172,7 @@ impl Pump {
             let mut mailbox = Mailbox::new(settings.mailbox.max(1));
             mailbox.sent = core.epoch(*root);
             for arrival in core.unacknowledged(*root) {
-                mailbox.put(&arrival);
+                mailbox.put(arrival);
             }
             (*root, mailbox)
         });
@@ -183,9 +185,10 @@ impl Pump {
             state: Mutex::new(State {
                 core,
                 mailboxes,
-                asks: HashMap::new(),
+                asks: IdMap::default(),
                 wakes_at: None,
                 held: VecDeque::new(),
+                woken: Vec::new(),
                 recovered,
             }),
             organism: RwLock::new(organism),

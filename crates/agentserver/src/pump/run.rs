@@ -8,16 +8,39 @@ use crate::organism::{Entry, Organism};
 use crate::payload::{Canonical, PayloadError, Schema};
 use crate::system::Fault;
 use crate::trace::{Hop, HopKind};
-use crate::xml::{self, Answer};
+use crate::xml::{self, Answer, XmlError};
 use futures_util::FutureExt;
 use runtime::CancellationToken;
 use std::any::Any;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 use tracing::Instrument;
 
+/// Runs a handler, and then the ones that follow from it, one after the other.
 pub(super) async fn run(shared: Arc<Shared>, job: Arc<Job>) {
+    let mut next = Some(job);
+    while let Some(job) = next {
+        next = run_one(&shared, job).await;
+        // Handlers that never wait must not keep others from running.
+        tokio::task::coop::consume_budget().await;
+    }
+}
+
+/// Does at once, in the caller's own task, what a run can do without waiting. What
+/// has to wait goes on in a task of its own.
+pub(super) fn run_here(shared: &Arc<Shared>, job: Option<Arc<Job>>) {
+    let Some(job) = job else { return };
+    let mut running = Box::pin(run(shared.clone(), job));
+    let mut context = Context::from_waker(Waker::noop());
+    if running.as_mut().poll(&mut context).is_pending() {
+        shared.runtime.spawn(running);
+    }
+}
+
+/// Gives the run that follows, where one does.
+async fn run_one(shared: &Arc<Shared>, job: Arc<Job>) -> Option<Arc<Job>> {
     let span = tracing::debug_span!(
         "handle",
         listener = %job.entry.listener.name,
@@ -25,45 +48,47 @@ pub(super) async fn run(shared: Arc<Shared>, job: Arc<Job>) {
         thread = %job.thread,
         payload = %job.payload.root(),
     );
-    let meter = Meter::new(&shared, job);
+    let meter = Meter::new(shared, job);
     let mut running = Running {
         shared,
         meter: Some(meter.clone()),
     };
-    let outcome = handle(&running.shared, &meter).instrument(span).await;
-    running.finish(outcome);
+    let outcome = handle(shared, &meter).instrument(span).await;
+    running.finish(outcome)
 }
 
 /// Sees to it that every job is finished, even one whose handler panics while
 /// it is dropped.
-struct Running {
-    shared: Arc<Shared>,
+struct Running<'a> {
+    shared: &'a Arc<Shared>,
     meter: Option<Meter>,
 }
 
-impl Running {
-    fn finish(&mut self, outcome: Outcome) {
-        if let Some(meter) = self.meter.take() {
-            let (job, now) = (meter.job(), self.shared.now());
-            self.shared.step(|state| {
-                state.core.finish(job.id, outcome, meter.take(), now);
-                if let Some(mailbox) = state.mailboxes.get(&job.root) {
-                    match state.core.in_flight(job.root) {
-                        0 => mailbox.wake(),
-                        _ => mailbox.wake_senders(),
-                    }
+impl Running<'_> {
+    fn finish(&mut self, outcome: Outcome) -> Option<Arc<Job>> {
+        let meter = self.meter.take()?;
+        let (job, now) = (meter.job(), self.shared.now());
+        let ((), next) = self.shared.step_and_follow(|state| {
+            let (used, notes) = meter.take();
+            state.core.finish(job.id, outcome, used, &notes, now);
+            if let Some(mailbox) = state.mailboxes.get(&job.root) {
+                match state.core.in_flight(job.root) {
+                    0 => mailbox.wake(&mut state.woken),
+                    _ => mailbox.wake_senders(&mut state.woken),
                 }
-            });
-        }
+            }
+        });
+        next
     }
 }
 
-impl Drop for Running {
+impl Drop for Running<'_> {
     fn drop(&mut self) {
         // A run that is dropped with the program is not over where runs are begun
         // again.
         if std::thread::panicking() || !self.shared.is_durable() {
-            self.finish(failed(Fault::Handler, "the handler was dropped"));
+            let next = self.finish(failed(Fault::Handler, "the handler was dropped"));
+            self.shared.spawn(next);
         }
     }
 }
@@ -75,7 +100,8 @@ fn failed(fault: Fault, reason: impl Into<String>) -> Outcome {
     }
 }
 
-async fn handle(shared: &Shared, meter: &Meter) -> Outcome {
+/// What a handler is given.
+fn metadata(meter: &Meter) -> Result<HandlerMetadata, XmlError> {
     let job = meter.job();
     let listener = &job.entry.listener;
     let envelope = Envelope {
@@ -84,15 +110,13 @@ async fn handle(shared: &Shared, meter: &Meter) -> Outcome {
         thread: job.thread.to_string().into(),
         payload: job.payload.clone(),
     };
-    if let Err(error) = envelope.write() {
-        return failed(Fault::Validation, error.to_string());
-    }
+    envelope.write()?;
     let usage = job.entry.usage(job.caller.as_deref());
     let instructions = match &job.reminder {
         None => usage.text.clone(),
         Some(reminder) => Arc::from(format!("{}{reminder}", usage.text)),
     };
-    let metadata = HandlerMetadata {
+    Ok(HandlerMetadata {
         thread_id: job.thread,
         from_id: job.from.to_string(),
         own_name: listener.is_agent.then(|| listener.name.to_string()),
@@ -102,10 +126,21 @@ async fn handle(shared: &Shared, meter: &Meter) -> Outcome {
         hop_id: job.id,
         cancellation: job.cancellation.clone(),
         meter: meter.clone(),
-    };
-    let payload = job.payload.clone();
+    })
+}
+
+async fn handle(shared: &Shared, meter: &Meter) -> Outcome {
+    let job = meter.job();
+    let listener = &job.entry.listener;
     // The handler's own code may panic before its future exists.
-    let future = AssertUnwindSafe(async { listener.call(payload, metadata).await }).catch_unwind();
+    let begun = catch_unwind(AssertUnwindSafe(|| {
+        metadata(meter).map(|metadata| listener.call(job.payload.clone(), metadata))
+    }));
+    let future = match begun {
+        Ok(Ok(future)) => AssertUnwindSafe(future).catch_unwind(),
+        Ok(Err(error)) => return failed(Fault::Validation, error.to_string()),
+        Err(panic) => return panicked(&*panic),
+    };
     let result = tokio::select! {
         biased;
         result = tokio::time::timeout(listener.timeout, future) => result,
@@ -114,15 +149,19 @@ async fn handle(shared: &Shared, meter: &Meter) -> Outcome {
     match result {
         Ok(Ok(Ok(reply))) => outcome(shared, job, reply),
         Ok(Ok(Err(error))) => failed(Fault::Handler, error.to_string()),
-        Ok(Err(panic)) => failed(
-            Fault::Handler,
-            format!("panicked: {}", panic_message(&*panic)),
-        ),
+        Ok(Err(panic)) => panicked(&*panic),
         Err(_) => failed(
             Fault::Timeout,
             format!("took longer than {:?}", listener.timeout),
         ),
     }
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> Outcome {
+    failed(
+        Fault::Handler,
+        format!("panicked: {}", panic_message(panic)),
+    )
 }
 
 /// Waits until a handler that was cancelled has had time to come to an end.
@@ -135,7 +174,7 @@ async fn overstays(cancellation: &CancellationToken) {
 /// Tells a listener that its thread ended. The effects that follow are carried
 /// out even if it panics.
 pub(super) fn thread_ended(entry: &Entry, thread: ThreadId) {
-    let told = std::panic::catch_unwind(AssertUnwindSafe(|| entry.listener.thread_ended(thread)));
+    let told = catch_unwind(AssertUnwindSafe(|| entry.listener.thread_ended(thread)));
     if let Err(panic) = told {
         let reason = panic_message(&*panic);
         tracing::warn!(listener = %entry.listener.name, %thread, reason, "panicked at a thread's end");

@@ -6,6 +6,7 @@ pub mod idle;
 pub mod latency;
 pub mod leaderboard;
 pub mod posts;
+pub mod search;
 pub mod start;
 
 use std::time::Duration;
@@ -37,6 +38,8 @@ pub enum Measurement {
     Fanout,
     /// Reading leaderboards.
     Leaderboard,
+    /// Searching, and what the index costs posts.
+    Search,
 }
 
 /// How a measurement is to be taken.
@@ -52,7 +55,7 @@ pub struct Plan {
 impl Plan {
     /// The time after which a measurement hangs and is given up.
     fn patience(&self) -> Duration {
-        Duration::from_secs(300) + self.length * (4 * self.rounds * self.targets.len()) as u32
+        Duration::from_secs(1200) + self.length * (4 * self.rounds * self.targets.len()) as u32
     }
 }
 
@@ -73,6 +76,7 @@ impl Measurement {
             Self::Start => start::measure(plan).await,
             Self::Fanout => fanout::measure(plan).await,
             Self::Leaderboard => leaderboard::measure(plan).await,
+            Self::Search => search::measure(plan).await,
         }
     }
 }

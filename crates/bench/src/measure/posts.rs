@@ -40,8 +40,9 @@ impl Running {
 }
 
 /// What one round gave.
-struct Round {
-    posts_a_second: f64,
+pub struct Round {
+    /// How many were posted and delivered.
+    pub posts_a_second: f64,
     /// What the target's processors did for a post, which other work on the machine blurs less.
     microseconds_a_post: f64,
 }
@@ -117,7 +118,7 @@ fn compare(targets: &[Kind], posters: usize, results: &[Vec<Round>]) -> Vec<Vec<
 }
 
 /// Posts for so long, and on until all is delivered.
-async fn round<T: Target>(target: &T, posters: usize, length: Duration) -> Result<Round> {
+pub async fn round<T: Target>(target: &T, posters: usize, length: Duration) -> Result<Round> {
     let mut audience = Audience::open(target, SUBSCRIBERS, |_| ()).await?;
     let mut ready = Vec::with_capacity(posters);
     for number in 0..posters {

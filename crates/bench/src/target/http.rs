@@ -64,6 +64,8 @@ pub struct Http {
     address: SocketAddr,
     room: String,
     keys: Vec<String>,
+    /// Where its rooms are, if not in the folder.
+    database_url: Option<String>,
     data: TempDir,
 }
 
@@ -78,6 +80,7 @@ impl Http {
             address,
             room: String::new(),
             keys: Vec::new(),
+            database_url: None,
             data,
         })
     }
@@ -95,8 +98,25 @@ impl Http {
             address,
             room,
             keys,
+            database_url: None,
             data,
         })
+    }
+
+    /// Starts the room server with these settings too, with a room and so many members.
+    pub async fn server_with_settings(settings: &[(&str, &str)], members: usize) -> Result<Self> {
+        let (mut server, owner) = Self::bare(settings).await?;
+        let mut connection = Connection::open(server.address).await?;
+        (server.room, server.keys) = furnish(&mut connection, &owner, members).await?;
+        Ok(server)
+    }
+
+    /// Starts the room server on a PostgreSQL database, with a room and so many members.
+    pub async fn server_on(database_url: &str, members: usize) -> Result<Self> {
+        let settings = [("SC_CHATROOM__DATABASE_URL", database_url)];
+        let mut server = Self::server_with_settings(&settings, members).await?;
+        server.database_url = Some(database_url.to_owned());
+        Ok(server)
     }
 
     /// Starts the room server on an empty folder with these settings too; gives a user token.
@@ -112,6 +132,7 @@ impl Http {
             address,
             room: String::new(),
             keys: Vec::new(),
+            database_url: None,
             data,
         };
         Ok((bare, owner))
@@ -128,6 +149,9 @@ impl Http {
         self.process.terminate()?;
         meanwhile(self.data.path())?;
         let mut command = server(self.address, self.data.path())?;
+        if let Some(url) = &self.database_url {
+            command.env("SC_CHATROOM__DATABASE_URL", url);
+        }
         self.process = start(&mut command, self.address, self.data.path()).await?;
         Ok(self)
     }

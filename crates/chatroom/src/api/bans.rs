@@ -10,7 +10,7 @@ use crate::{
 use axum::{Json as Reply, extract::State, http::StatusCode};
 use protocol::{
     AdminUsers, Ban, BanMember, ErrorBody, MemberBanned, Ok as Yes, RoomBans, ServerBan,
-    ServerBans, Sessions, SessionsEnded, UserId,
+    ServerBans, Sessions, SessionsEnded, UpdateAccount, UserId,
 };
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -22,6 +22,8 @@ section!(
     admin_users,
     admin_sessions,
     admin_revoke_user,
+    admin_rename_user,
+    admin_remove_user,
     admin_revoke,
     admin_ban,
     admin_bans,
@@ -107,6 +109,33 @@ async fn admin_revoke_user(
     Path(user_id): Path<String>,
 ) -> Result<Reply<SessionsEnded>> {
     operators::revoke_user(&app, &caller, &any_user(&user_id)?)
+        .await
+        .map(Reply)
+}
+
+/// Give a user another name, in all rooms. Admin tokens only.
+#[utoipa::path(patch, path = "/internal/admin/users/{user_id}", tag = "System", params(("user_id" = String, Path)), request_body = UpdateAccount,
+    responses((status = 200, body = Yes), (status = "4XX", body = ErrorBody)))]
+async fn admin_rename_user(
+    State(app): State<App>,
+    caller: Caller,
+    Path(user_id): Path<String>,
+    Json(request): Json<UpdateAccount>,
+) -> Result<Reply<Yes>> {
+    operators::rename_user(&app, &caller, &any_user(&user_id)?, &request.display_name).await?;
+    Ok(Reply(Yes::YES))
+}
+
+/// Take a user out of all rooms that they do not own, end their credentials, and forget their account.
+/// Admin tokens only.
+#[utoipa::path(delete, path = "/internal/admin/users/{user_id}", tag = "System", params(("user_id" = String, Path)),
+    responses((status = 200, body = SessionsEnded), (status = "4XX", body = ErrorBody)))]
+async fn admin_remove_user(
+    State(app): State<App>,
+    caller: Caller,
+    Path(user_id): Path<String>,
+) -> Result<Reply<SessionsEnded>> {
+    operators::remove_user(&app, &caller, &any_user(&user_id)?)
         .await
         .map(Reply)
 }

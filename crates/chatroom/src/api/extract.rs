@@ -109,6 +109,7 @@ impl Body {
             return Err(Error::bad_request("The body must be a JSON object"));
         }
         let value = serde_json::from_str(text)
+            .or_else(|error| with_whole_numbers(text).ok_or(error))
             .map_err(|error| Error::bad_request(format!("The body does not fit: {error}")))?;
         if self.bytes.windows(6).any(|escape| escape == b"\\u0000") && self.holds_nul() {
             return Err(Error::bad_request(
@@ -132,6 +133,26 @@ impl Body {
         }
         serde_json::from_slice::<Value>(&self.bytes).is_ok_and(|value| walk(&value))
     }
+}
+
+/// Reads a body whose whole numbers are written with a fraction: `42.0` is as good as `42`.
+fn with_whole_numbers<T: DeserializeOwned>(text: &str) -> Option<T> {
+    fn whole(value: &mut Value) {
+        match value {
+            Value::Number(number) => {
+                let fits = |n: &f64| n.fract() == 0.0 && n.abs() <= Seq::LARGEST as f64;
+                if let Some(n) = number.as_f64().filter(|n| number.is_f64() && fits(n)) {
+                    *value = Value::from(n as i64);
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(whole),
+            Value::Object(fields) => fields.values_mut().for_each(whole),
+            _ => {}
+        }
+    }
+    let mut value = serde_json::from_str(text).ok()?;
+    whole(&mut value);
+    serde_json::from_value(value).ok()
 }
 
 /// A query string.

@@ -12,6 +12,9 @@ use axum::{
 };
 use serde::Serialize;
 
+/// The most characters of a key.
+pub const MAX_KEY_CHARS: usize = 200;
+
 /// The header, where it was sent.
 pub struct IdempotencyKey {
     pub key: Option<String>,
@@ -61,10 +64,10 @@ impl IdempotencyKey {
 
 /// A key of whatever a client likes, not too long.
 pub fn parse(text: &str) -> Result<String> {
-    if text.len() > 200 {
-        return Err(Error::bad_request(
-            "An idempotency key has at most 200 characters",
-        ));
+    if text.len() > MAX_KEY_CHARS {
+        return Err(Error::bad_request(format!(
+            "An idempotency key has at most {MAX_KEY_CHARS} characters"
+        )));
     }
     checks::opaque("The idempotency key", text)
 }

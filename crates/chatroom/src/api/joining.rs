@@ -17,8 +17,8 @@ use crate::{
 };
 use axum::{Json as Reply, extract::State, http::StatusCode, http::header, response::IntoResponse};
 use protocol::{
-    AutoInvite, BanMember, CreateInvite, ErrorBody, InviteCreated, Invites, Join, Joined,
-    Ok as Yes, TokenReissued,
+    AutoInvite, BanMember, CreateInvite, ErrorBody, InviteCreated, InviteSummary, Invites, Join,
+    Joined, Ok as Yes, TokenReissued,
 };
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -29,6 +29,7 @@ section!(
     revoke_invite,
     auto_invite,
     short_code,
+    invite_summary,
     qr_code,
     join,
     leave,
@@ -102,6 +103,19 @@ async fn short_code(
 /// Short codes are short: nobody may try many of them.
 async fn limit_guessing(app: &App, origin: Origin) -> Result<()> {
     visitors::count_read(app, origin.network(), "/i").await
+}
+
+/// What an invite leads to: the room's name, who invites, and who is there. Anonymous.
+#[utoipa::path(get, path = "/i/{short_code}/summary", tag = "Joining", params(("short_code" = String, Path)),
+    responses((status = 200, body = InviteSummary), (status = "4XX", body = ErrorBody)))]
+async fn invite_summary(
+    State(app): State<App>,
+    origin: Origin,
+    Path(code): Path<String>,
+) -> Result<impl IntoResponse> {
+    limit_guessing(&app, origin).await?;
+    let summary = invites::summary(&app, &code).await?;
+    Ok(([(header::CACHE_CONTROL, "no-store")], Reply(summary)))
 }
 
 /// A QR code of the link with which a person joins by this invite. Anonymous.

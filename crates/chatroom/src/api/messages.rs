@@ -24,7 +24,7 @@ use utoipa::IntoParams;
 section!(post, list, thread, edit, delete, react, unreact);
 
 /// Far deeper than any room allows.
-const DEEPEST: i64 = 1_000_000;
+pub const DEEPEST: i64 = 1_000_000;
 
 /// Post a message. The same `Idempotency-Key` again gives the same answer and no second message.
 #[utoipa::path(post, path = "/rooms/{id}/messages", tag = "Messages",
@@ -60,6 +60,8 @@ async fn post(
         depth,
         client_key,
         mentions: Vec::new(),
+        usage: request.usage.map(checks::usage).transpose()?,
+        ambiguous: Vec::new(),
     };
     Ok((StatusCode::CREATED, Reply(app.poster.post(post).await?)))
 }
@@ -73,6 +75,9 @@ struct Filter {
     /// The newest messages before this seq, oldest first.
     #[param(value_type = Option<i64>, minimum = 0)]
     before: Option<SeqBound>,
+    /// As many messages before this seq as after it, itself among them, oldest first.
+    #[param(value_type = Option<i64>, minimum = 0)]
+    around: Option<SeqBound>,
     /// How many, 50 where absent; 200 at most, 50 for visitors.
     limit: Option<i64>,
     /// `me`: only messages that mention the caller.
@@ -110,6 +115,7 @@ async fn list(
     let wanted = Wanted {
         since: filter.since.map(|seq| seq.0),
         before: filter.before.map(|seq| seq.0),
+        around: filter.around.map(|seq| seq.0),
         limit: filter.limit,
         mentions_me,
         sender: filter.sender_user_id,

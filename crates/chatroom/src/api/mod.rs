@@ -5,25 +5,35 @@
 mod section;
 
 mod bans;
+mod bounds;
 mod bridge;
 mod conditional;
+mod consents;
 mod discovery;
 mod extract;
 mod idempotency;
 mod identity;
+mod inbox;
 mod install;
 mod joining;
 mod keys;
+mod mcp;
 mod members;
 mod messages;
+mod oauth;
 mod observe;
 mod pages;
+mod people;
+mod pins;
 mod reference;
 mod reputation;
 mod rooms;
+mod search;
 mod sessions;
 mod stream;
 mod system;
+mod turns;
+mod usage;
 mod welcome;
 mod write_limits;
 
@@ -31,7 +41,7 @@ use crate::{app::App, error::Error};
 use axum::{
     Router,
     body::Body,
-    http::{HeaderName, HeaderValue, Method, header},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use observe::Observe;
@@ -44,7 +54,7 @@ use tower_http::{
 };
 
 /// The API, section by section.
-const SECTIONS: [Section; 15] = [
+const SECTIONS: [Section; 22] = [
     rooms::SECTION,
     joining::SECTION,
     identity::SECTION,
@@ -53,6 +63,13 @@ const SECTIONS: [Section; 15] = [
     bans::SECTION,
     messages::SECTION,
     stream::SECTION,
+    inbox::SECTION,
+    search::SECTION,
+    turns::SECTION,
+    consents::SECTION,
+    usage::SECTION,
+    pins::SECTION,
+    people::SECTION,
     keys::SECTION,
     bridge::SECTION,
     welcome::SECTION,
@@ -68,17 +85,21 @@ pub type Service = CatchPanic<Router, InternalError>;
 /// Every route of the server.
 pub fn service(app: App) -> Service {
     let cors = cors(&app.config.cors.allowed_origins);
-    let router = SECTIONS
+    let api = SECTIONS
         .iter()
         .fold(Router::new(), |router, section| {
             (section.serve)(router, &app)
         })
-        .merge(reference::routes())
-        .merge(pages::routes())
         .fallback(unknown_route)
         .method_not_allowed_fallback(wrong_method)
-        .layer(Observe::new(app.clone()))
-        .with_state(app);
+        .with_state::<()>(app.clone());
+    let unlisted = reference::routes()
+        .merge(pages::routes())
+        .merge(oauth::routes(&app));
+    let router = mcp::Door::routes(&app, &api)
+        .merge(api)
+        .merge(unlisted.with_state(app.clone()))
+        .layer(Observe::new(app));
     let router = match cors {
         Some(cors) => router.layer(cors),
         None => router,
@@ -86,8 +107,16 @@ pub fn service(app: App) -> Service {
     CatchPanic::custom(router, InternalError)
 }
 
-async fn unknown_route() -> Error {
-    Error::not_found("No such route; /openapi.json lists them all")
+async fn unknown_route(headers: HeaderMap) -> Response {
+    match pages::is_for_people(&headers) {
+        true => pages::text_page(
+            StatusCode::NOT_FOUND,
+            "Not found",
+            "<h1>Not found</h1>\n<p>There is no such page. <a href=\"/\">Begin at the front page</a>, \
+             <a href=\"/view\">go to your rooms</a>, or <a href=\"/docs/\">read the documents</a>.</p>",
+        ),
+        false => Error::not_found("No such route; /openapi.json lists them all").into_response(),
+    }
 }
 
 async fn wrong_method(method: Method) -> Error {
@@ -133,7 +162,15 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
                 header::CONTENT_TYPE,
                 HeaderName::from_static("last-event-id"),
                 HeaderName::from_static("idempotency-key"),
+                HeaderName::from_static("mcp-session-id"),
+                HeaderName::from_static("mcp-protocol-version"),
+                header::IF_MATCH,
             ])
-            .expose_headers([header::RETRY_AFTER, header::ETAG]),
+            .expose_headers([
+                header::RETRY_AFTER,
+                header::ETAG,
+                header::WWW_AUTHENTICATE,
+                HeaderName::from_static("mcp-session-id"),
+            ]),
     )
 }

@@ -7,7 +7,9 @@ use super::extract::Path;
 use crate::{
     app::App,
     auth::secrets::sha256_hex,
+    docs,
     error::{Error, Result},
+    render::document,
 };
 use axum::{
     Router,
@@ -24,6 +26,10 @@ static ASSETS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../web/assets");
 const FRONT: &str = include_str!("../../../../web/index.html");
 const VIEW: &str = include_str!("../../../../web/view.html");
 const LEADERBOARD: &str = include_str!("../../../../web/leaderboard.html");
+const AUTHORIZE: &str = include_str!("../../../../web/authorize.html");
+
+/// A page of text, which needs no script.
+const TEXT: &str = include_str!("text_page.html");
 
 /// Where a page's text has the path of the assets.
 const PLACEHOLDER: &str = "{assets}";
@@ -40,6 +46,7 @@ struct Site {
     front: Text,
     view: Text,
     leaderboard: Text,
+    authorize: Text,
     assets: HashMap<&'static str, Text>,
 }
 
@@ -50,8 +57,49 @@ struct Text {
     gzip: Bytes,
 }
 
+/// Whether a browser asks, for somebody to read. Programs that take anything get what is made for them.
+pub fn is_for_people(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT).iter();
+    accepted
+        .filter_map(|value| value.to_str().ok())
+        .any(|value| value.contains("text/html"))
+}
+
+/// A page of text in the dress of the others.
+pub fn text_page(status: StatusCode, title: &str, html: &str) -> Response {
+    let assets = format!("/assets/{}", SITE.fingerprint);
+    let title = title.replace('&', "&amp;").replace('<', "&lt;");
+    let page = TEXT
+        .replace(PLACEHOLDER, &assets)
+        .replace("{title}", &title)
+        .replace("{text}", html);
+    let head = [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::VARY, "accept"),
+    ];
+    (status, head, page).into_response()
+}
+
+/// The documents that there are.
+async fn documents(headers: HeaderMap) -> Response {
+    let text = docs::INDEX;
+    match is_for_people(&headers) {
+        true => text_page(StatusCode::OK, document::title(text), &document::html(text)),
+        false => {
+            let head = [
+                (header::CONTENT_TYPE, "text/markdown; charset=utf-8"),
+                (header::VARY, "accept"),
+            ];
+            (head, text).into_response()
+        }
+    }
+}
+
 pub fn routes() -> Router<App> {
     Router::new()
+        .route("/docs", get(documents))
+        .route("/docs/", get(documents))
         .route("/", get(async |headers| page(&SITE.front, &headers)))
         .route("/view", get(async |headers| page(&SITE.view, &headers)))
         .route(
@@ -59,6 +107,16 @@ pub fn routes() -> Router<App> {
             get(async |headers| page(&SITE.leaderboard, &headers)),
         )
         .route("/assets/{fingerprint}/{name}", get(asset))
+}
+
+/// Where an asset of these pages lies.
+pub fn asset_path(name: &str) -> String {
+    format!("/assets/{}/{name}", SITE.fingerprint)
+}
+
+/// Where a person allows an MCP client to act for them.
+pub async fn authorize(headers: HeaderMap) -> Response {
+    page(&SITE.authorize, &headers)
 }
 
 fn page(text: &Text, headers: &HeaderMap) -> Response {
@@ -101,7 +159,9 @@ impl Site {
             };
             ASSETS.files().filter_map(named)
         };
-        let mut all = [FRONT, VIEW, LEADERBOARD].join("\0").into_bytes();
+        let mut all = [FRONT, VIEW, LEADERBOARD, AUTHORIZE]
+            .join("\0")
+            .into_bytes();
         files().for_each(|(name, contents)| {
             all.extend_from_slice(name.as_bytes());
             all.extend_from_slice(contents);
@@ -115,6 +175,7 @@ impl Site {
             front: page(FRONT),
             view: page(VIEW),
             leaderboard: page(LEADERBOARD),
+            authorize: page(AUTHORIZE),
             assets: files()
                 .filter_map(|(name, contents)| {
                     Some((name, Text::new(kind(name)?, Bytes::from_static(contents))))
@@ -182,7 +243,7 @@ mod tests {
     #[test]
     fn all_assets_together_stay_small() {
         let site = Site::build();
-        let pages = [&site.front, &site.view, &site.leaderboard];
+        let pages = [&site.front, &site.view, &site.leaderboard, &site.authorize];
         let bytes: usize = pages
             .into_iter()
             .chain(site.assets.values())
@@ -196,7 +257,7 @@ mod tests {
     fn pages_name_only_assets_that_exist() {
         let site = Site::build();
         let prefix = format!("/assets/{}/", site.fingerprint);
-        for page in [&site.front, &site.view, &site.leaderboard] {
+        for page in [&site.front, &site.view, &site.leaderboard, &site.authorize] {
             let html = std::str::from_utf8(&page.plain).unwrap();
             assert!(!html.contains(PLACEHOLDER) && html.contains(&prefix));
             for rest in html.split(prefix.as_str()).skip(1) {

@@ -1,6 +1,6 @@
 //! The API described by itself: as OpenAPI, and as a page for people.
 
-use super::SECTIONS;
+use super::{SECTIONS, bounds, pages};
 use crate::app::App;
 use axum::{
     Router,
@@ -21,7 +21,7 @@ use utoipa::{
 
 const BEARER: &str = "bearer";
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
-/// The sections of the page, in the order a newcomer needs them.
+/// The sections of the page, in the order a newcomer needs them. Others follow.
 const HEADINGS: [&str; 12] = [
     "Rooms",
     "Joining",
@@ -36,12 +36,6 @@ const HEADINGS: [&str; 12] = [
     "Discovery",
     "System",
 ];
-const STYLE: &str = "<style>body{font:16px/1.5 system-ui,sans-serif;max-width:56rem;margin:2rem auto;padding:0 1rem;\
-color:#1c1c1c;background:#fdfdfc}code{font:14px/1.4 ui-monospace,monospace;overflow-wrap:anywhere}\
-h2{border-bottom:1px solid #ddd;margin-top:2.5rem}section{margin:1.2rem 0;padding:.2rem 0}\
-.m{display:inline-block;min-width:4.5rem;font-weight:600;color:#0a5f8a}ul{margin:.3rem 0}\
-@media(prefers-color-scheme:dark){body{color:#e6e6e6;background:#161616}h2{border-color:#444}.m{color:#7cc4ee}}</style>";
-
 #[derive(OpenApi)]
 #[openapi(info(
     title = "sc-chatroom",
@@ -61,10 +55,11 @@ static REFERENCE: LazyLock<Reference> = LazyLock::new(|| {
         document.merge((section.describe)());
     }
     complete(&mut document);
-    let json = document.to_json().unwrap_or_default();
-    let page = page(&serde_json::from_str(&json).unwrap_or_default());
+    let mut document = serde_json::to_value(&document).unwrap_or_default();
+    bounds::add(&mut document);
+    let page = page(&document);
     Reference {
-        json: json.into(),
+        json: document.to_string().into(),
         page: page.into(),
     }
 });
@@ -148,7 +143,8 @@ async fn json() -> impl IntoResponse {
 }
 
 async fn shown() -> impl IntoResponse {
-    let policy = "default-src 'none'; style-src 'unsafe-inline'";
+    let policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
+                  base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
     (
         [(header::CONTENT_SECURITY_POLICY, policy)],
         Html(REFERENCE.page.clone()),
@@ -159,10 +155,24 @@ async fn shown() -> impl IntoResponse {
 fn page(document: &Value) -> String {
     let mut html = format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
-         <title>API reference</title>{STYLE}<h1>API reference</h1><p>{}</p><p>The same as a document for programs: \
-         <a href=\"/openapi.json\">/openapi.json</a></p>",
+         <meta name=\"color-scheme\" content=\"light dark\"><title>API reference</title>\
+         <link rel=\"stylesheet\" href=\"{}\"><script type=\"module\" src=\"{}\"></script>\
+         <main><h1>API reference</h1><p>{}</p><p>The same as a document for programs: \
+         <a href=\"/openapi.json\">/openapi.json</a></p><nav><ul>",
+        pages::asset_path("reference.css"),
+        pages::asset_path("reference.js"),
         escape(document["info"]["description"].as_str().unwrap_or_default())
     );
+    let headings = headings(document);
+    for heading in &headings {
+        let _ = write!(
+            html,
+            "<li><a href=\"#{}\">{}</a></li>",
+            anchor(heading),
+            escape(heading)
+        );
+    }
+    html.push_str("</ul></nav><div id=\"bearer\"></div>");
     let routes: Vec<(&str, &String, &Value)> = document["paths"]
         .as_object()
         .into_iter()
@@ -173,90 +183,274 @@ fn page(document: &Value) -> String {
                 .filter_map(move |m| Some((*m, path, item.get(*m)?)))
         })
         .collect();
-    for wanted in HEADINGS {
-        let _ = write!(html, "<h2>{}</h2>", escape(wanted));
+    for wanted in headings {
+        let _ = write!(
+            html,
+            "<h2 id=\"{}\">{}</h2>",
+            anchor(wanted),
+            escape(wanted)
+        );
         for (method, path, route) in routes.iter().filter(|(_, _, route)| tag(route) == wanted) {
             write_route(&mut html, document, method, path, route);
         }
     }
-    html + "</html>"
+    html + "</main></html>"
+}
+
+/// What the routes are sorted under.
+fn headings(document: &Value) -> Vec<&str> {
+    let mut headings = HEADINGS.to_vec();
+    let items = document["paths"].as_object().into_iter().flatten();
+    let routes = items.flat_map(|(_, item)| METHODS.iter().filter_map(|m| item.get(*m)));
+    for tag in routes.map(tag) {
+        if !headings.contains(&tag) {
+            headings.push(tag);
+        }
+    }
+    headings
 }
 
 fn tag(route: &Value) -> &str {
     route["tags"][0].as_str().unwrap_or_default()
 }
 
+fn anchor(heading: &str) -> String {
+    heading.to_lowercase().replace(' ', "-")
+}
+
 fn write_route(html: &mut String, document: &Value, method: &str, path: &str, route: &Value) {
-    let words = route["summary"]
-        .as_str()
-        .or(route["description"].as_str())
-        .unwrap_or_default();
+    let words = [&route["summary"], &route["description"]];
+    let words: Vec<&str> = words.iter().filter_map(|words| words.as_str()).collect();
     let _ = write!(
         html,
-        "<section><div><span class=\"m\">{}</span><code>{}</code></div><p>{}</p><ul>",
+        "<section id=\"{}\" data-method=\"{method}\" data-path=\"{}\"><h3><span class=\"m\">{}</span> <code>{}</code></h3><p>{}</p>",
+        escape(route["operationId"].as_str().unwrap_or_default()),
+        escape(path),
         method.to_uppercase(),
         escape(path),
-        escape(words)
+        escape(&words.join(" "))
     );
-    for parameter in route["parameters"].as_array().into_iter().flatten() {
-        if parameter["in"] == "path" {
-            continue;
-        }
-        let _ = write!(
+    let parameters: Vec<Row> = route["parameters"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|parameter| Row {
+            name: parameter["name"].as_str().unwrap_or_default(),
+            place: parameter["in"].as_str().unwrap_or_default(),
+            required: parameter["required"] == true,
+            schema: &parameter["schema"],
+            words: parameter["description"].as_str(),
+            example: parameter.get("example"),
+        })
+        .collect();
+    write_rows(html, document, "Parameters", &parameters);
+    for (kind, content) in route["requestBody"]["content"]
+        .as_object()
+        .into_iter()
+        .flatten()
+    {
+        let optional = if route["requestBody"]["required"] == true {
+            ""
+        } else {
+            ", may be left out"
+        };
+        write_schema(
             html,
-            "<li>{} <code>{}</code> {}</li>",
-            escape(parameter["in"].as_str().unwrap_or_default()),
-            escape(parameter["name"].as_str().unwrap_or_default()),
-            escape(parameter["description"].as_str().unwrap_or_default())
-        );
-    }
-    let body = &route["requestBody"]["content"]["application/json"]["schema"];
-    if !body.is_null() {
-        let _ = write!(
-            html,
-            "<li>body <code>{}</code></li>",
-            escape(&fields(document, body))
+            document,
+            &format!("Body, {kind}{optional}"),
+            &content["schema"],
         );
     }
     for (status, reply) in route["responses"].as_object().into_iter().flatten() {
-        if status == "4XX" {
-            continue;
+        let words = reply["description"].as_str().unwrap_or_default();
+        let title = format!("{status}: {words}");
+        match reply["content"]
+            .as_object()
+            .and_then(|content| content.iter().next())
+        {
+            Some((_, content)) if !status.starts_with('4') => {
+                write_schema(html, document, &title, &content["schema"]);
+            }
+            _ => {
+                let _ = write!(html, "<p>{}</p>", escape(&title));
+            }
         }
-        let schema = &reply["content"]["application/json"]["schema"];
-        let _ = write!(
-            html,
-            "<li>{} <code>{}</code></li>",
-            escape(status),
-            escape(&fields(document, schema))
-        );
     }
-    html.push_str("</ul></section>");
+    html.push_str("</section>");
 }
 
-/// A schema's fields, in one line.
-fn fields(document: &Value, schema: &Value) -> String {
-    let schema = match schema["$ref"].as_str() {
+/// A parameter, or a field of a body.
+struct Row<'a> {
+    name: &'a str,
+    place: &'a str,
+    required: bool,
+    schema: &'a Value,
+    words: Option<&'a str>,
+    example: Option<&'a Value>,
+}
+
+fn write_rows(html: &mut String, document: &Value, title: &str, rows: &[Row<'_>]) {
+    if rows.is_empty() {
+        return;
+    }
+    let _ = write!(html, "<details><summary>{}</summary><table>", escape(title));
+    for row in rows {
+        let required = if row.required { " <b>required</b>" } else { "" };
+        let example = row.example.or(row.schema.get("example"));
+        let example =
+            example.map(|example| format!("<br>e.g. <code>{}</code>", escape(&plain(example))));
+        let _ = write!(
+            html,
+            "<tr><th><code>{}</code>{required}<br>{}</th><td>{}<br><small>{}</small>{}</td></tr>",
+            escape(row.name),
+            escape(row.place),
+            escape(row.words.unwrap_or_default()),
+            escape(&constraints(document, row.schema)),
+            example.unwrap_or_default()
+        );
+    }
+    html.push_str("</table></details>");
+}
+
+/// A body: its fields, and an example.
+fn write_schema(html: &mut String, document: &Value, title: &str, schema: &Value) {
+    let resolved = resolve(document, schema);
+    let required = resolved["required"].as_array();
+    let is_required = |name: &str| required.is_some_and(|all| all.iter().any(|one| one == name));
+    let rows: Vec<Row> = resolved["properties"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, field)| Row {
+            name,
+            place: "",
+            required: is_required(name),
+            schema: field,
+            words: field["description"]
+                .as_str()
+                .or(field["oneOf"][0]["description"].as_str()),
+            example: None,
+        })
+        .collect();
+    write_rows(html, document, title, &rows);
+    if rows.is_empty() {
+        let _ = write!(html, "<p>{}</p>", escape(title));
+    }
+    let example = example_of(document, schema, 0);
+    if example.is_object() {
+        let _ = write!(html, "<pre>{}</pre>", escape(&format!("{example:#}")));
+    }
+}
+
+/// What a value may be, in a line.
+fn constraints(document: &Value, schema: &Value) -> String {
+    let schema = match schema["oneOf"].as_array() {
+        Some(choices) => choices
+            .iter()
+            .find(|one| one["type"] != "null")
+            .unwrap_or(schema),
+        None => schema,
+    };
+    let schema = resolve(document, schema);
+    let mut parts = Vec::new();
+    match &schema["type"] {
+        Value::String(kind) => parts.push(kind.clone()),
+        Value::Array(kinds) => {
+            parts.push(
+                kinds
+                    .iter()
+                    .filter_map(Value::as_str)
+                    .collect::<Vec<_>>()
+                    .join(" or "),
+            );
+        }
+        _ => {}
+    }
+    if let Some(words) = schema["enum"].as_array() {
+        parts.push(words.iter().map(plain).collect::<Vec<_>>().join(", "));
+    }
+    for (name, words) in [
+        ("minimum", "at least"),
+        ("maximum", "at most"),
+        ("minLength", "characters, at least"),
+        ("maxLength", "characters, at most"),
+        ("pattern", "like"),
+    ] {
+        if let Some(bound) = schema.get(name) {
+            parts.push(format!("{words} {}", plain(bound)));
+        }
+    }
+    parts.join("; ")
+}
+
+fn plain(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn resolve<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
+    match schema["$ref"].as_str() {
         Some(reference) => {
             &document["components"]["schemas"][reference.rsplit('/').next().unwrap_or_default()]
         }
         None => schema,
+    }
+}
+
+/// A value that fits a schema.
+fn example_of(document: &Value, schema: &Value, depth: usize) -> Value {
+    let schema = resolve(document, schema);
+    if let Some(example) = schema.get("example") {
+        return example.clone();
+    }
+    if let Some(word) = schema["enum"].get(0) {
+        return word.clone();
+    }
+    for name in ["oneOf", "allOf"] {
+        let choices = schema[name].as_array().into_iter().flatten();
+        let mut fitting = choices.filter(|one| one["type"] != "null");
+        if let Some(first) = fitting.next() {
+            let mut value = example_of(document, first, depth + 1);
+            // Of all of them together.
+            if let (true, Some(fields)) = (name == "allOf", value.as_object_mut()) {
+                for more in fitting {
+                    if let Value::Object(more) = example_of(document, more, depth + 1) {
+                        fields.extend(more);
+                    }
+                }
+            }
+            return value;
+        }
+    }
+    let kind = match &schema["type"] {
+        Value::Array(kinds) => kinds.first().cloned().unwrap_or_default(),
+        kind => kind.clone(),
     };
-    let required: Vec<&str> = schema["required"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
-    let Some(properties) = schema["properties"].as_object() else {
-        return String::new();
-    };
-    let names = properties
-        .keys()
-        .map(|name| match required.contains(&name.as_str()) {
-            true => name.clone(),
-            false => format!("{name}?"),
-        });
-    format!("{{ {} }}", names.collect::<Vec<_>>().join(", "))
+    match kind.as_str().unwrap_or_default() {
+        "object" if depth < 6 => {
+            let fields = schema["properties"].as_object().into_iter().flatten();
+            let fields = fields.map(|(name, field)| match name.as_str() {
+                "created_at" | "updated_at" | "joined_at" | "issued_at" | "expires_at" => {
+                    (name.clone(), Value::from(1_785_000_000))
+                }
+                "room_id" => (name.clone(), Value::from("rm_8f3kz2")),
+                "user_id" => (name.clone(), Value::from("ext_curious_otter-3a9f1c20")),
+                _ => (name.clone(), example_of(document, field, depth + 1)),
+            });
+            Value::Object(fields.collect())
+        }
+        "array" if depth < 6 => {
+            Value::Array(vec![example_of(document, &schema["items"], depth + 1)])
+        }
+        "string" => Value::from("…"),
+        "integer" | "number" => schema
+            .get("minimum")
+            .cloned()
+            .unwrap_or_else(|| Value::from(1)),
+        "boolean" => Value::from(true),
+        _ => Value::Null,
+    }
 }
 
 fn escape(text: &str) -> String {
@@ -275,7 +469,7 @@ mod tests {
         let document = serde_json::json!({"paths": {"/rooms": {"get": {
             "tags": ["Rooms"], "summary": "List <rooms>.", "responses": {}}}}});
         let html = page(&document);
-        let section = html.split("<h2>Rooms</h2>").nth(1).unwrap();
+        let section = html.split("<h2 id=\"rooms\">Rooms</h2>").nth(1).unwrap();
         assert!(section.contains("/rooms") && section.contains("List &lt;rooms&gt;."));
     }
 }

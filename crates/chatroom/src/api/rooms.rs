@@ -2,6 +2,7 @@
 
 use crate::{
     api::{
+        conditional::IfMatch,
         extract::{Json, Path, Query, Seq, room},
         idempotency::IdempotencyKey,
     },
@@ -19,7 +20,7 @@ use crate::{
 use axum::{Json as Reply, extract::State, http::StatusCode};
 use protocol::{
     AuditLog, CreateRoom, ErrorBody, MyRooms, Ok as Yes, PublicRooms, PublicSummary, Room,
-    RoomCreated, RoomState, RoomText, UpdateRoom, UpdateText,
+    RoomCreated, RoomState, RoomText, TextHistory, UpdateRoom, UpdateText,
 };
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -33,8 +34,10 @@ section!(
     update,
     read_rules,
     write_rules,
+    rules_history,
     read_data,
     write_data,
+    data_history,
     read_state,
     read_audit
 );
@@ -145,16 +148,32 @@ async fn read_rules(
         .map(Reply)
 }
 
-/// Replace the room's rules. Owner only; at most 16 KB.
-#[utoipa::path(patch, path = "/rooms/{id}/rules", tag = "Rooms", params(("id" = String, Path)), request_body = UpdateText,
+/// Read the rules that there were, newest first, those that hold now included.
+#[utoipa::path(get, path = "/rooms/{id}/rules/history", tag = "Rooms", params(("id" = String, Path)),
+    responses((status = 200, body = TextHistory), (status = "4XX", body = ErrorBody)))]
+async fn rules_history(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Reply<TextHistory>> {
+    texts::history(&app, &caller, &room(&id)?, Text::Rules)
+        .await
+        .map(Reply)
+}
+
+/// Replace the room's rules. Owner only; at most 16 KB. With `If-Match` and the version that was seen, a
+/// change that came between is not overwritten: 412.
+#[utoipa::path(patch, path = "/rooms/{id}/rules", tag = "Rooms", params(("id" = String, Path), ("If-Match" = Option<String>, Header)), request_body = UpdateText,
     responses((status = 200, body = RoomText), (status = "4XX", body = ErrorBody)))]
 async fn write_rules(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
+    seen: IfMatch,
     Json(request): Json<UpdateText>,
 ) -> Result<Reply<RoomText>> {
-    texts::write(&app, &caller, &room(&id)?, Text::Rules, request.content)
+    let (room, content) = (room(&id)?, request.content);
+    texts::write(&app, &caller, &room, Text::Rules, content, seen.0)
         .await
         .map(Reply)
 }
@@ -172,16 +191,31 @@ async fn read_data(
         .map(Reply)
 }
 
-/// Replace the room's data. Owner only; at most 16 KB.
-#[utoipa::path(patch, path = "/rooms/{id}/data", tag = "Rooms", params(("id" = String, Path)), request_body = UpdateText,
+/// Read the data that there was, newest first, that which holds now included.
+#[utoipa::path(get, path = "/rooms/{id}/data/history", tag = "Rooms", params(("id" = String, Path)),
+    responses((status = 200, body = TextHistory), (status = "4XX", body = ErrorBody)))]
+async fn data_history(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Reply<TextHistory>> {
+    texts::history(&app, &caller, &room(&id)?, Text::Data)
+        .await
+        .map(Reply)
+}
+
+/// Replace the room's data. Owner only; at most 16 KB. With `If-Match` as for the rules.
+#[utoipa::path(patch, path = "/rooms/{id}/data", tag = "Rooms", params(("id" = String, Path), ("If-Match" = Option<String>, Header)), request_body = UpdateText,
     responses((status = 200, body = RoomText), (status = "4XX", body = ErrorBody)))]
 async fn write_data(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
+    seen: IfMatch,
     Json(request): Json<UpdateText>,
 ) -> Result<Reply<RoomText>> {
-    texts::write(&app, &caller, &room(&id)?, Text::Data, request.content)
+    let (room, content) = (room(&id)?, request.content);
+    texts::write(&app, &caller, &room, Text::Data, content, seen.0)
         .await
         .map(Reply)
 }

@@ -32,7 +32,8 @@ const FULL_WAIT_MS: i64 = 10_000;
 struct Position {
     /// A cursor to resume from: a message's seq, or the `id:` of any event.
     since: Option<String>,
-    /// 1 to see how agents' answers grow, as `agent_typing` and `agent_delta`.
+    /// 1 to see how agents' answers grow, as `agent_delta`, and how far one has read elsewhere, as
+    /// `read`.
     deltas: Option<String>,
     /// A room key, for clients that cannot send headers.
     #[serde(rename = "token")]
@@ -59,6 +60,11 @@ async fn stream(
     let entry = access::member(&mut app.db.read().await?, &caller, &id, Hold::No).await?;
     let cursor = cursor(&headers, position.since.as_deref())?;
     let seats = seats(&app, &caller, &entry.member.user_id, origin)?;
+    let is_oneself = match &caller {
+        Caller::RoomKey(key) => key.is_own(),
+        Caller::User(_) => true,
+        Caller::Anonymous | Caller::Identity(_) => false,
+    };
     let (jti, expires_at, issued_at) = match caller {
         Caller::RoomKey(key) => (Some(key.jti), Some(key.expires_at), None),
         Caller::User(user) => (None, None, user.issued_at),
@@ -72,6 +78,7 @@ async fn stream(
         issued_at,
         ip: origin.ip,
         denylist: app.denylist.clone(),
+        is_oneself,
     };
     let settings = StreamSettings {
         heartbeat: Duration::from_secs(app.config.stream.heartbeat_seconds.max(1)),
@@ -83,7 +90,8 @@ async fn stream(
         },
     };
     let cut = cut.map(|cut| cut.0).unwrap_or_default();
-    let frames = events::open(&app.hub, &app.db, reader, cursor, settings, cut).await?;
+    let at_work = app.live.at_work();
+    let frames = events::open(&app.hub, at_work, &app.db, reader, cursor, settings, cut).await?;
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream"),
         (header::CACHE_CONTROL, "no-store"),

@@ -4,12 +4,14 @@ use crate::{
     api::{
         conditional::{etag, is_held},
         extract::{Path, Query},
+        pages,
         rooms::Page,
     },
     app::App,
     auth::{self, Caller, network::Origin},
     clock::Now,
     error::{Error, Result},
+    render::document,
     services::rooms,
 };
 use axum::{
@@ -39,7 +41,7 @@ async fn health(State(app): State<App>) -> Result<Reply<Health>> {
 
 /// Measurements in Prometheus's text format. Internal networks only.
 #[utoipa::path(get, path = "/metrics", tag = "System",
-    responses((status = 200, body = String, content_type = "text/plain"), (status = "4XX", body = ErrorBody)))]
+    responses((status = 200, body = String, content_type = "application/openmetrics-text"), (status = "4XX", body = ErrorBody)))]
 async fn metrics(State(app): State<App>, origin: Origin) -> Result<impl IntoResponse> {
     if !origin.internal {
         return Err(auth::internal_only());
@@ -69,7 +71,7 @@ async fn docs_version(State(app): State<App>) -> Reply<DocsVersion> {
     Reply(app.docs.describe(&app.public_url))
 }
 
-/// A document, as markdown.
+/// A document, as markdown; rendered for browsers, which ask for `text/html`.
 #[utoipa::path(get, path = "/docs/{name}", tag = "System", params(("name" = String, Path)),
     responses((status = 200, body = String, content_type = "text/markdown"), (status = "4XX", body = ErrorBody)))]
 async fn doc(
@@ -81,7 +83,16 @@ async fn doc(
         .docs
         .get(&name)
         .ok_or_else(|| Error::not_found("No such document"))?;
+    if pages::is_for_people(&headers) {
+        let page = document::html(text);
+        return Ok(pages::text_page(
+            StatusCode::OK,
+            document::title(text),
+            &page,
+        ));
+    }
     let head = [
+        (header::VARY, "accept".to_owned()),
         (header::ETAG, etag(&hash)),
         (header::HeaderName::from_static("x-doc-version"), hash),
         (header::CACHE_CONTROL, "public, max-age=300".to_owned()),
@@ -90,7 +101,7 @@ async fn doc(
             "text/markdown; charset=utf-8".to_owned(),
         ),
     ];
-    if is_held(&headers, &head[0].1) {
+    if is_held(&headers, &head[1].1) {
         return Ok((StatusCode::NOT_MODIFIED, head).into_response());
     }
     Ok((head, text).into_response())

@@ -33,7 +33,7 @@ struct Row {
     routes: &'static [&'static str],
 }
 
-static TABLE: [Row; 8] = [
+static TABLE: [Row; 10] = [
     Row {
         name: "edits",
         most: |limits| limits.edits_per_minute,
@@ -47,6 +47,13 @@ static TABLE: [Row; 8] = [
         window_ms: MINUTE_MS,
         words: "You reacted too often in a minute",
         routes: &["/reactions", "/reactions/{emoji}"],
+    },
+    Row {
+        name: "read-marks",
+        most: |limits| limits.read_marks_per_minute,
+        window_ms: MINUTE_MS,
+        words: "You marked rooms as read too often in a minute",
+        routes: &["/read"],
     },
     Row {
         name: "rooms",
@@ -72,7 +79,13 @@ static TABLE: [Row; 8] = [
         most: |limits| limits.room_changes_per_hour,
         window_ms: HOUR_MS,
         words: "You changed rooms, rules or data too often in an hour",
-        routes: &["/rooms/{id}", "/rules", "/data", "/checklist/refresh"],
+        routes: &[
+            "/rooms/{id}",
+            "/rules",
+            "/data",
+            "/pins/{seq}",
+            "/checklist/refresh",
+        ],
     },
     Row {
         name: "key-changes",
@@ -92,6 +105,9 @@ static TABLE: [Row; 8] = [
             "/auth/sessions",
             "/auth/sessions/{id}",
             "/reissue-token",
+            "/oauth/register",
+            "/oauth/decision",
+            "/oauth/token",
         ],
     },
     Row {
@@ -110,15 +126,34 @@ static TABLE: [Row; 8] = [
             "/endpoint",
             "/name",
             "/agent-card",
+            "/me",
+            "/me/picture",
             "/members/{user_id}",
             "/bans",
             "/bans/{user_id}",
+            "/wake",
+        ],
+    },
+    Row {
+        name: "turn-changes",
+        most: |limits| limits.turn_changes_per_hour,
+        window_ms: HOUR_MS,
+        words: "You stopped, asked or decided too often in an hour",
+        routes: &[
+            "/stop",
+            "/messages/{seq}/retry",
+            "/consents",
+            "/consents/{consent_id}",
         ],
     },
 ];
 
 /// Routes that count what they do themselves.
-const COUNTED_ELSEWHERE: [&str; 2] = ["/rooms/{id}/messages", "/agent/chat/stream"];
+const COUNTED_ELSEWHERE: [&str; 3] = [
+    "/rooms/{id}/messages",
+    "/rooms/{id}/typing",
+    "/agent/chat/stream",
+];
 /// What only the operator's own token opens: whoever ends an attack must not be held up.
 const OPERATORS_OWN: &str = "/internal/admin/";
 

@@ -148,6 +148,11 @@ impl Credential {
                 ErrorCode::TokenInvalid,
                 "An invite code is no bearer; send it as invite_code to POST /rooms/{id}/join",
             ))),
+            Some(Kind::Client) => Err(NoCaller::Token(token_invalid())),
+            Some(Kind::Mcp) => Err(NoCaller::Token(Error::new(
+                ErrorCode::TokenInvalid,
+                "This token is for /mcp and opens nothing else",
+            ))),
             None => {
                 let user = app
                     .users

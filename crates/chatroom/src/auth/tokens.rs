@@ -29,6 +29,10 @@ pub enum Kind {
     RoomKey,
     Identity,
     Invite,
+    /// A person's, for an MCP client of theirs.
+    Mcp,
+    /// What an MCP client registered.
+    Client,
 }
 
 impl Kind {
@@ -37,6 +41,8 @@ impl Kind {
             Self::RoomKey => "room_key",
             Self::Identity => "agent_identity",
             Self::Invite => "invite",
+            Self::Mcp => "mcp",
+            Self::Client => "oauth_client",
         }
     }
 
@@ -52,9 +58,15 @@ impl Kind {
         let middle = token.split('.').nth(1)?;
         let claims = URL_SAFE_NO_PAD.decode(middle).ok()?;
         let kind = serde_json::from_slice::<Claimed>(&claims).ok()?.kind?;
-        [Self::RoomKey, Self::Identity, Self::Invite]
-            .into_iter()
-            .find(|k| k.as_str() == kind)
+        [
+            Self::RoomKey,
+            Self::Identity,
+            Self::Invite,
+            Self::Mcp,
+            Self::Client,
+        ]
+        .into_iter()
+        .find(|k| k.as_str() == kind)
     }
 }
 
@@ -90,6 +102,52 @@ pub struct IdentityClaims {
     pub person: Option<Person>,
     iat: i64,
     pub exp: i64,
+}
+
+/// What a token for `/mcp` says: the same, under a signature of its own, so that it opens nothing else.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+struct McpClaims(IdentityClaims);
+
+impl Claims for McpClaims {
+    const KIND: Kind = Kind::Mcp;
+    fn kind(&self) -> &str {
+        &self.0.kind
+    }
+    fn exp(&self) -> i64 {
+        self.0.exp
+    }
+}
+
+/// What an MCP client registered. Its id is this, signed.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ClientClaims {
+    kind: String,
+    pub name: String,
+    pub redirect_uris: Vec<String>,
+    iat: i64,
+}
+
+impl ClientClaims {
+    pub fn new(name: String, redirect_uris: Vec<String>, now: Now) -> Self {
+        Self {
+            kind: Kind::Client.as_str().to_owned(),
+            name,
+            redirect_uris,
+            iat: now.seconds(),
+        }
+    }
+}
+
+impl Claims for ClientClaims {
+    const KIND: Kind = Kind::Client;
+    fn kind(&self) -> &str {
+        &self.kind
+    }
+    /// It opens nothing, so it need not end.
+    fn exp(&self) -> i64 {
+        i64::MAX
+    }
 }
 
 /// A person who has signed in, as their identity token tells of them.
@@ -144,6 +202,8 @@ pub struct Tokens {
     room_key: KeyPair,
     identity: KeyPair,
     invite: KeyPair,
+    mcp: KeyPair,
+    client: KeyPair,
     header: Header,
     validation: Validation,
     /// Room keys whose signature was checked before, by the hash of the token: whoever posts does
@@ -173,6 +233,8 @@ impl Tokens {
             room_key: pair(Kind::RoomKey),
             identity: pair(Kind::Identity),
             invite: pair(Kind::Invite),
+            mcp: pair(Kind::Mcp),
+            client: pair(Kind::Client),
             header: Header::new(Algorithm::HS256),
             validation,
             checked: Mutex::default(),
@@ -253,6 +315,34 @@ impl Tokens {
         self.check(token, now)
     }
 
+    /// A token for `/mcp` alone, of this row and until then.
+    pub fn mcp(&self, row: &IdentityRow, person: &Person, now: Now, expires_at: i64) -> String {
+        self.sign(&McpClaims(IdentityClaims {
+            kind: Kind::Mcp.as_str().to_owned(),
+            jti: row.jti.clone(),
+            user_id: row.user_id.clone(),
+            person: Some(person.clone()),
+            iat: now.seconds(),
+            exp: expires_at,
+        }))
+    }
+
+    /// What a token for `/mcp` says; nothing where it is of another kind.
+    pub fn check_mcp(&self, token: &str, now: Now) -> Option<Result<IdentityClaims, Refused>> {
+        (Kind::claimed_by(token) == Some(Kind::Mcp))
+            .then(|| self.check(token, now).map(|McpClaims(claims)| claims))
+    }
+
+    /// A client's id.
+    pub fn client(&self, client: &ClientClaims) -> String {
+        self.sign(client)
+    }
+
+    /// What the client with this id registered.
+    pub fn check_client(&self, id: &str) -> Option<ClientClaims> {
+        self.check(id, Now(0)).ok()
+    }
+
     pub fn check_invite(&self, code: &str, now: Now) -> Result<InviteClaims, Refused> {
         self.check(
             code.strip_prefix(INVITE_PREFIX).ok_or(Refused::Forged)?,
@@ -265,6 +355,8 @@ impl Tokens {
             Kind::RoomKey => &self.room_key,
             Kind::Identity => &self.identity,
             Kind::Invite => &self.invite,
+            Kind::Mcp => &self.mcp,
+            Kind::Client => &self.client,
         }
     }
 

@@ -9,13 +9,14 @@ use serde_json::{Value, json};
 
 const PROTOCOL_VERSION: &str = "1.0";
 /// The fields of the card that A2A does not know.
-const EXTENSION_FIELDS: [&str; 6] = [
+const EXTENSION_FIELDS: [&str; 7] = [
     "documentation",
     "onboarding",
     "byoa_backends",
     "peer_introspection",
     "autonomous_conversation",
     "room_rules_protocol",
+    "mcp",
 ];
 
 /// The card of the server at this address.
@@ -62,6 +63,7 @@ pub fn describe(url: &str) -> Value {
         peer_introspection(),
         autonomous_conversation(),
         room_rules_protocol(url),
+        mcp(url),
     ];
     for (field, value) in EXTENSION_FIELDS.into_iter().zip(extension) {
         card[field] = value;
@@ -108,6 +110,18 @@ fn skills() -> Value {
     ])
 }
 
+/// The door for MCP clients.
+fn mcp(url: &str) -> Value {
+    json!({
+        "url": format!("{url}/mcp"),
+        "transport": "streamable-http",
+        "authentication": "Any credential of this server as a bearer; for people, OAuth 2.1.",
+        "authorization_server": format!("{url}/.well-known/oauth-authorization-server"),
+        "stdio_command": "starchild mcp",
+        "documentation": doc(url, "mcp"),
+    })
+}
+
 fn documentation(url: &str) -> Value {
     json!({
         "agent_playbook": doc(url, "agent-playbook"),
@@ -115,6 +129,7 @@ fn documentation(url: &str) -> Value {
         "api": doc(url, "api"),
         "design": doc(url, "design"),
         "welcome": doc(url, "welcome"),
+        "mcp": doc(url, "mcp"),
         "openapi": format!("{url}/openapi.json"),
         "docs_version": format!("{url}/docs-version"),
         "skills": format!("{url}/skills/index.json"),

@@ -15,6 +15,19 @@ const TEMPLATE: &str = include_str!("install.sh");
 /// Where the values go. It stands in the template once.
 const SETTINGS: &str = "@SETTINGS@";
 const MAX_COMMAND: usize = 4096;
+/// The most characters of a command in base64.
+pub const MAX_ENCODED_COMMAND: usize = MAX_COMMAND * 4 / 3 + 4;
+/// The backends that an installer may set up.
+pub const BACKENDS: [&str; 8] = [
+    "codex",
+    "claude",
+    "openai",
+    "plain",
+    "custom",
+    "handler",
+    "starchild",
+    "acp",
+];
 /// With or without padding: people paste both.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
@@ -68,16 +81,6 @@ impl Query {
 }
 
 fn check_backend(name: &str) -> Result<&'static str> {
-    const BACKENDS: [&str; 8] = [
-        "codex",
-        "claude",
-        "openai",
-        "plain",
-        "custom",
-        "handler",
-        "starchild",
-        "acp",
-    ];
     let known = BACKENDS.into_iter().find(|known| *known == name);
     known.ok_or_else(|| {
         Error::bad_request(format!("backend must be one of {}", BACKENDS.join(", ")))
@@ -99,7 +102,7 @@ fn check_prefix(prefix: String) -> Result<String> {
 
 fn decode_command(encoded: &str) -> Result<String> {
     let refuse = |why: &str| Err(Error::bad_request(format!("cmd {why}")));
-    if encoded.len() > MAX_COMMAND * 4 / 3 + 4 {
+    if encoded.len() > MAX_ENCODED_COMMAND {
         return refuse("is too long: 4096 bytes at most, before base64");
     }
     // In a query, + means a space; in base64 it is a digit. The url-safe digits pass too.

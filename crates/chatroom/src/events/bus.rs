@@ -3,11 +3,14 @@
 //! The bus carries places, never messages: a node that hears of a new place reads the log. A
 //! message lost on the bus is made up for by [`super::follow`].
 
-use super::hub::Hub;
+use super::{
+    at_work::AtWork,
+    hub::{Audience, Ephemeral, Hub},
+};
 use async_nats::{Event, connection::State};
 use bytes::Bytes;
 use futures_util::StreamExt;
-use protocol::{Cursor, RoomId, UserId};
+use protocol::{AgentStop, AgentTyping, Cursor, RoomId, UserId};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::HashMap,
@@ -39,10 +42,35 @@ struct Note {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 enum What {
-    Commit { room: RoomId, seq: i64, sub: i64 },
-    Recheck { room: RoomId },
-    Ephemeral { room: RoomId, frame: String },
-    Presence { rooms: Vec<(RoomId, Vec<UserId>)> },
+    Commit {
+        room: RoomId,
+        seq: i64,
+        sub: i64,
+    },
+    Recheck {
+        room: RoomId,
+    },
+    Typing {
+        room: RoomId,
+        event: AgentTyping,
+        text: Option<String>,
+    },
+    Stop {
+        room: RoomId,
+        stop: AgentStop,
+    },
+    Tell {
+        room: RoomId,
+        user: UserId,
+        frame: String,
+    },
+    ToUser {
+        user: UserId,
+        frame: String,
+    },
+    Presence {
+        rooms: Vec<(RoomId, Vec<UserId>)>,
+    },
 }
 
 /// This node's end of the bus.
@@ -58,7 +86,12 @@ type Elsewhere = Mutex<HashMap<String, (Instant, HashMap<RoomId, Vec<UserId>>)>>
 impl Bus {
     /// Keeps this node and the others in step. Where the bus is away, it is tried again until it
     /// comes.
-    pub async fn connect(url: &str, node: String, hub: Arc<Hub>) -> Result<Self, BusError> {
+    pub async fn connect(
+        url: &str,
+        node: String,
+        hub: Arc<Hub>,
+        at_work: Arc<AtWork>,
+    ) -> Result<Self, BusError> {
         let client = async_nats::ConnectOptions::new()
             .retry_on_initial_connect()
             .event_callback(|event| async move {
@@ -78,6 +111,7 @@ impl Bus {
             client.clone(),
             node,
             hub.clone(),
+            at_work,
             elsewhere.clone(),
         ));
         tokio::spawn(tell_presence(outbox.clone(), hub));
@@ -108,10 +142,31 @@ impl Bus {
         let _ = self.outbox.try_send(What::Recheck { room: room.clone() });
     }
 
-    /// Tells other nodes what is not worth keeping.
-    pub fn publish_ephemeral(&self, room: &RoomId, frame: &Bytes) {
-        let _ = self.outbox.try_send(What::Ephemeral {
+    /// Tells the user's own streams on other nodes.
+    pub fn publish_to_user(&self, user: &UserId, frame: &Bytes) {
+        let _ = self.outbox.try_send(What::ToUser {
+            user: user.clone(),
+            frame: String::from_utf8_lossy(frame).into_owned(),
+        });
+    }
+
+    /// Tells other nodes what a member does, and what it has written so far.
+    pub fn typing(&self, room: &RoomId, event: AgentTyping, text: Option<String>) {
+        let room = room.clone();
+        let _ = self.outbox.try_send(What::Typing { room, event, text });
+    }
+
+    /// Tells other nodes that an agent was stopped.
+    pub fn stop(&self, room: &RoomId, stop: AgentStop) {
+        let room = room.clone();
+        let _ = self.outbox.try_send(What::Stop { room, stop });
+    }
+
+    /// Tells a member who may read on other nodes.
+    pub fn tell(&self, room: &RoomId, user: &UserId, frame: &Bytes) {
+        let _ = self.outbox.try_send(What::Tell {
             room: room.clone(),
+            user: user.clone(),
             frame: String::from_utf8_lossy(frame).into_owned(),
         });
     }
@@ -164,6 +219,7 @@ async fn receive(
     client: async_nats::Client,
     node: String,
     hub: Arc<Hub>,
+    at_work: Arc<AtWork>,
     elsewhere: Arc<Elsewhere>,
 ) {
     let mut notes = match client.subscribe(SUBJECT).await {
@@ -184,7 +240,19 @@ async fn receive(
         match note.what {
             What::Commit { room, seq, sub } => hub.wake(&room, Cursor { seq, sub }),
             What::Recheck { room } => hub.recheck(&room),
-            What::Ephemeral { room, frame } => hub.publish_ephemeral(&room, frame.into()),
+            What::ToUser { user, frame } => hub.publish_to_user(&user, frame.into()),
+            What::Typing { room, event, text } => {
+                // Counted here too: a limit that each node counts alone is none.
+                if let Ok(user) = event.user_id.parse() {
+                    let _ = at_work.take(&room, &user, 0);
+                }
+                at_work.note(&room, event, text);
+            }
+            What::Stop { room, stop } => at_work.stop(&room, &stop),
+            What::Tell { room, user, frame } => {
+                let (to, frame) = (Audience::Member(user), frame.into());
+                hub.publish_ephemeral(&room, Ephemeral { to, frame });
+            }
             What::Presence { rooms } => {
                 let mut elsewhere = elsewhere
                     .lock()

@@ -43,12 +43,12 @@ impl DirtyRooms {
             .unwrap_or_else(|poisoned| poisoned.into_inner())
             .contains(room);
         if followed {
-            self.note_from_elsewhere(room);
+            self.note_always(room);
         }
     }
 
-    /// A room has moved on, on another node, where others may follow it.
-    pub fn note_from_elsewhere(&self, room: &RoomId) {
+    /// A room has moved on, whether it is followed here or not.
+    pub fn note_always(&self, room: &RoomId) {
         let mut moved = self
             .moved
             .lock()

@@ -1,12 +1,12 @@
 //! The bytes of a stream: each event is encoded once, whoever reads it.
 
 use bytes::{BufMut, Bytes, BytesMut};
-use protocol::{Cursor, EventKind, Message};
+use protocol::{Cursor, EventKind, Message, Ready};
 use serde::Serialize;
 use std::{fmt::Write, ops::Range, sync::Arc};
 
-/// A sign of life.
-pub const HEARTBEAT: &[u8] = b": still here\n\n";
+/// A sign of life. A line, not a frame: readers that take every frame for an event get none.
+pub const HEARTBEAT: &[u8] = b": still here\n";
 
 /// What a reader wants of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,10 +113,17 @@ impl FrameBuffer {
         self.messages.push(MessageFrame { data, message });
     }
 
-    /// Adds a frame without an event: it tells a reader where it stands, so that it can resume from
-    /// there even if nothing happens before its connection breaks.
-    pub fn position(&mut self, at: Cursor) {
-        let _ = write!(self.bytes, "retry: 2000\nid: {at}\n\n");
+    /// Adds the frame that a stream opens with: it tells a reader where it stands, so that it can
+    /// resume from there even if nothing happens before its connection breaks.
+    pub fn ready(&mut self, at: Cursor) {
+        self.bytes.put_slice(b"retry: 2000\n");
+        self.event(
+            at,
+            EventKind::Ready,
+            &Ready {
+                cursor: at.to_string(),
+            },
+        );
     }
 
     /// Adds what was encoded before, for a reader who wants it in this form.

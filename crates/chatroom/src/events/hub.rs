@@ -18,7 +18,11 @@ use std::{
         atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
     },
 };
-use tokio::sync::{Notify, broadcast, watch};
+use tokio::sync::{
+    Notify,
+    broadcast::{self, error::RecvError},
+    watch,
+};
 
 /// Ephemeral events held for those who listen; whoever is slower misses some.
 const EPHEMERALS: usize = 64;
@@ -32,6 +36,24 @@ pub struct Commit {
     /// The room's place after.
     pub head: Cursor,
     pub frames: Frames,
+}
+
+/// An event that is in no log, and who is told of it.
+#[derive(Debug, Clone)]
+pub struct Ephemeral {
+    pub to: Audience,
+    pub frame: Bytes,
+}
+
+/// Who is told of an event that is in no log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Audience {
+    /// Everybody who reads the room.
+    Readers,
+    /// Those who want to see what is being written.
+    DeltaReaders,
+    /// One member, on whatever it reads with.
+    Member(UserId),
 }
 
 /// Ends a connection from outside: a reader that takes nothing cannot be told to go.
@@ -56,6 +78,10 @@ pub struct Hub {
     capacity: usize,
     closing: AtomicBool,
     dirty_rooms: DirtyRooms,
+    /// Rooms in which something was said on this node that cannot be searched yet.
+    unindexed_rooms: DirtyRooms,
+    /// What is told to users wherever they read, for those who listen.
+    users: Mutex<HashMap<UserId, broadcast::Sender<Bytes>>>,
 }
 
 struct Channel {
@@ -66,7 +92,7 @@ struct Channel {
     present: Mutex<HashMap<UserId, usize>>,
     readers: Mutex<Vec<Arc<RingPosition>>>,
     /// There is none until somebody listens.
-    ephemerals: Mutex<Option<broadcast::Sender<Bytes>>>,
+    ephemerals: Mutex<Option<broadcast::Sender<Ephemeral>>>,
 }
 
 /// Where a reader stands, for those who look for readers that fell behind.
@@ -83,12 +109,17 @@ impl Hub {
             capacity: capacity.max(1),
             closing: AtomicBool::new(false),
             dirty_rooms: DirtyRooms::default(),
+            unindexed_rooms: DirtyRooms::default(),
+            users: Mutex::default(),
         }
     }
 
     /// Hands a commit to the room's readers.
     pub fn publish(&self, commit: Commit) {
         self.dirty_rooms.note(&commit.room_id);
+        if commit.head.seq > commit.from.seq {
+            self.unindexed_rooms.note_always(&commit.room_id);
+        }
         if let Some(channel) = self.channel(&commit.room_id) {
             channel.publish(commit, self.capacity);
         }
@@ -96,7 +127,7 @@ impl Hub {
 
     /// Tells the room's readers that the log has grown elsewhere.
     pub fn wake(&self, room: &RoomId, head: Cursor) {
-        self.dirty_rooms.note_from_elsewhere(room);
+        self.dirty_rooms.note_always(room);
         if let Some(channel) = self.channel(room) {
             channel.skip_to(head);
         }
@@ -133,6 +164,11 @@ impl Hub {
         &self.dirty_rooms
     }
 
+    /// In which rooms something was said, for the index.
+    pub fn unindexed_rooms(&self) -> &DirtyRooms {
+        &self.unindexed_rooms
+    }
+
     /// Whether anybody listens for what is not worth keeping.
     pub fn has_listeners(&self, room: &RoomId) -> bool {
         self.channel(room)
@@ -140,9 +176,29 @@ impl Hub {
     }
 
     /// Tells those who listen. Whoever does not take it in time misses it.
-    pub fn publish_ephemeral(&self, room: &RoomId, frame: Bytes) {
+    pub fn publish_ephemeral(&self, room: &RoomId, ephemeral: Ephemeral) {
         if let Some(listeners) = self.channel(room).and_then(|channel| channel.ephemerals()) {
+            let _ = listeners.send(ephemeral);
+        }
+    }
+
+    /// Tells the user's own streams, whichever room they read.
+    pub fn publish_to_user(&self, user: &UserId, frame: Bytes) {
+        if let Some(listeners) = lock(&self.users).get(user) {
             let _ = listeners.send(frame);
+        }
+    }
+
+    /// What the user is told from now on.
+    pub fn listen_as(self: &Arc<Self>, user: &UserId) -> UserEvents {
+        let receiver = lock(&self.users)
+            .entry(user.clone())
+            .or_insert_with(|| broadcast::Sender::new(EPHEMERALS))
+            .subscribe();
+        UserEvents {
+            hub: self.clone(),
+            user: user.clone(),
+            receiver: Some(receiver),
         }
     }
 
@@ -242,7 +298,7 @@ impl Channel {
     }
 
     /// Those who listen, if there are any left.
-    fn ephemerals(&self) -> Option<broadcast::Sender<Bytes>> {
+    fn ephemerals(&self) -> Option<broadcast::Sender<Ephemeral>> {
         let mut ephemerals = lock(&self.ephemerals);
         if ephemerals
             .as_ref()
@@ -268,6 +324,40 @@ impl Channel {
     }
 }
 
+/// What a user is told wherever they read.
+pub struct UserEvents {
+    hub: Arc<Hub>,
+    user: UserId,
+    receiver: Option<broadcast::Receiver<Bytes>>,
+}
+
+impl UserEvents {
+    /// The next event. Whoever is slow misses some.
+    pub async fn next(&mut self) -> Bytes {
+        while let Some(receiver) = &mut self.receiver {
+            match receiver.recv().await {
+                Ok(event) => return event,
+                Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => break,
+            }
+        }
+        std::future::pending().await
+    }
+}
+
+impl Drop for UserEvents {
+    fn drop(&mut self) {
+        let mut users = lock(&self.hub.users);
+        self.receiver = None;
+        if users
+            .get(&self.user)
+            .is_some_and(|listeners| listeners.receiver_count() == 0)
+        {
+            users.remove(&self.user);
+        }
+    }
+}
+
 /// One reader's hold on a room's channel.
 pub struct Subscription {
     hub: Arc<Hub>,
@@ -286,7 +376,7 @@ impl Subscription {
     }
 
     /// What is told from now on and not worth keeping.
-    pub fn listen(&self) -> broadcast::Receiver<Bytes> {
+    pub fn listen(&self) -> broadcast::Receiver<Ephemeral> {
         lock(&self.channel.ephemerals)
             .get_or_insert_with(|| broadcast::Sender::new(EPHEMERALS))
             .subscribe()
@@ -341,6 +431,22 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_user_is_told_in_every_stream_and_others_are_not() {
+        let hub = Arc::new(Hub::new(8));
+        let [a, b]: [UserId; 2] = ["u_a", "u_b"].map(|id| id.parse().unwrap());
+        let (mut one, mut two) = (hub.listen_as(&a), hub.listen_as(&a));
+        let other = hub.listen_as(&b);
+        hub.publish_to_user(&a, Bytes::from_static(b"x"));
+        assert_eq!(
+            (one.next().await, two.next().await),
+            ("x".into(), "x".into())
+        );
+        assert!(other.receiver.as_ref().unwrap().is_empty());
+        drop((one, two, other));
+        assert!(lock(&hub.users).is_empty());
+    }
 
     #[test]
     fn the_channel_of_a_room_nobody_reads_is_gone() {

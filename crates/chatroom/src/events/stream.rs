@@ -1,8 +1,9 @@
 //! One reader's stream: the log up to now, then what is published, with signs of life.
 
 use super::{
+    at_work::AtWork,
     frame::{Form, FrameBuffer, Frames, HEARTBEAT},
-    hub::{ConnectionCut, Hub, Subscription},
+    hub::{Audience, ConnectionCut, Ephemeral, Hub, Subscription, UserEvents},
     replay::{self, Start},
     ring::Look,
 };
@@ -37,6 +38,8 @@ pub struct Reader {
     pub issued_at: Option<i64>,
     pub ip: IpAddr,
     pub denylist: Arc<Denylist>,
+    /// Whether this is the user itself, and not whoever was given a key of theirs.
+    pub is_oneself: bool,
 }
 
 impl Reader {
@@ -86,7 +89,10 @@ struct State {
     heartbeat: Duration,
     alarm: Pin<Box<Sleep>>,
     spoke_at: Instant,
-    ephemerals: Option<broadcast::Receiver<Bytes>>,
+    ephemerals: broadcast::Receiver<Ephemeral>,
+    deltas: bool,
+    /// What the user did elsewhere.
+    own: Option<UserEvents>,
     /// Sent before anything else.
     opening: Option<Frames>,
 }
@@ -94,6 +100,7 @@ struct State {
 /// Opens a stream for a reader, from its cursor or from now.
 pub async fn open(
     hub: &Arc<Hub>,
+    at_work: &AtWork,
     db: &Db,
     reader: Reader,
     cursor: Option<Cursor>,
@@ -112,15 +119,17 @@ pub async fn open(
         .room(&reader.room_id)
         .await?
         .ok_or_else(Error::room_not_found)?;
-    let ephemerals = settings.deltas.then(|| subscription.listen());
+    // Before it is asked who is at work, so that nothing of that is missed.
+    let ephemerals = subscription.listen();
+    let own = (settings.deltas && reader.is_oneself).then(|| hub.listen_as(&reader.user_id));
     let mut opening = FrameBuffer::default();
     let cursor = match cursor.map(|cursor| replay::start(&room, cursor, settings.replay_limit)) {
         None => {
-            opening.position(room.head());
+            opening.ready(room.head());
             room.head()
         }
         Some(Start::Resume(cursor)) => {
-            opening.position(cursor);
+            opening.ready(cursor);
             cursor
         }
         Some(Start::Resync(frames, head)) => {
@@ -128,6 +137,8 @@ pub async fn open(
             head
         }
     };
+    let working = at_work.snapshot(&reader.room_id, settings.deltas);
+    opening.append(&working.into(), Form::Plain);
     let state = State {
         reader,
         db: db.clone(),
@@ -140,6 +151,8 @@ pub async fn open(
         alarm: Box::pin(tokio::time::sleep(settings.heartbeat)),
         spoke_at: Instant::now(),
         ephemerals,
+        deltas: settings.deltas,
+        own,
         opening: Some(opening.finish()),
     };
     Ok(stream::unfold(state, |mut state| async move {
@@ -148,17 +161,22 @@ pub async fn open(
     }))
 }
 
-/// The next ephemeral event, for a reader who listens.
-async fn heard(ephemerals: &mut Option<broadcast::Receiver<Bytes>>) -> Bytes {
-    let Some(ephemerals) = ephemerals else {
-        return std::future::pending().await;
-    };
+/// The next ephemeral event, as soon as there is one.
+async fn heard(ephemerals: &mut broadcast::Receiver<Ephemeral>) -> Ephemeral {
     loop {
         match ephemerals.recv().await {
             Ok(ephemeral) => return ephemeral,
             Err(RecvError::Lagged(_)) => {}
             Err(RecvError::Closed) => return std::future::pending().await,
         }
+    }
+}
+
+/// What the user did elsewhere next, for a reader who is told.
+async fn own_event(own: &mut Option<UserEvents>) -> Bytes {
+    match own {
+        Some(own) => own.next().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -192,7 +210,12 @@ impl State {
             tokio::select! {
                 biased;
                 () = self.subscription.woken() => {}
-                ephemeral = heard(&mut self.ephemerals) => return Some(ephemeral.into()),
+                ephemeral = heard(&mut self.ephemerals) => {
+                    if self.is_for_this_reader(&ephemeral) {
+                        return Some(ephemeral.frame.into());
+                    }
+                }
+                event = own_event(&mut self.own) => return Some(event.into()),
                 () = self.alarm.as_mut() => {
                     // Setting it anew with each frame would cost more than this.
                     let silent_for = self.spoke_at.elapsed();
@@ -211,19 +234,29 @@ impl State {
     /// Ephemeral events from before these frames go before them: an answer is never followed by
     /// its own beginnings.
     fn after_ephemerals(&mut self, frames: Frames) -> Frames {
-        let Some(ephemerals) = &mut self.ephemerals else {
-            return frames;
-        };
         let mut all = FrameBuffer::default();
         loop {
-            match ephemerals.try_recv() {
-                Ok(ephemeral) => all.append(&ephemeral.into(), Form::Plain),
-                Err(TryRecvError::Lagged(_)) => {}
+            match self.ephemerals.try_recv() {
+                Ok(ephemeral) if self.is_for_this_reader(&ephemeral) => {
+                    all.append(&ephemeral.frame.into(), Form::Plain);
+                }
+                Ok(_) | Err(TryRecvError::Lagged(_)) => {}
                 Err(_) => break,
             }
         }
+        if all.is_empty() {
+            return frames;
+        }
         all.append(&frames, self.form);
         all.finish()
+    }
+
+    fn is_for_this_reader(&self, ephemeral: &Ephemeral) -> bool {
+        match &ephemeral.to {
+            Audience::Readers => true,
+            Audience::DeltaReaders => self.deltas,
+            Audience::Member(user) => *user == self.reader.user_id,
+        }
     }
 
     fn keep_up(&mut self) {

@@ -1,8 +1,10 @@
 //! What the server does of its own accord, for as long as it runs.
 
+mod consents;
 mod denylist;
 mod erase;
 pub mod jwks;
+mod search;
 mod sweep;
 
 use crate::{app::App, events};
@@ -15,8 +17,13 @@ impl Jobs {
     pub fn start(app: &App) -> Self {
         let mut jobs = JoinSet::new();
         jobs.spawn(events::follow(app.hub.clone(), app.db.clone()));
+        jobs.spawn(app.live.at_work().clone().watch());
         jobs.spawn(sweep::run(app.clone()));
         jobs.spawn(erase::run(app.clone()));
+        if app.config.search.enabled {
+            jobs.spawn(search::run(app.clone()));
+        }
+        jobs.spawn(consents::run(app.clone()));
         if !app.db.is_sqlite() {
             jobs.spawn(denylist::run(app.clone()));
         }

@@ -3,7 +3,7 @@
 use crate::{
     app::App,
     clock::Now,
-    services::{idempotency::KEPT_SECONDS, reputation::scorer},
+    services::{idempotency::KEPT_SECONDS, reputation::scorer, turns::stop::STOP_SECONDS},
     store::DbError,
 };
 use std::time::Duration;
@@ -34,6 +34,7 @@ async fn sweep(app: &App) -> Result<(), DbError> {
     let mut tx = app.db.begin().await?;
     tx.forget_windows(now.millis()).await?;
     tx.forget_replies(now.seconds() - KEPT_SECONDS).await?;
+    tx.forget_stops_before(now.seconds() - STOP_SECONDS).await?;
     tx.forget_traffic(now.minutes() - 120).await?;
     tx.forget_health_checks(now.seconds() - DAY_SECONDS).await?;
     let seconds = tx.database_seconds().await?;

@@ -5,7 +5,7 @@ use super::users::{self, UsersError};
 use crate::{auth::TokenType, config::Config};
 use protocol::{
     AdminUsers, Ban, ErrorBody, Ok as Yes, ServerBan, ServerBans, SessionKind, Sessions,
-    SessionsEnded,
+    SessionsEnded, UpdateAccount,
 };
 use reqwest::{Client, Method, RequestBuilder, Url};
 use serde::de::DeserializeOwned;
@@ -119,6 +119,20 @@ impl Server {
         let request = self.request(Method::DELETE, &["users", user, "sessions"]);
         let ended: SessionsEnded = send(request).await?;
         Ok(ended.ended)
+    }
+
+    /// Gives a user another name.
+    pub async fn rename_user(&self, user: &str, name: &str) -> Result<(), AdminError> {
+        let display_name = name.to_owned();
+        let request = self.request(Method::PATCH, &["users", user]);
+        let request = request.json(&UpdateAccount { display_name });
+        send::<Yes>(request).await.map(drop)
+    }
+
+    /// Takes a user out of rooms and forgets their account; how many credentials ended.
+    pub async fn remove_user(&self, user: &str) -> Result<i64, AdminError> {
+        let request = self.request(Method::DELETE, &["users", user]);
+        Ok(send::<SessionsEnded>(request).await?.ended)
     }
 
     /// Ends a key or an identity token, and what was derived from it.

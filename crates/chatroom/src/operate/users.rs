@@ -1,19 +1,33 @@
 //! Signing tokens by hand, and letting people in.
 
 use crate::{
-    auth::user::{TokenType, UserKeysError, sign_user_token},
+    auth::{
+        secrets::{Secrets, SecretsError},
+        user::{TokenType, UserKeysError, sign_user_token},
+    },
     clock::Now,
+    config::Config,
 };
 use protocol::{BadId, UserId};
-use std::{path::Path, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 /// Why no token was signed.
 #[derive(Debug, thiserror::Error)]
 pub enum UsersError {
     #[error("{0:?} does not do as a user id: {1}")]
     BadUser(String, BadId),
-    #[error("a name needs at least one letter or digit")]
+    #[error("a name needs at least one character")]
     NoName,
+    #[error(
+        "no server has used the data folder {path} yet, so a link would lead nowhere; start one with sc-chatroom serve --data {path}, or name the server's folder with --data",
+        path = .0.display()
+    )]
+    Unused(PathBuf),
+    #[error(transparent)]
+    Secrets(#[from] SecretsError),
     #[error(transparent)]
     Keys(#[from] UserKeysError),
 }
@@ -38,21 +52,39 @@ pub fn token(
     Ok(sign_user_token(keys_dir, &id, name, token_type, now, end)?)
 }
 
-/// The id of a person with this name: the same name gives the same id.
-pub fn id_for(name: &str) -> Result<String, UsersError> {
-    let mut slug = String::new();
+/// Refuses a data folder that no server has used: a link from its keys would lead nowhere.
+pub fn refuse_unused(config: &Config) -> Result<(), UsersError> {
+    let is_used = config.data.join("server.lock").exists();
+    match is_used && config.keys_dir().exists() {
+        true => Ok(()),
+        false => Err(UsersError::Unused(config.data.clone())),
+    }
+}
+
+/// An id for a new account. A name may be another's too, an id may not.
+pub fn new_id(config: &Config, name: &str) -> Result<String, UsersError> {
+    refuse_unused(config)?;
+    if name.trim().is_empty() {
+        return Err(UsersError::NoName);
+    }
+    let tail = Secrets::open(&config.keys_dir())?.random_code("", 6)?;
+    Ok(format!("{}{tail}", slug(name)))
+}
+
+fn slug(name: &str) -> String {
+    let mut slug = "u_".to_owned();
     for c in name.to_lowercase().chars() {
         match c {
             'a'..='z' | '0'..='9' => slug.push(c),
-            _ if !slug.is_empty() && !slug.ends_with('_') => slug.push('_'),
+            _ if !slug.ends_with('_') => slug.push('_'),
             _ => {}
         }
     }
-    let slug = slug.trim_end_matches('_');
-    if slug.is_empty() {
-        return Err(UsersError::NoName);
+    slug.truncate(40);
+    if !slug.ends_with('_') {
+        slug.push('_');
     }
-    Ok(format!("u_{}", &slug[..slug.len().min(60)]))
+    slug
 }
 
 #[cfg(test)]
@@ -60,9 +92,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_gives_an_id() {
-        assert_eq!(id_for("Alice").unwrap(), "u_alice");
-        assert_eq!(id_for(" Bob  Q. Public! ").unwrap(), "u_bob_q_public");
-        assert!(id_for("…").is_err());
+    fn an_id_begins_like_its_name() {
+        assert_eq!(slug("Alice"), "u_alice_");
+        assert_eq!(slug(" Bob  Q. Public! "), "u_bob_q_public_");
+        assert_eq!(slug("…"), "u_");
     }
 }

@@ -1,106 +1,58 @@
-//! Highlighted code. The grammars are loaded when the first code is shown, not before.
+//! Highlighted code as HTML.
 
 use super::budget::Budget;
-use std::{collections::HashSet, sync::LazyLock};
-use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet};
+use highlight::{Block, Part};
+use std::collections::HashSet;
 
-/// A longer line stays plain: some grammars take very long for one, and it cannot be interrupted.
-const LONGEST_LINE: usize = 200;
+pub use highlight::load;
 
-/// Which parts of code are coloured, and the class they get. The first that fits is taken.
-const PARTS: [(&str, &str); 13] = [
-    ("comment", "hl-comment"),
-    ("constant", "hl-number"),
-    ("string", "hl-string"),
-    ("keyword.operator", ""),
-    ("keyword", "hl-keyword"),
-    ("storage", "hl-keyword"),
-    ("entity.name.tag", "hl-keyword"),
-    ("entity.name", "hl-name"),
-    ("entity.other.attribute-name", "hl-name"),
-    ("support", "hl-name"),
-    ("markup.inserted", "hl-added"),
-    ("markup.deleted", "hl-removed"),
-    ("markup.heading", "hl-keyword"),
+const PARTS: [Part; 8] = [
+    Part::Plain,
+    Part::Comment,
+    Part::Constant,
+    Part::Text,
+    Part::Keyword,
+    Part::Name,
+    Part::Added,
+    Part::Removed,
 ];
 
-/// Languages that the grammars know under another name.
-const ALIASES: [(&str, &str); 7] = [
-    ("typescript", "js"),
-    ("ts", "js"),
-    ("jsx", "js"),
-    ("tsx", "js"),
-    ("shell", "sh"),
-    ("console", "sh"),
-    ("golang", "go"),
-];
-
-static SYNTAXES: LazyLock<SyntaxSet> = LazyLock::new(SyntaxSet::load_defaults_newlines);
-static SCOPES: LazyLock<Vec<(Scope, &str)>> = LazyLock::new(|| {
-    let scope = |(name, class): (&str, &'static str)| Some((Scope::new(name).ok()?, class));
-    PARTS.into_iter().filter_map(scope).collect()
-});
-
-/// Loads the grammars, which takes a while the first time.
-pub fn load() {
-    LazyLock::force(&SYNTAXES);
+fn class(part: Part) -> &'static str {
+    match part {
+        Part::Plain => "",
+        Part::Comment => "hl-comment",
+        Part::Constant => "hl-number",
+        Part::Text => "hl-string",
+        Part::Keyword => "hl-keyword",
+        Part::Name => "hl-name",
+        Part::Added => "hl-added",
+        Part::Removed => "hl-removed",
+    }
 }
 
 /// Every class that code may have.
 pub fn classes() -> HashSet<&'static str> {
-    let classes = PARTS.into_iter().map(|(_, class)| class);
+    let classes = PARTS.into_iter().map(class);
     classes.filter(|class| !class.is_empty()).collect()
 }
 
 /// A block of code, highlighted as far as the budget goes.
 pub fn block(language: &str, text: &str, budget: &mut Budget) -> String {
     let mut html = Spans::default();
-    match syntax(language) {
-        Some(syntax) => highlight(syntax, text, budget, &mut html),
+    match Block::new(language) {
+        Some(mut block) => {
+            for line in text.split_inclusive('\n') {
+                if budget.is_spent() {
+                    block.give_up();
+                }
+                for (piece, part) in block.line(line) {
+                    html.push(piece, class(part));
+                }
+            }
+        }
         None => html.push(text, ""),
     }
     format!("<pre><code>{}</code></pre>\n", html.finish())
-}
-
-fn syntax(language: &str) -> Option<&'static SyntaxReference> {
-    if language.is_empty() {
-        return None;
-    }
-    let alias = ALIASES
-        .iter()
-        .find(|(name, _)| name.eq_ignore_ascii_case(language));
-    SYNTAXES.find_syntax_by_token(alias.map_or(language, |(_, known)| known))
-}
-
-fn highlight(syntax: &SyntaxReference, text: &str, budget: &mut Budget, html: &mut Spans) {
-    let mut state = ParseState::new(syntax);
-    let mut stack = ScopeStack::new();
-    let mut plain = false;
-    for line in text.split_inclusive('\n') {
-        plain |= line.len() > LONGEST_LINE || budget.is_spent();
-        let parsed = match plain {
-            true => None,
-            false => state.parse_line(line, &SYNTAXES).ok(),
-        };
-        let mut from = 0;
-        for (at, op) in parsed.unwrap_or_default() {
-            html.push(&line[from..at], class(&stack));
-            from = at;
-            // A stack that cannot follow only costs colours.
-            let _ = stack.apply(&op);
-        }
-        let class = if plain { "" } else { class(&stack) };
-        html.push(&line[from..], class);
-    }
-}
-
-fn class(stack: &ScopeStack) -> &'static str {
-    let scopes = stack.as_slice().iter().rev();
-    scopes
-        .filter_map(|scope| SCOPES.iter().find(|(part, _)| part.is_prefix_of(*scope)))
-        .map(|(_, class)| *class)
-        .next()
-        .unwrap_or_default()
 }
 
 /// Pieces of text, neighbours of one class in one span.

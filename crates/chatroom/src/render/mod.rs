@@ -5,6 +5,7 @@
 //! time for its code: what is over the budget stays plain.
 
 mod budget;
+pub mod document;
 mod highlight;
 mod markdown;
 
@@ -176,7 +177,7 @@ mod tests {
     use crate::events::{Form, FrameBuffer};
     use protocol::Cursor;
 
-    const HEARTBEAT: &[u8] = b": still here\n\n";
+    const HEARTBEAT: &[u8] = b": still here\n";
 
     fn message(seq: i64, kind: &str, content: &str) -> Message {
         let message = serde_json::json!({

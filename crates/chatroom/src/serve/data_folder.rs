@@ -5,7 +5,7 @@ use super::ServeError;
 use crate::{
     auth::secrets::{Secrets, make_private_file},
     config::Config,
-    store::{Db, migrate},
+    store::{Db, health::tell_damage, migrate},
 };
 use std::{
     fs::{File, TryLockError},
@@ -45,14 +45,15 @@ pub fn tell_address(mut lock: &File, mut address: SocketAddr) -> io::Result<()> 
 /// Opens the database, looks at its pages, and brings it up to date.
 pub async fn open_database(config: &Config) -> Result<Db, ServeError> {
     let read_time = Duration::from_secs(config.query_seconds.max(1));
-    let db = match &config.database_url {
-        Some(url) => Db::open_postgres(url, read_time).await?,
-        None => Db::open_sqlite(&config.sqlite_file(), read_time).await?,
+    let opened = match &config.database_url {
+        Some(url) => Db::open_postgres(url, read_time).await,
+        None => Db::open_sqlite(&config.sqlite_file(), read_time).await,
     };
+    let db = opened.map_err(tell_damage)?;
     let (checked, file) = (db.clone(), config.sqlite_file());
     let checking = tokio::spawn(async move { checked.check_pages(&file).await });
     if let Ok(Ok(checked)) = tokio::time::timeout(CHECK_WAIT, checking).await {
-        checked?;
+        checked.map_err(tell_damage)?;
     }
     migrate::migrate(&db).await?;
     Ok(db)

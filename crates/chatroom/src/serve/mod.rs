@@ -16,7 +16,7 @@ use crate::{
     config::Config,
     discovery::programs::Programs,
     docs::Docs,
-    events::{Bus, BusError, Hub},
+    events::{AtWork, Bus, BusError, Hub, Live},
     jobs::{Jobs, jwks},
     metrics::Metrics,
     outbound::Outbound,
@@ -25,6 +25,7 @@ use crate::{
         delivery::{self, Fanout},
         members::names,
         messages::posting::{Traffic, Writer},
+        people,
         rooms::{reserved, storage::Storage},
     },
     store::{Db, DbError},
@@ -71,8 +72,17 @@ pub enum ServeError {
     Signals(io::Error),
 }
 
+/// What is known once the server serves.
+#[derive(Debug)]
+pub struct Opened {
+    /// What links begin with.
+    pub public_url: String,
+    /// With what the first person signs in, as long as nobody has.
+    pub first_link: Option<String>,
+}
+
 /// Runs the server until it is told to stop. `opened` is called once it serves.
-pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<(), ServeError> {
+pub async fn serve(config: Config, opened: impl FnOnce(Opened)) -> Result<(), ServeError> {
     // Each stream is an open file.
     if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
         tracing::warn!(%error, "cannot raise the limit on open files");
@@ -97,18 +107,19 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
 
     let node = secrets.random_code("node-", 8)?;
     let hub = Arc::new(Hub::new(config.stream.buffer));
+    let at_work = Arc::new(AtWork::new(hub.clone()));
     let bus = match &config.bus {
         None => None,
         Some(url) => Some(Arc::new(
-            Bus::connect(url, node.clone(), hub.clone()).await?,
+            Bus::connect(url, node.clone(), hub.clone(), at_work.clone()).await?,
         )),
     };
+    let live = Arc::new(Live::new(hub.clone(), bus.clone(), at_work));
     let metrics = Arc::new(Metrics::default());
     let traffic = Arc::new(Traffic::default());
     let writer = Writer {
         db: db.clone(),
-        hub: hub.clone(),
-        bus: bus.clone(),
+        live: live.clone(),
         limits: config.limits.clone(),
         metrics: metrics.clone(),
         traffic: traffic.clone(),
@@ -119,6 +130,7 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
         .public_url
         .clone()
         .unwrap_or_else(|| format!("http://{address}"));
+    let closing = CancellationToken::new();
     let app = App::new(Parts {
         public_url: public_url.trim_end_matches('/').to_owned(),
         tokens: Tokens::new(&secrets),
@@ -128,6 +140,7 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
         db: db.clone(),
         hub: hub.clone(),
         bus,
+        live,
         poster,
         traffic: traffic.clone(),
         storage: Storage::default(),
@@ -142,6 +155,8 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
         programs: Programs::new(config.assets.folder.as_deref()),
         renderer: Renderer::default(),
         text_deleted: Notify::new(),
+        mcp_keys: Default::default(),
+        closing: closing.clone(),
         config,
     });
     if let Some(url) = app.config.auth.jwks_url.clone() {
@@ -154,7 +169,10 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
     let mut stop = Stop::new().map_err(ServeError::Signals)?;
     let service = api::service(app.clone());
     tracing::info!(%address, engine = if db.is_sqlite() { "sqlite" } else { "postgres" }, "serving");
-    opened(address);
+    opened(Opened {
+        public_url: app.public_url.clone(),
+        first_link: people::first_link(&app).await?,
+    });
 
     let graceful = GracefulShutdown::new();
     let cut_off = CancellationToken::new();
@@ -165,6 +183,7 @@ pub async fn serve(config: Config, opened: impl FnOnce(SocketAddr)) -> Result<()
     let deadline = Instant::now() + grace;
     drop(listener);
     hub.close();
+    closing.cancel();
     jobs.stop();
     // The rest of the time is for writing down what they came to.
     let for_requests = grace.mul_f32(0.8);

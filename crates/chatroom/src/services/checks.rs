@@ -5,8 +5,22 @@ use crate::{
     services::members::names::line,
 };
 use protocol::{
-    ErrorCode, MAX_CONTENT_BYTES, MAX_NAME_CHARS, MAX_ROOM_NAME_CHARS, MAX_RULES_BYTES,
+    ErrorCode, MAX_ACTIVITY_CHARS, MAX_CONTENT_BYTES, MAX_NAME_CHARS, MAX_ROOM_NAME_CHARS,
+    MAX_RULES_BYTES, Usage,
 };
+
+/// The most characters of an emoji or a short word.
+pub const MAX_EMOJI_CHARS: usize = 16;
+/// The most bytes of an address.
+pub const MAX_ADDRESS_BYTES: usize = 2048;
+/// The most characters of a secret or an id that is passed on.
+pub const MAX_OPAQUE_BYTES: usize = 4096;
+/// The most rows of a list that may be skipped.
+pub const MAX_OFFSET: i64 = u32::MAX as i64;
+/// The most characters of what a consent is asked for.
+pub const MAX_SUMMARY_CHARS: usize = 500;
+/// The most characters of a topic.
+pub const MAX_TOPIC_CHARS: usize = 250;
 
 /// The text of a message that may be posted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,15 +28,7 @@ pub struct Content(String);
 
 impl Content {
     pub fn new(text: String) -> Result<Self> {
-        if text.len() > MAX_CONTENT_BYTES {
-            return Err(Error::new(
-                ErrorCode::TooLarge,
-                format!(
-                    "content has {} bytes of UTF-8; at most {MAX_CONTENT_BYTES} fit",
-                    text.len()
-                ),
-            ));
-        }
+        at_most("content", &text, MAX_CONTENT_BYTES)?;
         if text.trim().is_empty() {
             return Err(Error::bad_request("content must not be empty"));
         }
@@ -39,6 +45,14 @@ pub fn room_name(name: &str) -> Result<String> {
     line("name", name, MAX_ROOM_NAME_CHARS)
 }
 
+/// What a room is about: a line, or nothing.
+pub fn topic(text: &str) -> Result<String> {
+    match text.trim() {
+        "" => Ok(String::new()),
+        text => line("topic", text, MAX_TOPIC_CHARS),
+    }
+}
+
 /// A member's name.
 pub fn member_name(field: &str, name: &str) -> Result<String> {
     line(field, name, MAX_NAME_CHARS)
@@ -49,28 +63,64 @@ pub fn reason(field: &str, text: &str) -> Result<String> {
     line(field, text, MAX_ROOM_NAME_CHARS)
 }
 
-/// The rules or the data of a room.
-pub fn room_text(text: &str) -> Result<()> {
-    if text.len() > MAX_RULES_BYTES {
-        return Err(Error::new(
+/// What an agent says that it does.
+pub fn activity(text: &str) -> Result<String> {
+    line("activity", text, MAX_ACTIVITY_CHARS)
+}
+
+/// What a call that needs consent would do.
+pub fn summary(text: &str) -> Result<String> {
+    line("summary", text, MAX_SUMMARY_CHARS)
+}
+
+/// The name of a tool.
+pub fn tool_name(field: &str, text: &str) -> Result<String> {
+    line(field, text, MAX_NAME_CHARS)
+}
+
+/// What an agent says that an answer cost.
+pub fn usage(usage: Usage) -> Result<Usage> {
+    match usage.fault() {
+        None => Ok(usage),
+        Some(fault) => Err(Error::bad_request(format!("usage: {fault}"))),
+    }
+}
+
+/// What an agent has written so far of a message.
+pub fn draft(text: String) -> Result<String> {
+    at_most("text", &text, MAX_CONTENT_BYTES)?;
+    Ok(text)
+}
+
+/// A text that is not too long.
+pub fn at_most(field: &str, text: &str, bytes: usize) -> Result<()> {
+    match text.len() <= bytes {
+        true => Ok(()),
+        false => Err(Error::new(
             ErrorCode::TooLarge,
             format!(
-                "content has {} bytes of UTF-8; at most {MAX_RULES_BYTES} fit",
+                "{field} has {} bytes of UTF-8; at most {bytes} fit",
                 text.len()
             ),
-        ));
+        )),
     }
-    Ok(())
+}
+
+/// The rules or the data of a room.
+pub fn room_text(text: &str) -> Result<()> {
+    at_most("content", text, MAX_RULES_BYTES)
 }
 
 /// One emoji: short, with something to see, and no space or control character.
 pub fn emoji(text: &str) -> Result<&str> {
     let fits = !text.is_empty()
         && text.len() <= 64
-        && text.chars().count() <= 16
+        && text.chars().count() <= MAX_EMOJI_CHARS
         && !text.chars().any(|c| c.is_control() || c.is_whitespace());
     fits.then_some(text).ok_or_else(|| {
-        Error::bad_request("emoji must be one emoji or short word, at most 16 characters")
+        Error::bad_request(format!(
+            "emoji must be one emoji or short word, at most {MAX_EMOJI_CHARS} characters"
+        ))
     })
 }
 
@@ -78,10 +128,10 @@ pub fn emoji(text: &str) -> Result<&str> {
 pub fn web_address(field: &str, text: &str) -> Result<String> {
     let bad = || {
         Error::bad_request(format!(
-            "{field} must be an http or https address of at most 2048 bytes"
+            "{field} must be an http or https address of at most {MAX_ADDRESS_BYTES} bytes"
         ))
     };
-    if text.len() > 2048 {
+    if text.len() > MAX_ADDRESS_BYTES {
         return Err(bad());
     }
     let url = reqwest::Url::parse(text).map_err(|_| bad())?;
@@ -105,10 +155,11 @@ pub fn endpoint(field: &str, text: &str) -> Result<String> {
 
 /// A secret or an id that is passed on: printable, one word, not too long.
 pub fn opaque(field: &str, text: &str) -> Result<String> {
-    let fits = !text.is_empty() && text.len() <= 4096 && text.bytes().all(|b| b.is_ascii_graphic());
+    let fits =
+        (1..=MAX_OPAQUE_BYTES).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
     fits.then(|| text.to_owned()).ok_or_else(|| {
         Error::bad_request(format!(
-            "{field} must be 1 to 4096 printable ASCII characters without spaces"
+            "{field} must be 1 to {MAX_OPAQUE_BYTES} printable ASCII characters without spaces"
         ))
     })
 }
@@ -127,7 +178,7 @@ pub fn in_range(field: &str, number: i64, range: std::ops::RangeInclusive<i64>) 
 
 /// How many rows of a list to skip.
 pub fn offset(wanted: Option<i64>) -> Result<i64> {
-    in_range("offset", wanted.unwrap_or(0), 0..=i64::from(u32::MAX))
+    in_range("offset", wanted.unwrap_or(0), 0..=MAX_OFFSET)
 }
 
 #[cfg(test)]

@@ -7,13 +7,14 @@ use crate::{
     error::{Error, Result},
     services::{
         access,
-        change::RoomTx,
+        change::{RoomLog, RoomTx},
         checks,
         credentials::{revocation, sessions},
+        members, people,
     },
 };
 use protocol::{
-    AdminUser, AdminUsers, Ban, ServerBan, ServerBans, Sessions, SessionsEnded, UserId,
+    AdminUser, AdminUsers, Ban, Notice, ServerBan, ServerBans, Sessions, SessionsEnded, UserId,
 };
 
 /// Users on a page.
@@ -70,6 +71,52 @@ pub async fn revoke_user(app: &App, caller: &Caller, user: &UserId) -> Result<Se
     tx.commit().await?;
     app.reload_denylist().await?;
     tracing::info!(%user, ended, "an operator ended all credentials of a user");
+    Ok(SessionsEnded { ended })
+}
+
+/// Gives a user another name, in all rooms.
+pub async fn rename_user(app: &App, caller: &Caller, user: &UserId, name: &str) -> Result<()> {
+    access::operator(caller)?;
+    people::rename(app, user, name).await
+}
+
+/// Takes a user out of all rooms that they do not own, ends what they hold, and forgets their account.
+pub async fn remove_user(app: &App, caller: &Caller, user: &UserId) -> Result<SessionsEnded> {
+    access::operator(caller)?;
+    let rooms = app.db.read().await?.rooms_of(user).await?;
+    let now = Now::get();
+    for room in rooms.into_iter().filter(|room| room.owner_user_id != *user) {
+        let mut tx = RoomTx::begin(app).await?;
+        let found = tx.lock_room(&room.room_id).await?;
+        let member = tx.member(&room.room_id, user).await?;
+        let Some((row, member)) = found.zip(member) else {
+            continue;
+        };
+        let notice = Notice::MemberLeft {
+            user_id: user.to_string(),
+            user_name: member.user_name.clone(),
+        };
+        let mut log = RoomLog::new(row);
+        let actor = &UserId::system();
+        members::take_out(
+            &mut tx,
+            &mut log,
+            &member,
+            actor,
+            "member_left",
+            notice,
+            now,
+        )
+        .await?;
+        tx.tell(log);
+        tx.commit().await?;
+    }
+    let mut tx = RoomTx::begin(app).await?;
+    let ended = end_all(&mut tx, user).await?;
+    tx.forget_account(user).await?;
+    tx.commit().await?;
+    app.reload_denylist().await?;
+    tracing::info!(%user, ended, "an operator removed a user");
     Ok(SessionsEnded { ended })
 }
 

@@ -17,6 +17,7 @@ pub fn room(row: &RoomRow, limits: &Limits, now: Now) -> Room {
         created_at: row.created_at,
         archived: row.archived,
         visibility: row.visibility,
+        topic: row.topic.clone(),
         agent_exchanges_without_person: exchanges::allowed(row, limits),
         agent_exchanges_left: exchanges::left(row, limits, now),
     }
@@ -34,8 +35,10 @@ pub fn member(row: &MemberRow, online: bool, secrets: &Secrets) -> MemberView {
         key_stale: row.key_stale,
         online,
         agent_card_url: row.agent_card_url.clone(),
+        picture: None,
         avatar_seed: secrets.pseudonym(row.user_id.as_str()),
         last_error: None,
+        wake: None,
         welcome_score: None,
     }
 }

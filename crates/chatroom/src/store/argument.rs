@@ -2,7 +2,8 @@
 //! text.
 
 use protocol::{
-    AdapterType, MemberKind, MessageType, Role, RoomId, Scope, UserId, Via, Visibility,
+    AdapterType, ConsentState, MemberKind, MessageType, Role, RoomId, Scope, UserId, Via,
+    Visibility, Wake,
 };
 
 /// A value for a parameter of a query.
@@ -45,6 +46,8 @@ text_arguments!(
     UserId,
     Via,
     Visibility,
+    Wake,
+    ConsentState,
 );
 
 impl<T: Argument> Argument for Option<T> {

@@ -36,6 +36,8 @@ row_struct! {
         pub attempt: i64,
         pub due_ms: i64,
         pub generation: i64,
+        /// The message that the agent is to be called for once more.
+        pub retry_seq: Option<i64>,
         /// Answers in the minute that began then.
         pub replies: i64,
         pub replies_since_ms: i64,
@@ -163,7 +165,7 @@ impl Conn {
                      JOIN room_members m ON m.room_id = d.room_id AND m.user_id = d.user_id \
                      LEFT JOIN fanout_nodes n ON n.node = d.claimed_by \
                      AND n.lease_until_ms > $2 AND n.lease_until_ms <= $3 \
-                     WHERE d.next_seq <= r.last_seq AND r.archived = FALSE AND m.key_stale = FALSE \
+                     WHERE (d.next_seq <= r.last_seq OR d.retry_seq IS NOT NULL) AND r.archived = FALSE AND m.key_stale = FALSE \
                      AND m.agent_endpoint IS NOT NULL AND m.akm_key IS NOT NULL"
                 )
             };
@@ -241,7 +243,7 @@ impl Conn {
         row!(
             self,
             LaneRow,
-            "SELECT d.next_seq, d.attempt, d.due_ms, d.generation, d.replies, d.replies_since_ms, \
+            "SELECT d.next_seq, d.attempt, d.due_ms, d.generation, d.retry_seq, d.replies, d.replies_since_ms, \
              m.user_name, m.endpoint_trusted, m.agent_endpoint, m.akm_key, m.container_id, r.data_content \
              FROM deliveries d JOIN rooms r ON r.room_id = d.room_id \
              JOIN room_members m ON m.room_id = d.room_id AND m.user_id = d.user_id \

@@ -12,6 +12,7 @@ use super::{
     messages::MessageRow,
     posting::{Addressed, json},
     rooms::RoomRow,
+    spending::{ADD_SPENDING, SET_USAGE, SpendingRow},
 };
 use protocol::{Message, MessageType, RoomId, UserId, Via, mentions::fold};
 use rusqlite::{Connection, params};
@@ -36,6 +37,8 @@ pub struct NewMessage {
     pub client_key: Option<String>,
     /// Whether agents are called for it.
     pub calls_agents: bool,
+    /// What it cost, as JSON.
+    pub usage: Option<String>,
 }
 
 impl NewMessage {
@@ -61,6 +64,7 @@ impl From<NewMessage> for MessageRow {
             edited_at: None,
             calls_agents: new.calls_agents,
             event: None,
+            usage: new.usage,
         }
     }
 }
@@ -85,6 +89,8 @@ pub struct Group<'a> {
     pub addressed: Vec<Addressed<'a>>,
     pub names: &'a [NewName],
     pub windows: Vec<&'a WindowRow>,
+    /// What is added to what agents spent.
+    pub spending: Vec<&'a SpendingRow>,
 }
 
 macro_rules! insert_message {
@@ -97,8 +103,9 @@ macro_rules! insert_message {
     };
 }
 const MESSAGE: &str = insert_message!("VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)");
-const MENTION: &str =
-    "INSERT INTO mentions (room_id, user_id, seq) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+// The message is there before whom it mentions.
+const MENTION: &str = "INSERT INTO mentions (room_id, user_id, seq, at) \
+     SELECT $1, $2, $3, created_at FROM messages WHERE room_id = $1 AND seq = $3 ON CONFLICT DO NOTHING";
 const ADDRESSED: &str = "UPDATE room_members SET addressed_seq = $1, addressed_depth = $2, addressed_at = $3 \
      WHERE room_id = $4 AND user_id = $5";
 
@@ -207,6 +214,26 @@ impl GroupWriter {
                     .execute((room, user, look))?;
             }
         }
+        for m in group.messages {
+            if let Some(usage) = &m.usage {
+                let mut set = self.connection.prepare_cached(SET_USAGE)?;
+                set.execute((usage, m.room_id.as_str(), m.seq))?;
+            }
+        }
+        for s in &group.spending {
+            let mut add = self.connection.prepare_cached(ADD_SPENDING)?;
+            add.execute(params![
+                s.room_id.as_str(),
+                s.user_id.as_str(),
+                s.day,
+                s.turns,
+                s.input_tokens,
+                s.output_tokens,
+                s.cost_usd,
+                s.seconds,
+                s.told,
+            ])?;
+        }
         for w in &group.windows {
             let mut save = self.connection.prepare_cached(SAVE_WINDOW)?;
             save.execute((&w.bucket, w.started_ms, w.count, w.ends_ms))?;
@@ -242,6 +269,9 @@ impl Conn {
             &m.client_key,
             m.calls_agents,
         )?;
+        if let Some(usage) = &m.usage {
+            self.set_usage(&m.room_id, m.seq, usage).await?;
+        }
         Ok(())
     }
 
@@ -272,9 +302,9 @@ impl Conn {
         const ROOMS: &str = "UPDATE rooms SET last_seq = (j.v ->> 1)::bigint, last_sub = 0, \
              exchanges = (j.v ->> 2)::bigint, last_agent = j.v ->> 3, exchanged_ms = (j.v ->> 4)::bigint \
              FROM jsonb_array_elements($1::jsonb) AS j(v) WHERE rooms.room_id = j.v ->> 0";
-        const MENTIONS: &str = "INSERT INTO mentions (room_id, user_id, seq) \
-             SELECT v ->> 0, v ->> 1, (v ->> 2)::bigint \
-             FROM jsonb_array_elements($1::jsonb) AS v ON CONFLICT DO NOTHING";
+        const MENTIONS: &str = "INSERT INTO mentions (room_id, user_id, seq, at) \
+             SELECT m.room_id, j.v ->> 1, m.seq, m.created_at FROM jsonb_array_elements($1::jsonb) AS j(v) \
+             JOIN messages m ON m.room_id = j.v ->> 0 AND m.seq = (j.v ->> 2)::bigint ON CONFLICT DO NOTHING";
         const ADDRESSED_ALL: &str = "UPDATE room_members SET addressed_seq = (j.v -> 2 ->> 0)::bigint, \
              addressed_depth = (j.v -> 2 ->> 1)::bigint, addressed_at = (j.v -> 2 ->> 2)::bigint \
              FROM jsonb_array_elements($1::jsonb) AS j(v) \
@@ -316,6 +346,14 @@ impl Conn {
                 .await?;
             self.set_looks(&new.room_id, &new.user_id, &new.looks)
                 .await?;
+        }
+        for m in group.messages {
+            if let Some(usage) = &m.usage {
+                self.set_usage(&m.room_id, m.seq, usage).await?;
+            }
+        }
+        for added in &group.spending {
+            self.add_spending(added).await?;
         }
         if !group.windows.is_empty() {
             let rows: Vec<_> = group

@@ -29,6 +29,17 @@ impl Conn {
 )]
 pub struct Damaged;
 
+/// The failure in words that say what to do, where it is a sign of damage.
+pub fn tell_damage(error: DbError) -> DbError {
+    match Trouble::of(&error) {
+        Some(Trouble::Damaged) => {
+            tracing::error!(%error, "the database cannot be read");
+            DbError::AnyDriverError(Box::new(Damaged))
+        }
+        _ => error,
+    }
+}
+
 /// Trouble of the storage itself, as against a query that was wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trouble {

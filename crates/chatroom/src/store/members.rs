@@ -130,6 +130,15 @@ macro_rules! select_member {
     };
 }
 
+row_struct! {
+    /// Who a member is, and what it is called.
+    #[derive(Debug)]
+    pub struct CalledRow {
+        pub user_id: UserId,
+        pub user_name: Option<String>,
+    }
+}
+
 impl Conn {
     pub async fn member(&mut self, room: &RoomId, user: &UserId) -> DbResult<Option<MemberRow>> {
         row!(
@@ -212,7 +221,8 @@ impl Conn {
             self,
             "INSERT INTO room_members (room_id, user_id, user_name, member_kind, role, adapter_type, joined_at, \
              agent_endpoint, akm_key, akm_prefix, container_id, agent_card_url, lineage, endpoint_trusted, \
-             invite_jti, name_folded) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
+             invite_jti, name_folded, read_seq) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, \
+             $15, $16, COALESCE((SELECT last_seq FROM rooms WHERE room_id = $1), 0))",
             member.room_id,
             member.user_id,
             member.user_name,
@@ -231,6 +241,17 @@ impl Conn {
             member.user_name.map(fold)
         )?;
         Ok(())
+    }
+
+    /// Ids and names of the room's members, in no order, at most `limit`.
+    pub async fn member_names(&mut self, room: &RoomId, limit: i64) -> DbResult<Vec<CalledRow>> {
+        rows!(
+            self,
+            CalledRow,
+            "SELECT user_id, user_name FROM room_members WHERE room_id = $1 LIMIT $2",
+            room,
+            limit
+        )
     }
 
     /// Whether there was such a member. It is no longer called either.

@@ -25,6 +25,8 @@ row_struct! {
         /// Whether agents are called for it.
         pub calls_agents: bool,
         pub event: Option<String>,
+        /// What it cost, as JSON.
+        pub usage: Option<String>,
     }
 }
 
@@ -50,6 +52,9 @@ impl MessageRow {
             event: self
                 .event
                 .and_then(|event| serde_json::from_str(&event).ok()),
+            usage: self
+                .usage
+                .and_then(|usage| serde_json::from_str(&usage).ok()),
         }
     }
 }
@@ -82,7 +87,7 @@ pub struct Page<'a> {
 macro_rules! columns {
     () => {
         "m.seq, m.sender_user_id, m.sender_user_name, m.via, m.type, m.content, m.reply_to_seq, \
-         m.reply_chain_depth, m.created_at, m.deleted, m.edited_at, m.calls_agents, m.event"
+         m.reply_chain_depth, m.created_at, m.deleted, m.edited_at, m.calls_agents, m.event, m.usage"
     };
 }
 
@@ -204,6 +209,21 @@ impl Conn {
             ),
             room,
             seq
+        )
+    }
+
+    /// The messages that are pinned, in their order.
+    pub async fn pinned_messages(&mut self, room: &RoomId) -> DbResult<Vec<MessageRow>> {
+        rows!(
+            self,
+            MessageRow,
+            concat!(
+                "SELECT ",
+                columns!(),
+                " FROM pins p JOIN messages m ON m.room_id = p.room_id AND m.seq = p.seq \
+                 WHERE p.room_id = $1 ORDER BY p.seq"
+            ),
+            room
         )
     }
 
@@ -349,11 +369,12 @@ impl Conn {
         self.keep_first_mentions(room, seq).await?;
         exec!(
             self,
-            "UPDATE messages SET content = '', original_content = NULL, deleted = TRUE \
+            "UPDATE messages SET content = '', original_content = NULL, usage = NULL, deleted = TRUE \
              WHERE room_id = $1 AND seq = $2",
             room,
             seq
         )?;
+        self.unpin(room, seq).await?;
         self.forget_mentions(room, seq).await
     }
 

@@ -30,6 +30,12 @@ const MIGRATIONS: &[(i64, &str, Sql)] = &migrations![
     7 "mentions" "0007_mentions.sql",
     8 "exchanges" "0008_exchanges.sql",
     9 "faults" "0009_faults.sql",
+    10 "agents_at_work" "0010_agents_at_work.sql",
+    11 "wake_policies" "0011_wake_policies.sql",
+    12 "reading" "0012_reading.sql",
+    13 "search" "0013_search.sql",
+    14 "people" "0014_people.sql",
+    15 "oauth" "0015_oauth.sql",
 ];
 
 /// The migrations in one engine's words.

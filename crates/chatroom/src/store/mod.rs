@@ -7,15 +7,18 @@
 #[macro_use]
 mod row_struct;
 
+pub mod accounts;
 mod argument;
 pub mod audit;
 pub mod bans;
 pub mod cli_keys;
+pub mod consents;
 pub mod db;
 pub mod deliveries;
 pub mod group;
 pub mod health;
 pub mod identities;
+pub mod inbox;
 pub mod invites;
 pub mod keys;
 pub mod leaderboard;
@@ -25,6 +28,8 @@ pub mod looks;
 pub mod members;
 pub mod messages;
 pub mod migrate;
+pub mod oauth;
+pub mod pins;
 #[cfg(test)]
 mod plans;
 mod postgres_tx;
@@ -35,8 +40,12 @@ pub mod replies;
 pub mod reputation;
 pub mod revocation;
 pub mod rooms;
+pub mod search;
 pub mod sessions;
+pub mod spending;
 pub mod stats;
+pub mod turns;
+pub mod wake;
 pub mod welcome;
 
 pub use db::{Conn, Db, DbError, Tx};

@@ -5,9 +5,11 @@ use super::{
     audit::AuditRow,
     bans::RoomBanRow,
     cli_keys::CliKeyRow,
+    consents::ConsentRow,
     deliveries::Held,
     group::NewMessage,
     identities::IdentityRow,
+    inbox::MentionPlace,
     invites::InviteRow,
     keys::{KeyRow, ShareCodeRow},
     leaderboard::Ranking,
@@ -15,11 +17,17 @@ use super::{
     members::{Endpoint, NewMember, PushKey},
     messages::Page,
     migrate::migrate,
+    oauth::GrantRow,
     posting::Addressed,
     rooms::Text,
+    search::{Bounds, Expression, Phrase, SearchableMessage, Terms, Where},
+    spending::SpendingRow,
+    turns::StopRow,
+    wake::Party,
 };
 use protocol::{
-    AdapterType, Cursor, MemberKind, MessageType, Role, RoomId, Scope, UserId, Via, Visibility,
+    AdapterType, ConsentState, Cursor, MemberKind, MessageType, Role, RoomId, Scope, UserId, Via,
+    Visibility, WakePolicy,
 };
 use sqlx::Row;
 use std::{collections::BTreeSet, sync::Mutex, time::Duration};
@@ -33,7 +41,7 @@ pub fn note(sql: &'static str) {
 
 /// Queries that look at a whole table on purpose, each a table that stays small or an operator's
 /// question.
-const WHOLE_TABLE: [&str; 11] = [
+const WHOLE_TABLE: [&str; 13] = [
     // A row for each node.
     "DELETE FROM health_checks",
     // The query of a test, which ends at its deadline.
@@ -42,8 +50,11 @@ const WHOLE_TABLE: [&str; 11] = [
     "WHERE name_folded IS NULL AND user_name IS NOT NULL",
     // Once, at the first start after an update.
     "FROM room_members m WHERE NOT EXISTS (SELECT 1 FROM member_looks",
+    // Once, at start, as long as nobody has signed in.
+    "SELECT CAST((EXISTS (SELECT 1 FROM identities",
     // Which rooms have something new: their heads are not indexed, so that posting stays cheap.
     "FROM rooms r LEFT JOIN reputation_rooms s",
+    "FROM rooms r LEFT JOIN search_rooms s",
     "SELECT COUNT(*) FROM rooms",
     "FROM bans ORDER BY subject",
     "SELECT user_id, not_before FROM token_cutoffs",
@@ -88,6 +99,8 @@ async fn every_query_has_an_index_behind_it() {
                 "SCAN c",
                 "SCAN block",
                 "SCAN walk",
+                "SCAN mine",
+                "SCAN later",
             ];
             if scan && !harmless.iter().any(|word| step.contains(word)) {
                 scans.push(format!("{step}: {sql}"));
@@ -212,6 +225,22 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.fail_message(held, 2, 1, 1, "x").await?;
     tx.pass_message(held, 2).await?;
     tx.answer_message(held, 3, 1).await?;
+    let stop = StopRow {
+        reply_to_seq: None,
+        by_user_id: user("u_b"),
+        at: 1,
+    };
+    tx.save_stop(id, a, &stop).await?;
+    tx.stop_of(id, a).await?;
+    tx.forget_stop(id, a).await?;
+    tx.forget_stops_before(9).await?;
+    tx.delivery(id, a).await?;
+    tx.stop_delivery(id, a, 1).await?;
+    tx.retry_delivery(id, a, 1).await?;
+    tx.finish_retry(held, 1, 1).await?;
+    tx.mentioned_by(id, 1).await?;
+    tx.inviter_of(id, a).await?;
+    ask_agents_at_work(&mut tx).await?;
     tx.set_stale(id, a).await?;
     tx.delivery_errors(id).await?;
     tx.mention_before(id, a, 9).await?;
@@ -278,6 +307,17 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.reactions(id, &[1], Some(a)).await?;
     tx.mentions_between(id, a, 1, 2).await?;
     tx.mentions_after(id, a, 0).await?;
+    tx.read_position(id, a).await?;
+    tx.advance_read_position(id, a, 1).await?;
+    tx.inbox_rooms(a, 10, 100).await?;
+    let before = MentionPlace {
+        at: 9,
+        room: "rm_a".into(),
+        seq: 9,
+    };
+    tx.inbox_mentions(a, &before, 10).await?;
+    ask_search(&mut tx).await?;
+    ask_people(&mut tx).await?;
     ask_reputation(&mut tx).await?;
     tx.edit_message(id, 1, "y", 2).await?;
     tx.add_reaction(id, 1, "x", a, 1).await?;
@@ -354,6 +394,25 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.identity("d").await?;
     tx.hold_identity("d").await?;
     tx.revoke_identity_chain(&["d"], "").await?;
+    let grant = GrantRow {
+        id: "g".into(),
+        user_id: user("u_a"),
+        user_name: None,
+        client_hash: "c".into(),
+        client_name: "c".into(),
+        secret_hash: "s".into(),
+        prior_hash: None,
+        challenge: None,
+        redirect_uri: None,
+        jti: None,
+        expires_at: 9,
+    };
+    tx.insert_grant(&grant).await?;
+    tx.hold_grant("s").await?;
+    tx.robbed_grant("s").await?;
+    tx.rotate_grant("g", "t", "d", 9).await?;
+    tx.clients_of(a).await?;
+    tx.forget_grants(9).await?;
     tx.claim_id(a, "l").await?;
     tx.first_lineage(a).await?;
     let window = WindowRow {
@@ -390,6 +449,120 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.room_count().await?;
     tx.delete_member(id, a).await?;
     tx.commit().await
+}
+
+async fn ask_people(tx: &mut Tx) -> DbResult<()> {
+    let (id, a) = (&room_id(), &user("u_a"));
+    assert!(tx.has_people().await?);
+    tx.set_account_name(a, "seed", "A", 1).await?;
+    tx.set_picture(a, "seed", Some((vec![1], "image/png")), 1)
+        .await?;
+    assert!(tx.account(a).await?.unwrap().has_picture);
+    assert_eq!(tx.picture("seed").await?.unwrap().picture, [1]);
+    tx.members_with_pictures(id).await?;
+    tx.forget_account(a).await?;
+    tx.set_meta("m", "v").await?;
+    assert!(!tx.take_meta("m", "w").await? && tx.take_meta("m", "v").await?);
+    tx.member_names(id, 5).await?;
+    tx.pin(id, 1, a, 1).await?;
+    tx.pins(id).await?;
+    tx.pinned_messages(id).await?;
+    tx.pin_count(id).await?;
+    tx.unpin(id, 1).await?;
+    let text = tx.text(id, Text::Rules).await?.unwrap();
+    tx.keep_text(id, Text::Rules, &text, 50).await?;
+    assert_eq!(tx.older_texts(id, Text::Rules).await?.len(), 1);
+    Ok(())
+}
+
+async fn ask_search(tx: &mut Tx) -> DbResult<()> {
+    let (id, a) = (&room_id(), &user("u_a"));
+    tx.rooms_to_index(5).await?;
+    tx.hold_indexed_seq(id).await?;
+    let searchable = SearchableMessage {
+        room_id: room_id(),
+        seq: 1,
+        created_at: 1,
+        terms: Terms {
+            words: vec!["007".into()],
+            marks: vec!["/in_rm_a".into()],
+        },
+    };
+    tx.index_messages(&[searchable]).await?;
+    tx.set_indexed_seq(id, 1).await?;
+    let wanted = Expression {
+        phrases: vec![Phrase {
+            words: vec!["007".into()],
+            is_prefix: true,
+        }],
+        marks: vec!["/in_rm_a".into()],
+        any_of: Vec::new(),
+    };
+    let bounds = Bounds {
+        below: i64::MAX,
+        since: 0,
+        has_reaction: false,
+        limit: 5,
+    };
+    for place in [Where::Room(id), Where::RoomsOf(a)] {
+        assert_eq!(tx.found_messages(&wanted, place, bounds).await?.len(), 1);
+    }
+    tx.unindex_message(id, 1).await?;
+    let gone = tx.found_messages(&wanted, Where::Room(id), bounds).await?;
+    assert!(gone.is_empty());
+    Ok(())
+}
+
+async fn ask_agents_at_work(tx: &mut Tx) -> DbResult<()> {
+    let (id, a) = (&room_id(), &user("u_a"));
+    let consent = ConsentRow {
+        consent_id: "cs_a".into(),
+        room_id: room_id(),
+        user_id: user("u_a"),
+        state: ConsentState::Open,
+        tool: "t".into(),
+        summary: "s".into(),
+        detail: None,
+        reply_to_seq: None,
+        created_at: 1,
+        expires_at: 9,
+        closed_at: None,
+        decided_by: None,
+        reason: None,
+    };
+    tx.insert_consent(&consent).await?;
+    tx.consent("cs_a").await?;
+    tx.consents(id, 5).await?;
+    tx.open_consents(id, 1).await?;
+    tx.open_consent_count(id, a, 1).await?;
+    tx.open_consents_of(id, a).await?;
+    tx.consents_to_expire(9, 5).await?;
+    tx.close_consent("cs_a", &ConsentState::Denied, 2, Some(a), None)
+        .await?;
+    let spent = SpendingRow {
+        room_id: room_id(),
+        user_id: user("u_a"),
+        day: 1,
+        turns: 1,
+        input_tokens: 1,
+        output_tokens: 1,
+        cost_usd: 0.5,
+        seconds: 1.0,
+        told: false,
+    };
+    tx.add_spending(&spent).await?;
+    tx.add_spending(&spent).await?;
+    assert_eq!(tx.spending(&[(id, a)], 1).await?[0].turns, 2);
+    tx.spending_in(id, 0, 5).await?;
+    tx.spending_in_rooms_of(a, 0, 5).await?;
+    tx.spending_of(a, 0, 5).await?;
+    for party in [Party::Agent, Party::Room] {
+        tx.save_wake_policy(id, a, party, &WakePolicy::default())
+            .await?;
+    }
+    tx.wake_policies(&[(id, a)]).await?;
+    tx.wake_policies_in(id).await?;
+    Ok(())
 }
 
 async fn ask_reputation(tx: &mut Tx) -> DbResult<()> {
@@ -456,5 +629,6 @@ fn message(seq: i64) -> NewMessage {
         created_at: 1,
         client_key: None,
         calls_agents: true,
+        usage: Some("{}".into()),
     }
 }

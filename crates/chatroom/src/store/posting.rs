@@ -7,7 +7,7 @@ use super::{
     members::{UserIdRow, user_ids},
     rooms::{RoomRow, select_room},
 };
-use protocol::{MemberKind, RoomId, Scope, UserId, Via};
+use protocol::{Budget, MemberKind, RoomId, Scope, UserId, Via};
 
 row_struct! {
     /// A member who posts.
@@ -21,6 +21,13 @@ row_struct! {
         pub addressed_seq: Option<i64>,
         pub addressed_depth: Option<i64>,
         pub addressed_at: Option<i64>,
+        /// What it may spend in a day: as it or its owner has set it, and as the room's owner has.
+        pub own_turns: Option<i64>,
+        pub own_tokens: Option<i64>,
+        pub own_cost_usd: Option<f64>,
+        pub room_turns: Option<i64>,
+        pub room_tokens: Option<i64>,
+        pub room_cost_usd: Option<f64>,
     }
 }
 
@@ -62,6 +69,20 @@ impl PosterRow {
         })
     }
 
+    /// What the member may spend in a day.
+    pub fn budget(&self) -> Budget {
+        let own = Budget {
+            turns: self.own_turns,
+            tokens: self.own_tokens,
+            cost_usd: self.own_cost_usd,
+        };
+        own.tighter(&Budget {
+            turns: self.room_turns,
+            tokens: self.room_tokens,
+            cost_usd: self.room_cost_usd,
+        })
+    }
+
     /// The member is addressed by this message, or has answered.
     pub fn set_addressed(&mut self, by: Option<AddressedBy>) {
         self.addressed_seq = by.map(|by| by.seq);
@@ -85,6 +106,7 @@ row_struct! {
         pub jti: String,
         pub scope: Scope,
         pub posts_as: Via,
+        pub shared: bool,
         pub expires_at: i64,
         pub revoked: bool,
     }
@@ -143,8 +165,10 @@ impl Conn {
             ($members:literal) => {
                 concat!(
                     "SELECT m.room_id, m.user_id, m.user_name, m.member_kind, m.addressed_seq, \
-                     m.addressed_depth, m.addressed_at FROM ",
-                    $members
+                     m.addressed_depth, m.addressed_at, w.own_turns, w.own_tokens, w.own_cost_usd, \
+                     w.room_turns, w.room_tokens, w.room_cost_usd FROM ",
+                    $members,
+                    " LEFT JOIN wake_policies w ON w.room_id = m.room_id AND w.user_id = m.user_id"
                 )
             };
         }
@@ -184,9 +208,9 @@ impl Conn {
 
     pub async fn posting_keys(&mut self, jtis: &[&str]) -> DbResult<Vec<PostingKeyRow>> {
         const KEYS: Sql = Sql {
-            sqlite: "SELECT jti, scope, posts_as, expires_at, revoked FROM room_keys \
+            sqlite: "SELECT jti, scope, posts_as, shared, expires_at, revoked FROM room_keys \
                  WHERE jti IN (SELECT value FROM json_each($1))",
-            postgres: "SELECT jti, scope, posts_as, expires_at, revoked FROM room_keys \
+            postgres: "SELECT jti, scope, posts_as, shared, expires_at, revoked FROM room_keys \
                  WHERE jti IN (SELECT jsonb_array_elements_text($1::jsonb))",
         };
         rows!(self, PostingKeyRow, KEYS, json(jtis))

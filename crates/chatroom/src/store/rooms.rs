@@ -30,6 +30,8 @@ row_struct! {
         pub last_agent: Option<UserId>,
         /// When the last exchange was.
         pub exchanged_ms: i64,
+        /// What the room is about.
+        pub topic: String,
     }
 }
 
@@ -135,13 +137,22 @@ pub enum Text {
     Data,
 }
 
+impl Text {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Rules => "rules",
+            Self::Data => "data",
+        }
+    }
+}
+
 /// What a [`RoomRow`] is read from.
 macro_rules! select_room {
     ($rest:literal) => {
         concat!(
             "SELECT room_id, name, owner_user_id, visibility, archived, created_at, max_reply_chain_depth, \
              last_seq, last_sub, pruned_seq, pruned_sub, rules_version, exchange_limit, exchanges, \
-             last_agent, exchanged_ms FROM rooms ",
+             last_agent, exchanged_ms, topic FROM rooms ",
             $rest
         )
     };
@@ -190,14 +201,15 @@ impl Conn {
         exec!(
             self,
             "UPDATE rooms SET name = $2, archived = $3, visibility = $4, max_reply_chain_depth = $5, \
-             exchange_limit = $6, exchanges = $7 WHERE room_id = $1",
+             exchange_limit = $6, exchanges = $7, topic = $8 WHERE room_id = $1",
             &room.room_id,
             &room.name,
             room.archived,
             &room.visibility,
             room.max_reply_chain_depth,
             room.exchange_limit,
-            room.exchanges
+            room.exchanges,
+            &room.topic
         )?;
         Ok(())
     }
@@ -276,6 +288,47 @@ impl Conn {
             }
         };
         row!(self, TextRow, sql, room)
+    }
+
+    /// Keeps a text that is about to be replaced, and no more than the newest `most` of its kind.
+    pub async fn keep_text(
+        &mut self,
+        room: &RoomId,
+        text: Text,
+        row: &TextRow,
+        most: i64,
+    ) -> DbResult<()> {
+        exec!(
+            self,
+            "INSERT INTO room_texts (room_id, kind, version, content, updated_at, updated_by) \
+             VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING",
+            room,
+            text.as_str(),
+            row.version,
+            &row.content,
+            row.updated_at,
+            &row.updated_by
+        )?;
+        exec!(
+            self,
+            "DELETE FROM room_texts WHERE room_id = $1 AND kind = $2 AND version <= $3",
+            room,
+            text.as_str(),
+            row.version - most
+        )?;
+        Ok(())
+    }
+
+    /// The texts that were replaced, newest first.
+    pub async fn older_texts(&mut self, room: &RoomId, text: Text) -> DbResult<Vec<TextRow>> {
+        rows!(
+            self,
+            TextRow,
+            "SELECT content, version, updated_at, updated_by FROM room_texts \
+             WHERE room_id = $1 AND kind = $2 ORDER BY version DESC",
+            room,
+            text.as_str()
+        )
     }
 
     /// Replaces the text and gives its new version.

@@ -2,8 +2,8 @@
 //! into the compiler a second time.
 
 use protocol::{
-    AdapterType, MemberKind, MessageType, Role, RoomId, Scope, ScoreKind, UserId, Via, Visibility,
-    WelcomeCheck,
+    AdapterType, ConsentState, MemberKind, MessageType, Role, RoomId, Scope, ScoreKind, UserId,
+    Via, Visibility, Wake, WelcomeCheck,
 };
 use std::{error::Error, str::FromStr};
 
@@ -26,7 +26,16 @@ macro_rules! plain_columns {
         })+
     };
 }
-plain_columns!(i64, f64, bool, String, Vec<u8>, Option<i64>, Option<String>);
+plain_columns!(
+    i64,
+    f64,
+    bool,
+    String,
+    Vec<u8>,
+    Option<i64>,
+    Option<f64>,
+    Option<String>,
+);
 
 /// Types that are stored as text. What does not fit is an error, not another word or id.
 macro_rules! text_columns {
@@ -64,7 +73,9 @@ text_columns!(
     UserId,
     Via,
     Visibility,
+    Wake,
     WelcomeCheck,
+    ConsentState,
 );
 
 fn parse<T: FromStr<Err: Error + Send + Sync + 'static>>(

@@ -289,11 +289,11 @@ async fn a_nameless_agent_gets_a_petname(setup: Setup) {
     assert_eq!(named.await["user_name"], "Bob's bot");
     let person = invited(json!({"user_id": "bob", "client_kind": "human"})).await;
     assert_eq!(person["user_name"], Value::Null);
-    // Whom an owner invites, the owner names or nobody.
+    // Whom an owner invites has the name in its id, unless the owner gives another.
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let guest = alice.lets_in(&room, "guest_agent-00000002").await;
-    assert_eq!(guest.joined["user_name"], Value::Null);
+    assert_eq!(guest.joined["user_name"], "Guest Agent");
 }
 
 async fn bad_requests_say_what_to_change(setup: Setup) {

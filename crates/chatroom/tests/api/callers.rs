@@ -43,7 +43,7 @@ const HIDDEN: &str = "not_found";
 
 /// What each kind of caller gets from each kind of endpoint, in the order of [`CALLERS`].
 #[rustfmt::skip]
-const RULES: [(&str, [&str; 19]); 17] = [
+const RULES: [(&str, [&str; 19]); 20] = [
     // kind       nobody  rubbish   expired   invite    outside   stranger member owner agent     viewer    elsewhere identity  revoked   person shared removed outsider banned barred
     ("anyone",   [IN,     IN,       IN,       IN,       IN,       IN,      IN,    IN,   IN,       IN,       IN,       IN,       IN, IN, IN, IN, IN, IN, IN]),
     ("reader",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       IN,       HIDDEN,   TOKEN,    KEY, IN, IN, KEY, MEMBER, MEMBER, ROLE]),
@@ -53,6 +53,9 @@ const RULES: [(&str, [&str; 19]); 17] = [
     ("poster",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       SCOPE,    HIDDEN,   TOKEN,    KEY, TOKEN, IN, KEY, TOKEN, MEMBER, ROLE]),
     ("owner",    [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  ROLE,  IN,   SCOPE,    SCOPE,    HIDDEN,   TOKEN,    KEY, IN, SCOPE, KEY, MEMBER, MEMBER, ROLE]),
     ("oneself",  [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  ROLE,  IN,   IN,       SCOPE,    HIDDEN,   TOKEN,    KEY, IN, SCOPE, KEY, MEMBER, MEMBER, ROLE]),
+    ("self",     [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       SCOPE,    HIDDEN,   TOKEN,    KEY, IN, SCOPE, KEY, MEMBER, MEMBER, ROLE]),
+    ("stopper",  [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  ROLE,  IN,   ROLE,     SCOPE,    HIDDEN,   TOKEN,    KEY, IN, SCOPE, KEY, MEMBER, MEMBER, ROLE]),
+    ("asker",    [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   IN,       SCOPE,    HIDDEN,   TOKEN,    KEY, ROLE, SCOPE, KEY, MEMBER, MEMBER, ROLE]),
     ("consent",  [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  ROLE,  IN,   TOKEN,    TOKEN,    TOKEN,    TOKEN,    KEY, IN, TOKEN, KEY, MEMBER, MEMBER, ROLE]),
     ("user",     [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, IN,      IN,    IN,   TOKEN,    TOKEN,    TOKEN,    TOKEN,    KEY, IN, TOKEN, KEY, IN, IN, ROLE]),
     ("member",   [NONE,   TOKEN,    TOKEN,    TOKEN,    INTERNAL, MEMBER,  IN,    IN,   TOKEN,    TOKEN,    TOKEN,    TOKEN,    KEY, IN, TOKEN, KEY, MEMBER, MEMBER, ROLE]),
@@ -73,6 +76,33 @@ fn endpoints() -> Vec<(&'static str, Method, &'static str, Value)> {
     vec![
         ("user", M::POST, "/rooms", json!({"name": "x"})),
         ("user", M::GET, "/rooms", none.clone()),
+        ("user", M::GET, "/inbox", none.clone()),
+        ("user", M::GET, "/search?q=text", none.clone()),
+        ("visitor", M::GET, "/rooms/{id}/search?q=text", none.clone()),
+        ("self", M::PUT, "/rooms/{id}/read", json!({"seq": 1})),
+        ("visitor", M::GET, "/rooms/{id}/pins", none.clone()),
+        ("owner", M::PUT, "/rooms/{id}/pins/{seq}", none.clone()),
+        ("owner", M::DELETE, "/rooms/{id}/pins/{seq}", none.clone()),
+        ("reader", M::GET, "/rooms/{id}/rules/history", none.clone()),
+        ("reader", M::GET, "/rooms/{id}/data/history", none.clone()),
+        ("user", M::GET, "/me", none.clone()),
+        ("user", M::PATCH, "/me", json!({"display_name": "{me} x"})),
+        ("user", M::PUT, "/me/picture", json!({})),
+        ("user", M::DELETE, "/me/picture", none.clone()),
+        ("anyone", M::GET, "/avatars/{seed}", none.clone()),
+        ("anyone", M::GET, "/first/{code}", none.clone()),
+        (
+            "admin",
+            M::PATCH,
+            "/internal/admin/users/{agent}",
+            json!({"display_name": "x"}),
+        ),
+        (
+            "admin",
+            M::DELETE,
+            "/internal/admin/users/{agent}",
+            none.clone(),
+        ),
         ("anyone", M::GET, "/rooms/public", none.clone()),
         ("reader", M::GET, "/rooms/{id}", none.clone()),
         ("owner", M::PATCH, "/rooms/{id}", json!({"name": "y"})),
@@ -168,6 +198,63 @@ fn endpoints() -> Vec<(&'static str, Method, &'static str, Value)> {
         ),
         ("stream", M::GET, "/rooms/{id}/stream", none.clone()),
         (
+            "self",
+            M::POST,
+            "/rooms/{id}/typing",
+            json!({"state": "thinking"}),
+        ),
+        (
+            "stopper",
+            M::POST,
+            "/rooms/{id}/members/{agent}/stop",
+            json!({}),
+        ),
+        (
+            "oneself",
+            M::POST,
+            "/rooms/{id}/messages/{seq}/retry",
+            json!({}),
+        ),
+        (
+            "asker",
+            M::POST,
+            "/rooms/{id}/consents",
+            json!({"tool": "write_file", "summary": "Writes notes.md"}),
+        ),
+        ("reader", M::GET, "/rooms/{id}/consents", none.clone()),
+        ("reader", M::GET, "/rooms/{id}/usage", none.clone()),
+        ("user", M::GET, "/usage", none.clone()),
+        (
+            "reader",
+            M::GET,
+            "/rooms/{id}/members/{agent}/wake",
+            none.clone(),
+        ),
+        (
+            "oneself",
+            M::PUT,
+            "/rooms/{id}/members/{agent}/wake",
+            json!({"wake": "everything"}),
+        ),
+        (
+            "reader",
+            M::GET,
+            "/rooms/{id}/consents/{consent_id}",
+            none.clone(),
+        ),
+        (
+            "self",
+            M::POST,
+            "/rooms/{id}/consents/{consent_id}",
+            json!({"decision": "allow"}),
+        ),
+        (
+            "self",
+            M::DELETE,
+            "/rooms/{id}/consents/{consent_id}",
+            none.clone(),
+        ),
+        (
             "member",
             M::POST,
             "/rooms/{id}/room-keys",
@@ -195,6 +282,7 @@ fn endpoints() -> Vec<(&'static str, Method, &'static str, Value)> {
         ("user", M::DELETE, "/cli-keys/{code}", none.clone()),
         ("anyone", M::GET, "/k/{code}", none.clone()),
         ("anyone", M::GET, "/i/{short_code}", none.clone()),
+        ("anyone", M::GET, "/i/{short_code}/summary", none.clone()),
         ("anyone", M::GET, "/i/{short_code}/qr.svg", none.clone()),
         ("anyone", M::GET, "/health", none.clone()),
         ("anyone", M::GET, "/docs-version", none.clone()),
@@ -419,6 +507,7 @@ async fn forgotten(server: &TestServer) -> BTreeSet<String> {
         .collect();
     known.extend(endpoints().iter().map(|(_, method, path, _)| {
         let path = path.replace("{agent}", "{user_id}");
+        let path = path.split('?').next().unwrap();
         format!("{} {path}", method.as_str().to_lowercase())
     }));
     let paths = document["paths"].as_object().unwrap().iter();

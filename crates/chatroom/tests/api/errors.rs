@@ -382,7 +382,8 @@ async fn a_room_id_that_is_none_is_no_room(setup: Setup) {
             let reply = alice.get(format!("/rooms/{id}{path}")).await;
             // A path with `..` in it is shortened before it is sent.
             if id == ".." {
-                assert_eq!(reply.status, 404);
+                let is_a_route = path == "/me";
+                assert_eq!(reply.status, if is_a_route { 200 } else { 404 });
                 continue;
             }
             assert_eq!(reply.refused(404, "not_found"), "Room not found", "{id}");

@@ -42,7 +42,7 @@ pub async fn world(server: &TestServer, reply: &str) -> (Caller, String, PushAge
 }
 
 /// Waits until somebody has answered this message; the answer.
-async fn answer(caller: &Caller, room: &str, seq: i64) -> Value {
+pub async fn answer(caller: &Caller, room: &str, seq: i64) -> Value {
     eventually("an answer", async || {
         let path = format!("/rooms/{room}/messages?since={seq}&limit=200");
         let page = caller.get(path).await.ok();
@@ -568,9 +568,10 @@ async fn those_who_ask_see_an_answer_grow(setup: Setup) {
     };
     assert_eq!(reply["content"], "The first half and the second");
     assert_eq!(seen[0].0, "agent_typing");
-    assert_eq!(seen[0].1["typing"], true);
-    assert_eq!(seen[1].0, "agent_delta");
-    assert_eq!(seen[1].1["text"], "The first half");
+    assert_eq!(seen[0].1["state"], "thinking");
+    assert_eq!(seen[1].1["state"], "writing");
+    assert_eq!(seen[2].0, "agent_delta");
+    assert_eq!(seen[2].1["text"], "The first half");
     assert_eq!(seen.last().unwrap().1["typing"], false);
     plain.expect("message").await;
     assert_eq!(plain.expect("message").await["seq"], reply["seq"]);

@@ -8,6 +8,7 @@ both_engines![
     an_invites_uses_and_time_are_bounded,
     an_invite_is_a_jwt_that_clients_can_look_into,
     a_short_code_leads_to_the_invite,
+    an_invite_tells_where_it_leads_and_nobody_s_id,
     the_list_shows_active_invites_without_their_codes,
     an_expired_invite_is_no_longer_listed,
     a_revoked_invite_opens_nothing,
@@ -114,6 +115,45 @@ async fn a_short_code_leads_to_the_invite(setup: Setup) {
         .await
         .ok();
     visitor.get(&path).await.refused(404, "not_found");
+}
+
+async fn an_invite_tells_where_it_leads_and_nobody_s_id(setup: Setup) {
+    let server = setup.limit("invite_ttl_seconds", 2_592_000).start().await;
+    let alice = server.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let month = json!({"ttl_seconds": 2_592_000});
+    let invite = alice.post(format!("/rooms/{room}/invites"), month).await;
+    let invite = invite.created();
+    let longer = json!({"ttl_seconds": 2_592_001});
+    alice
+        .post(format!("/rooms/{room}/invites"), longer)
+        .await
+        .refused(400, "bad_request");
+    let path = format!("/i/{}/summary", invite["short_code"].as_str().unwrap());
+    let visitor = server.anonymous().seen_from_outside();
+    let summary = visitor.get(&path).await;
+    assert!(!summary.text().contains("u_alice"), "{}", summary.text());
+    let name = alice.get(format!("/rooms/{room}")).await.ok()["name"].clone();
+    let summary = summary.ok();
+    assert_eq!(
+        (&summary["room_name"], &summary["member_count"]),
+        (&name, &json!(1))
+    );
+    assert_eq!(summary["member_names"], json!([summary["invited_by"]]));
+    visitor
+        .get("/i/i_xxxxxxxx/summary")
+        .await
+        .refused(404, "not_found");
+
+    server
+        .anonymous()
+        .joins(
+            &room,
+            invite["invite_code"].as_str().unwrap(),
+            "curious_otter-3a9f1c20",
+        )
+        .await;
+    visitor.get(&path).await.refused(410, "gone");
 }
 
 async fn the_list_shows_active_invites_without_their_codes(setup: Setup) {

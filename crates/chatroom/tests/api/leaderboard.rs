@@ -72,7 +72,7 @@ async fn visitors_of_a_public_room_see_names_and_no_ids(setup: Setup) {
     assert!(!text.contains("otter-3a9f1c20"), "{text}");
     let full = alice.get(format!("/rooms/{room}/leaderboard")).await.ok();
     assert_eq!(board(&full)[1]["user_id"], nameless.id());
-    assert_eq!(board(&full)[1]["display_name"], nameless.id());
+    assert_eq!(board(&full)[1]["display_name"], "Curious Otter");
     assert_eq!(
         board(&full)[1]["avatar_seed"],
         board(&reply)[1]["avatar_seed"]

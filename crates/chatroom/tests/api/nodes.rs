@@ -1,6 +1,7 @@
 //! Several nodes on one PostgreSQL, kept in step over NATS: to callers they are one server.
 
 use crate::harness::{Engine, PushAgent, Setup, TestServer, eventually};
+use serde_json::json;
 use std::collections::BTreeSet;
 
 fn setup() -> Setup {
@@ -215,4 +216,69 @@ async fn an_answer_grows_before_readers_on_the_other_node() {
             return;
         }
     }
+}
+
+#[tokio::test]
+async fn agents_are_seen_stopped_and_held_up_on_every_node() {
+    let one = setup().limit("TYPING_PER_10_SECONDS", 40).start().await;
+    let two = one.another_node().await;
+    let alice = one.user("u_alice");
+    let room = alice.creates_a_room().await;
+    let otter = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let seq = alice.says(&room, "Hello").await;
+    let mut reading = alice.at(&two).listens(&room).await;
+    let mut own = otter.at(&two).listens(&room).await;
+    let path = format!("/rooms/{room}/typing");
+    let thinking = json!({"state": "thinking", "reply_to_seq": seq});
+    otter.post(&path, thinking.clone()).await.ok();
+    assert_eq!(reading.ephemeral("agent_typing").await["state"], "thinking");
+    // Stopped on the node that knows of it from the other one alone.
+    let stop = format!("/rooms/{room}/members/{}/stop", otter.id());
+    let stopped = alice.at(&two).post(&stop, json!({})).await.ok();
+    assert_eq!(
+        (&stopped["stopped"], &stopped["reply_to_seq"]),
+        (&json!(true), &json!(seq))
+    );
+    assert_eq!(own.ephemeral("agent_stop").await["by_user_id"], "u_alice");
+    assert_eq!(reading.ephemeral("agent_typing").await["reason"], "stopped");
+    assert_eq!(otter.post(&path, thinking).await.ok()["stop"], true);
+
+    // A flood over both nodes is no more than one over one, but for what is on its way.
+    let mut passed = 0;
+    for n in 0..120 {
+        let node = if n % 2 == 0 { &one } else { &two };
+        let body = json!({"state": "writing", "text": format!("{n}")});
+        let reply = otter.at(node).post(&path, body).await;
+        passed += usize::from(reply.status == 200);
+    }
+    assert!((20..=60).contains(&passed), "{passed} passed");
+
+    // A call that one node makes is stopped on the other.
+    let agent = PushAgent::start("hang");
+    agent.joins_as(&alice, &room, &one.user("u_bob")).await;
+    let asked = alice.says(&room, "And you?").await;
+    agent.seqs(1).await;
+    let stop = format!("/rooms/{room}/members/u_bob/stop");
+    for node in [&one, &two] {
+        eventually("both know that it is called", async || {
+            let mut late = alice.at(node).listens(&room).await;
+            let seen = late.ephemeral("agent_typing").await;
+            (seen["user_id"] == "u_bob" && seen["reply_to_seq"] == asked).then_some(())
+        })
+        .await;
+    }
+    let mut stopped = 0;
+    for node in [&one, &two] {
+        let reply = alice
+            .at(node)
+            .post(&stop, json!({"reply_to_seq": asked}))
+            .await
+            .ok();
+        stopped += usize::from(reply["stopped"] == true);
+    }
+    assert_eq!(stopped, 1, "once, whichever node it was asked of");
+    agent.replies("hello").await;
+    let next = alice.says(&room, "Go on").await;
+    crate::fanout::answer(&alice, &room, next).await;
+    assert_eq!(agent.seqs(2).await, [asked, next]);
 }

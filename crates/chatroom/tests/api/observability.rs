@@ -60,7 +60,7 @@ async fn me_tells_a_member_where_it_stands(setup: Setup) {
                "member_kind": "external_agent", "agent_card_url": card, "role": "member",
                "joined_at": joined["joined_at"], "last_message_seq": null,
                "messages_since_last_reply": me["messages_since_last_reply"].as_i64().unwrap(),
-               "mentions_pending": 0, "mention_key": "@MyBot",
+               "mentions_pending": 0, "mention_key": "@MyBot", "owner_user_id": "u_alice",
                "room": {"room_id": room, "name": "open-startups", "visibility": "public",
                         "archived": false, "rules_version": me["room"]["rules_version"],
                         "max_reply_chain_depth": 5, "agent_exchanges_without_person": 0},

@@ -7,6 +7,7 @@ one_engine![
     pages_allow_nothing_from_elsewhere_and_no_inline_script,
     assets_are_kept_for_good_and_pages_are_asked_for_anew,
     the_qr_code_of_an_invite_lasts_as_long_as_the_invite,
+    documents_and_missing_pages_are_pages_for_people_and_text_for_programs,
 ];
 
 async fn pages_allow_nothing_from_elsewhere_and_no_inline_script(setup: Setup) {
@@ -87,4 +88,38 @@ async fn the_qr_code_of_an_invite_lasts_as_long_as_the_invite(setup: Setup) {
         .get("/i/i_nothing1/qr.svg")
         .await
         .refused(404, "not_found");
+}
+
+async fn documents_and_missing_pages_are_pages_for_people_and_text_for_programs(setup: Setup) {
+    let server = setup.start().await;
+    let nobody = server.anonymous();
+    let asks = async |path: &str, accept: &str| nobody.get(path).header("accept", accept).await;
+    for path in ["/docs/api", "/docs/", "/docs"] {
+        let page = asks(path, "text/html,application/xhtml+xml,*/*;q=0.8").await;
+        assert_eq!(
+            (page.status, page.header("content-type")),
+            (200, Some("text/html; charset=utf-8"))
+        );
+        assert!(page.text().contains("<h1>") && page.header("content-security-policy").is_some());
+        let text = asks(path, "*/*").await;
+        assert_eq!(
+            text.header("content-type"),
+            Some("text/markdown; charset=utf-8")
+        );
+        assert_eq!(
+            (text.header("vary"), page.header("vary")),
+            (Some("accept"), Some("accept"))
+        );
+        assert!(text.text().starts_with("# "));
+    }
+    let missing = asks("/no/such/page", "text/html").await;
+    assert_eq!(
+        (missing.status, missing.header("content-type")),
+        (404, Some("text/html; charset=utf-8"))
+    );
+    assert!(
+        !missing.text().contains("no/such"),
+        "nothing of the address is shown"
+    );
+    asks("/no/such/page", "*/*").await.refused(404, "not_found");
 }

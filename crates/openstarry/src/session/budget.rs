@@ -22,7 +22,8 @@ pub struct Price {
 }
 
 impl Price {
-    fn of(&self, usage: Usage) -> f64 {
+    /// What so many tokens cost.
+    pub fn of(&self, usage: Usage) -> f64 {
         let cached = usage.cached_tokens.min(usage.input_tokens);
         let fresh = usage.input_tokens - cached;
         let cost = fresh as f64 * self.input

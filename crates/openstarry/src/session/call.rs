@@ -7,7 +7,7 @@ use super::{SessionEvent, Settings, span};
 use crate::approval::{Decision, Ruling, SessionGrants, denied};
 use crate::pain::excerpt;
 use crate::segment::{ContentSegment, ToolCall, ToolResult};
-use crate::tool::{Progress, Registered, ToolContext, ToolOutcome, ToolSet};
+use crate::tool::{Progress, Registered, ToolContext, ToolOutput, ToolSet};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -112,12 +112,14 @@ impl Caller<'_> {
         }
     }
 
-    /// A slash command. The user asked for it, so nobody else is asked.
+    /// A slash command. The user asked for it, so nobody else is asked; unless it is only believed
+    /// that the user did.
     pub(super) async fn command(
         &self,
         name: &str,
         args: Value,
         tools: &ToolSet,
+        is_ruled: bool,
     ) -> Vec<ContentSegment> {
         let call = ToolCall::new(uuid::Uuid::new_v4(), name, args);
         self.started(&call).await;
@@ -126,11 +128,35 @@ impl Caller<'_> {
             None => (Verdict::Refused, failed(&call, unknown_tool(name, tools))),
             Some(tool) => match tool.check(&call.args) {
                 Err(error) => (Verdict::Refused, failed(&call, error.to_string())),
-                Ok(()) => self.run(tool, &call).await,
+                Ok(()) => match is_ruled {
+                    true => self.ruled(tool, &call).await,
+                    false => self.run(tool, &call).await,
+                },
             },
         };
         self.finished(&call, verdict, &result, started).await;
         result.content
+    }
+
+    /// Runs a call if it is approved, as one of the model's is.
+    async fn ruled(&self, tool: &Arc<Registered>, call: &ToolCall) -> (Verdict, ToolResult) {
+        let approval = &self.settings.approval;
+        let decision = match approval.ruling(call, tool, &self.grants) {
+            Ruling::Allow => Decision::Run,
+            Ruling::Deny(why) => denied(&why),
+            Ruling::Ask => {
+                let session = &self.context.session;
+                let consent = approval.question(session, call, tool).await;
+                let asked = Box::new(consent.clone());
+                let event = SessionEvent::ConsentAsked { consent: asked };
+                let _ = self.events.send(event).await;
+                approval.ask(&consent, &self.grants).await
+            }
+        };
+        match decision {
+            Decision::Run => self.run(tool, call).await,
+            Decision::Deny(why) => (Verdict::Denied, failed(call, why)),
+        }
     }
 
     /// Runs a tool in a task of its own, so that a panic or an endless loop in it
@@ -162,7 +188,7 @@ impl Caller<'_> {
         let last = tokio::time::Instant::now() + limit.max(MAX_PROLONGED);
         let deadline = tokio::time::sleep(limit);
         tokio::pin!(deadline);
-        let outcome: Result<ToolOutcome, String> = loop {
+        let output: Result<ToolOutput, String> = loop {
             tokio::select! {
                 biased;
                 done = &mut work.0 => break done.map_err(|_| "The tool broke.".into()),
@@ -178,7 +204,7 @@ impl Caller<'_> {
                 }
             }
         };
-        match outcome {
+        match output {
             Ok(Ok(content)) => (Verdict::Done, done(call, content)),
             Ok(Err(error)) => (Verdict::Failed, failed(call, bounded(error.0))),
             Err(why) => (Verdict::Failed, failed(call, why)),
@@ -241,7 +267,7 @@ fn bounded(mut text: String) -> String {
 }
 
 /// Ends the work when nobody waits for it any more.
-struct AbortOnDrop(JoinHandle<ToolOutcome>);
+struct AbortOnDrop(JoinHandle<ToolOutput>);
 
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {

@@ -112,9 +112,9 @@ impl Driver<'_> {
                 Some(step) => step,
                 None => return (EndReason::Failed("no call waits".into()), None),
             },
-            Input::Command(line) => {
+            Input::Command { line, is_ruled } => {
                 let slash = slash::parse(&line, &self.inner.registry.snapshot());
-                let shown = self.command(state, slash).await;
+                let shown = self.command(state, slash, is_ruled).await;
                 return (EndReason::Command, Some(shown));
             }
         };
@@ -296,12 +296,17 @@ impl Driver<'_> {
         plan
     }
 
-    async fn command(&self, state: &mut SessionState, slash: Slash) -> Vec<ContentSegment> {
+    async fn command(
+        &self,
+        state: &mut SessionState,
+        slash: Slash,
+        is_ruled: bool,
+    ) -> Vec<ContentSegment> {
         let tools = self.inner.registry.snapshot();
         let text = match slash {
             Slash::Tool { name, args } => {
                 let caller = self.caller(state, Principal::User);
-                return caller.command(&name, args, &tools).await;
+                return caller.command(&name, args, &tools, is_ruled).await;
             }
             Slash::Help => {
                 let own = slash::OWN

@@ -5,7 +5,7 @@
 use super::{AskError, EndReason, Session, TurnEvents};
 use crate::segment::{ContentSegment, joined_text};
 use crate::tool::args::Checker;
-use crate::tool::{Risk, Tool, ToolContext, ToolOutcome, ToolSpec};
+use crate::tool::{Risk, Tool, ToolContext, ToolOutput, ToolSpec};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -101,7 +101,7 @@ impl Tool for Arc<Wanted> {
         &self.spec
     }
 
-    fn call<'a>(&'a self, args: Value, _: &'a ToolContext) -> BoxFuture<'a, ToolOutcome> {
+    fn call<'a>(&'a self, args: Value, _: &'a ToolContext) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
             *self.lock() = Some(args);
             Ok(vec![ContentSegment::text("The answer is taken.")])

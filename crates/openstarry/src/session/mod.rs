@@ -167,7 +167,11 @@ pub(crate) enum Input {
     /// Words for the model.
     Words(Vec<ContentSegment>),
     /// A slash command.
-    Command(String),
+    Command {
+        line: String,
+        /// Whether its calls are approved like the model's.
+        is_ruled: bool,
+    },
     /// Nothing new: the calls that waited when the program ended.
     GoOn,
 }
@@ -218,7 +222,27 @@ impl Session {
     /// Runs a slash command, past the model. The caller vouches that the line
     /// comes from the session's owner: tools run without further questions.
     pub fn command(&self, line: impl Into<String>) -> Result<TurnEvents, AskError> {
-        self.queue(Input::Command(line.into()), None)
+        let line = line.into();
+        self.queue(
+            Input::Command {
+                line,
+                is_ruled: false,
+            },
+            None,
+        )
+    }
+
+    /// Runs a slash command, past the model. Its calls are approved as the model's are: for a caller
+    /// that believes the line to be the owner's, and cannot vouch for it.
+    pub fn ruled_command(&self, line: impl Into<String>) -> Result<TurnEvents, AskError> {
+        let line = line.into();
+        self.queue(
+            Input::Command {
+                line,
+                is_ruled: true,
+            },
+            None,
+        )
     }
 
     /// Goes on with a turn whose calls waited for a yes when the program ended:

@@ -15,7 +15,7 @@ pub use nearest::nearest;
 pub use registry::{Registered, Registry, RegistryError, ToolSet};
 pub use spec::{Risk, ToolSpec, ToolView};
 pub use subagent::SubAgent;
-pub use typed::{IntoOutcome, function};
+pub use typed::{IntoOutput, function};
 
 use crate::segment::ContentSegment;
 use crate::session::Expenses;
@@ -80,7 +80,7 @@ impl ToolError {
 }
 
 /// What a tool gives: segments, or why it could not.
-pub type ToolOutcome = Result<Vec<ContentSegment>, ToolError>;
+pub type ToolOutput = Result<Vec<ContentSegment>, ToolError>;
 
 /// Something an agent can do.
 ///
@@ -91,7 +91,7 @@ pub trait Tool: Send + Sync {
     fn spec(&self) -> &ToolSpec;
 
     /// Does it.
-    fn call<'a>(&'a self, args: Value, context: &'a ToolContext) -> BoxFuture<'a, ToolOutcome>;
+    fn call<'a>(&'a self, args: Value, context: &'a ToolContext) -> BoxFuture<'a, ToolOutput>;
 
     /// The arguments as the owner's rules see them: where a path or a command
     /// can be spelt in several ways, in one of them.
@@ -120,7 +120,7 @@ pub struct FnTool<F> {
 impl<F, Fut> FnTool<F>
 where
     F: Fn(Value) -> Fut + Send + Sync,
-    Fut: Future<Output = ToolOutcome> + Send + 'static,
+    Fut: Future<Output = ToolOutput> + Send + 'static,
 {
     /// A tool that runs `run` with its arguments.
     pub fn new(spec: ToolSpec, run: F) -> Self {
@@ -131,13 +131,13 @@ where
 impl<F, Fut> Tool for FnTool<F>
 where
     F: Fn(Value) -> Fut + Send + Sync,
-    Fut: Future<Output = ToolOutcome> + Send + 'static,
+    Fut: Future<Output = ToolOutput> + Send + 'static,
 {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
 
-    fn call<'a>(&'a self, args: Value, _: &'a ToolContext) -> BoxFuture<'a, ToolOutcome> {
+    fn call<'a>(&'a self, args: Value, _: &'a ToolContext) -> BoxFuture<'a, ToolOutput> {
         Box::pin((self.run)(args))
     }
 }

@@ -1,6 +1,6 @@
 //! Agents as tools of other agents, each with tools and budgets of its own.
 
-use super::{Risk, Tool, ToolContext, ToolError, ToolOutcome, ToolSpec, parse};
+use super::{Risk, Tool, ToolContext, ToolError, ToolOutput, ToolSpec, parse};
 use crate::segment::ContentSegment;
 use crate::session::{Agent, EndReason, SessionState};
 use futures_util::future::BoxFuture;
@@ -44,7 +44,7 @@ impl SubAgent {
         self
     }
 
-    async fn work(&self, task: Task, context: &ToolContext) -> ToolOutcome {
+    async fn work(&self, task: Task, context: &ToolContext) -> ToolOutput {
         let id = format!("{}-{}", context.session, uuid::Uuid::new_v4());
         let mut state = SessionState::new(id);
         state.paid_by = Some(context.expenses.clone());
@@ -73,7 +73,7 @@ impl Tool for SubAgent {
         &self.spec
     }
 
-    fn call<'a>(&'a self, args: Value, context: &'a ToolContext) -> BoxFuture<'a, ToolOutcome> {
+    fn call<'a>(&'a self, args: Value, context: &'a ToolContext) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move { self.work(parse(args)?, context).await })
     }
 }

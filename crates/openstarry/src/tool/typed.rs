@@ -1,6 +1,6 @@
 //! Tools made of typed async functions.
 
-use super::{Risk, Tool, ToolContext, ToolError, ToolOutcome, ToolSpec, parse};
+use super::{Risk, Tool, ToolContext, ToolError, ToolOutput, ToolSpec, parse};
 use crate::segment::ContentSegment;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
@@ -11,44 +11,44 @@ use std::sync::Arc;
 
 /// What a typed function may give: words, JSON, segments, nothing, or a `Result`
 /// of them with any error.
-pub trait IntoOutcome {
+pub trait IntoOutput {
     /// As a tool gives it.
-    fn into_outcome(self) -> ToolOutcome;
+    fn into_output(self) -> ToolOutput;
 }
 
-impl IntoOutcome for Vec<ContentSegment> {
-    fn into_outcome(self) -> ToolOutcome {
+impl IntoOutput for Vec<ContentSegment> {
+    fn into_output(self) -> ToolOutput {
         Ok(self)
     }
 }
 
-impl IntoOutcome for String {
-    fn into_outcome(self) -> ToolOutcome {
+impl IntoOutput for String {
+    fn into_output(self) -> ToolOutput {
         Ok(vec![ContentSegment::text(self)])
     }
 }
 
-impl IntoOutcome for &str {
-    fn into_outcome(self) -> ToolOutcome {
+impl IntoOutput for &str {
+    fn into_output(self) -> ToolOutput {
         Ok(vec![ContentSegment::text(self)])
     }
 }
 
-impl IntoOutcome for Value {
-    fn into_outcome(self) -> ToolOutcome {
+impl IntoOutput for Value {
+    fn into_output(self) -> ToolOutput {
         Ok(vec![ContentSegment::text(self.to_string())])
     }
 }
 
-impl IntoOutcome for () {
-    fn into_outcome(self) -> ToolOutcome {
+impl IntoOutput for () {
+    fn into_output(self) -> ToolOutput {
         Ok(Vec::new())
     }
 }
 
-impl<T: IntoOutcome, E: std::fmt::Display> IntoOutcome for Result<T, E> {
-    fn into_outcome(self) -> ToolOutcome {
-        self.map_err(ToolError::new)?.into_outcome()
+impl<T: IntoOutput, E: std::fmt::Display> IntoOutput for Result<T, E> {
+    fn into_output(self) -> ToolOutput {
+        self.map_err(ToolError::new)?.into_output()
     }
 }
 
@@ -82,7 +82,7 @@ pub fn function<Args, F, Fut>(name: &str, description: &str, risk: Risk, run: F)
 where
     Args: DeserializeOwned + JsonSchema + Send + 'static,
     F: Fn(Args, ToolContext) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output: IntoOutcome> + Send + 'static,
+    Fut: Future<Output: IntoOutput> + Send + 'static,
 {
     Arc::new(TypedTool {
         spec: ToolSpec::of::<Args>(name, description, risk),
@@ -95,17 +95,17 @@ impl<Args, F, Fut> Tool for TypedTool<Args, F>
 where
     Args: DeserializeOwned + Send + 'static,
     F: Fn(Args, ToolContext) -> Fut + Send + Sync,
-    Fut: Future<Output: IntoOutcome> + Send + 'static,
+    Fut: Future<Output: IntoOutput> + Send + 'static,
 {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
 
-    fn call<'a>(&'a self, args: Value, context: &'a ToolContext) -> BoxFuture<'a, ToolOutcome> {
+    fn call<'a>(&'a self, args: Value, context: &'a ToolContext) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
             (self.run)(parse(args)?, context.clone())
                 .await
-                .into_outcome()
+                .into_output()
         })
     }
 }

@@ -2,7 +2,9 @@
 //! description a line, files of queries a question and the tool it needs.
 //!
 //! `heldout_*` was written before the index and is only measured with: nothing is
-//! ever tuned to it. Weights are tuned with `dev_*`, which has other tools.
+//! ever tuned to it. Its second set of queries was written before the table was made
+//! as it is now, and measured once after. Weights are tuned with `dev_*`, which has
+//! other tools.
 
 use crate::support::scripted::{Answer, Scripted};
 use crate::support::{Asked, Reply, Server, within};
@@ -20,12 +22,14 @@ const DEV_TOOLS: &str = include_str!("../data/dev_tools.tsv");
 const DEV_QUERIES: &str = include_str!("../data/dev_queries.tsv");
 const HELDOUT_TOOLS: &str = include_str!("../data/heldout_tools.tsv");
 const HELDOUT_QUERIES: &str = include_str!("../data/heldout_queries.tsv");
+const HELDOUT2_QUERIES: &str = include_str!("../data/heldout2_queries.tsv");
 
 /// How many questions find their tool. Nothing here is left to chance, so these
-/// are what is reached.
-const HELDOUT: usize = 38;
-const DEV: usize = 87;
-const TUNED: usize = 117;
+/// are what is reached: of 62, 83, 120 and 136.
+const HELDOUT: usize = 55;
+const HELDOUT2: usize = 60;
+const DEV: usize = 97;
+const TUNED: usize = 130;
 
 fn rows(text: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
     text.lines().filter_map(|line| line.split_once('\t'))
@@ -63,8 +67,13 @@ async fn found(tools: &'static str, queries: &'static str) -> usize {
 #[tokio::test]
 async fn questions_nobody_tuned_for_find_their_tool_among_the_first_ten() {
     assert_eq!(rows(HELDOUT_QUERIES).count(), 62);
-    let found = found(HELDOUT_TOOLS, HELDOUT_QUERIES).await;
-    assert!(found >= HELDOUT, "{found} of 62");
+    assert_eq!(rows(HELDOUT2_QUERIES).count(), 83);
+    let first = found(HELDOUT_TOOLS, HELDOUT_QUERIES).await;
+    let second = found(HELDOUT_TOOLS, HELDOUT2_QUERIES).await;
+    assert!(
+        first >= HELDOUT && second >= HELDOUT2,
+        "{first} of 62, {second} of 83"
+    );
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ fn said(stream: &str) -> String {
     let parts = read_all(stream.as_bytes()).unwrap();
     let text = parts.into_iter().filter_map(|part| match part {
         Part::Text(text) => Some(text),
-        Part::Work => None,
+        Part::Work | Part::Restart => None,
     });
     text.collect()
 }

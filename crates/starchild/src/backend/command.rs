@@ -4,8 +4,10 @@
 //! more, the whole group is ended. What it prints is read no further than needed, and a child that
 //! keeps its pipes open after it has gone holds nobody up.
 
+mod reader;
 mod stderr_log;
 
+pub use reader::{Kept, LineReader, OutputReader};
 pub use stderr_log::StderrLog;
 
 use super::{BackendError, Inbound, environment::Environment};
@@ -24,11 +26,6 @@ use tokio::{
     time::Instant,
 };
 
-/// How much is kept of what a program prints; an answer is shorter than this.
-const KEPT_BYTES: usize = 64 << 10;
-/// How much more is let go by while the program goes on to its exit. One that says more than that
-/// has no end in sight and is ended; what was kept counts.
-const IGNORED_BYTES: usize = 1 << 20;
 /// How long a program may take to leave once it was asked to.
 const GRACE_PERIOD: Duration = Duration::from_secs(2);
 const BUFFER_BYTES: usize = 8 << 10;
@@ -48,15 +45,13 @@ pub struct Program {
     pub environment: Environment,
 }
 
-/// What a program said, and how it ended.
+/// How a program ended.
 #[derive(Debug)]
-pub struct Output {
-    /// The beginning of what it printed; bytes that are no UTF-8 are replaced.
-    pub text: String,
+pub struct Ending {
     /// Whether it ended well. One that was ended because it talked without end did.
     pub success: bool,
-    /// How it ended, for people: the exit status and the last words on standard error.
-    pub ending: String,
+    /// For people: the exit status and the last words on standard error.
+    pub words: String,
 }
 
 impl Program {
@@ -82,13 +77,18 @@ impl Program {
         self
     }
 
-    /// Runs it with `input` on its standard input, for the message `inbound`. Each line on its
-    /// standard error is logged.
-    pub async fn run(&self, input: &[u8], inbound: &Inbound) -> Result<Output, BackendError> {
+    /// Runs it with `input` on its standard input, for the message `inbound`. What it prints goes to
+    /// the reader as it comes; each line on its standard error is logged.
+    pub async fn run(
+        &self,
+        input: &[u8],
+        inbound: &Inbound,
+        reader: &mut (dyn OutputReader + Send),
+    ) -> Result<Ending, BackendError> {
         let (mut child, mut group) = self
             .spawn(inbound)
             .map_err(|error| self.not_started(error))?;
-        let mut run = Run::new(&mut child);
+        let mut run = Run::new(&mut child, reader);
         let deadline = Instant::now() + self.timeout;
         let ended = run.until_ended(&mut child, input, deadline).await?;
         let status = match ended {
@@ -108,20 +108,22 @@ impl Program {
             }
         };
         run.drain();
-        Ok(run.output(status))
+        Ok(run.ending(status))
     }
 
     /// Runs it and takes what it printed as the answer; a program that fails has none.
     pub async fn ask(&self, input: &[u8], inbound: &Inbound) -> Result<String, BackendError> {
-        let output = self.run(input, inbound).await?;
-        match output.success {
-            true => Ok(output.text),
-            false => Err(BackendError::Failed(format!(
-                "{} {}",
-                self.program.display(),
-                output.ending
-            ))),
+        let mut kept = Kept::default();
+        let ending = self.run(input, inbound, &mut kept).await?;
+        match ending.success {
+            true => Ok(kept.text()),
+            false => Err(self.failed(&ending.words)),
         }
+    }
+
+    /// The program failed, in words.
+    pub fn failed(&self, words: &str) -> BackendError {
+        BackendError::Failed(format!("{} {words}", self.program.display()))
     }
 
     fn spawn(&self, inbound: &Inbound) -> io::Result<(Child, ProcessGroup)> {
@@ -187,23 +189,21 @@ enum Ended {
 }
 
 /// A program's pipes and what has come out of them.
-struct Run {
+struct Run<'a> {
     stdin: Option<ChildStdin>,
     stdout: Pipe<tokio::process::ChildStdout>,
     stderr: Pipe<tokio::process::ChildStderr>,
-    kept: Vec<u8>,
-    gone_by: usize,
+    reader: &'a mut (dyn OutputReader + Send),
     stderr_log: StderrLog,
 }
 
-impl Run {
-    fn new(child: &mut Child) -> Self {
+impl<'a> Run<'a> {
+    fn new(child: &mut Child, reader: &'a mut (dyn OutputReader + Send)) -> Self {
         Self {
             stdin: child.stdin.take(),
             stdout: Pipe::new(child.stdout.take()),
             stderr: Pipe::new(child.stderr.take()),
-            kept: Vec::new(),
-            gone_by: 0,
+            reader,
             stderr_log: StderrLog::default(),
         }
     }
@@ -231,8 +231,8 @@ impl Run {
                 }
                 () = &mut feed, if !fed => fed = true,
                 read = self.stdout.read() , if self.stdout.is_open() => {
-                    keep(read, &mut self.kept, &mut self.gone_by);
-                    if self.gone_by > IGNORED_BYTES {
+                    self.reader.read(read);
+                    if self.reader.is_full() {
                         return Ok(Ended::Endless);
                     }
                 }
@@ -245,10 +245,10 @@ impl Run {
     /// Takes what is left in the pipes of a program that is gone, and waits for nothing: a child
     /// of it may hold them open for ever.
     fn drain(&mut self) {
-        while self.gone_by <= IGNORED_BYTES
+        while !self.reader.is_full()
             && let Some(read) = self.stdout.read_now()
         {
-            keep(read, &mut self.kept, &mut self.gone_by);
+            self.reader.read(read);
         }
         while self.stderr_log.wants_more()
             && let Some(read) = self.stderr.read_now()
@@ -258,28 +258,18 @@ impl Run {
         self.stderr_log.finish();
     }
 
-    fn output(self, status: Option<ExitStatus>) -> Output {
+    fn ending(self, status: Option<ExitStatus>) -> Ending {
         let success = status.is_none_or(|status| status.success());
-        let mut ending = match status {
+        let mut words = match status {
             Some(status) => format!("ended with {status}"),
-            None => format!("was ended after {IGNORED_BYTES} bytes of output"),
+            None => "was ended because its output had no end".to_owned(),
         };
         if let Some(last) = self.stderr_log.last() {
-            ending.push_str(": ");
-            ending.push_str(last);
+            words.push_str(": ");
+            words.push_str(last);
         }
-        Output {
-            text: String::from_utf8_lossy(&self.kept).into_owned(),
-            success,
-            ending,
-        }
+        Ending { success, words }
     }
-}
-
-fn keep(read: &[u8], kept: &mut Vec<u8>, gone_by: &mut usize) {
-    let fits = read.len().min(KEPT_BYTES - kept.len());
-    kept.extend_from_slice(&read[..fits]);
-    *gone_by += read.len() - fits;
 }
 
 /// The end of a pipe that is read piece by piece.

@@ -1,8 +1,13 @@
 //! Backends that are a command line: the prompt goes in, the answer comes out.
 
 use super::{
-    Backend, BackendError, Inbound, Reply, coding_agent, command::Program, config::BackendConfig,
-    environment::Environment, path::found, prompt::Prompt,
+    Backend, BackendError, Call, Inbound, Reply, coding_agent,
+    command::{LineReader, Program},
+    config::BackendConfig,
+    environment::Environment,
+    path::found,
+    prompt::Prompt,
+    transcript::{Dialect, Transcript},
 };
 use futures_util::future::BoxFuture;
 use std::path::Path;
@@ -15,6 +20,9 @@ const WORK_FOLDER: &str = "work";
 pub struct CommandLine {
     program: Program,
     owner: Option<String>,
+    /// How it prints what it does; words alone where it has no such mode.
+    dialect: Option<Dialect>,
+    model: Option<String>,
 }
 
 impl CommandLine {
@@ -29,7 +37,8 @@ impl CommandLine {
             .chain(limits)
             .chain(model(config));
         let environment = Environment::clean(coding_agent::keys(["codex"]), &config.env);
-        Self::new(words, config, &work_folder(folder)?, environment)
+        let dialect = Some(Dialect::Codex);
+        Self::new(words, config, &work_folder(folder)?, environment, dialect)
     }
 
     /// Anthropic's `claude`.
@@ -43,7 +52,8 @@ impl CommandLine {
             .chain(limits)
             .chain(model(config));
         let environment = Environment::clean(coding_agent::keys(["claude"]), &config.env);
-        Self::new(words, config, &work_folder(folder)?, environment)
+        let dialect = Some(Dialect::Claude);
+        Self::new(words, config, &work_folder(folder)?, environment, dialect)
     }
 
     /// The owner's own shell body. It runs in the agent's folder, as a handler does.
@@ -62,7 +72,7 @@ impl CommandLine {
         // What follows the body is its name and its arguments.
         let words = [shell, "-c", &body, shell].map(str::to_owned);
         let environment = Environment::inherited(&config.env);
-        Self::new(words.into_iter(), config, folder, environment)
+        Self::new(words.into_iter(), config, folder, environment, None)
     }
 
     fn new(
@@ -70,24 +80,61 @@ impl CommandLine {
         config: &BackendConfig,
         folder: &Path,
         environment: Environment,
+        dialect: Option<Dialect>,
     ) -> Result<Self, BackendError> {
-        let mut words = words.chain(config.args.iter().cloned());
+        // Where the owner has chosen how it prints, it is taken at its words.
+        let is_chosen = |flag: &&str| config.args.iter().any(|argument| argument == flag);
+        let dialect = dialect.filter(|dialect| !dialect.arguments().iter().any(is_chosen));
+        let json = dialect.map(Dialect::arguments).unwrap_or_default();
+        let json = json.iter().map(|argument| (*argument).to_owned());
+        let mut words = words.chain(json).chain(config.args.iter().cloned());
         let program = words.next().unwrap_or_default();
         let program = Program::new(program, folder, config.timeout(), environment);
         Ok(Self {
             program: program.args(words),
             owner: config.system_prompt.clone(),
+            dialect,
+            model: config.model.clone(),
         })
+    }
+
+    async fn ask(&self, inbound: &Inbound, call: &Call) -> Result<Reply, BackendError> {
+        let prompt = Prompt::new(inbound, self.owner.as_deref()).whole();
+        call.costs(|usage| usage.model.clone_from(&self.model));
+        let output = match self.dialect {
+            None => self.program.ask(prompt.as_bytes(), inbound).await?,
+            Some(dialect) => self.read(dialect, &prompt, inbound, call).await?,
+        };
+        Ok(Reply::from_output(&output))
+    }
+
+    async fn read(
+        &self,
+        dialect: Dialect,
+        prompt: &str,
+        inbound: &Inbound,
+        call: &Call,
+    ) -> Result<String, BackendError> {
+        let mut transcript = Transcript::new(dialect, call);
+        let mut reader = LineReader::new(|line: &str| transcript.line(line));
+        let ending = self.program.run(prompt.as_bytes(), inbound, &mut reader);
+        let ending = ending.await?;
+        reader.finish();
+        match transcript.answer() {
+            Err(why) => Err(self.program.failed(&format!("says: {why}"))),
+            Ok(_) if !ending.success => Err(self.program.failed(&ending.words)),
+            Ok(answer) => Ok(answer),
+        }
     }
 }
 
 impl Backend for CommandLine {
-    fn answer<'a>(&'a self, inbound: &'a Inbound) -> BoxFuture<'a, Result<Reply, BackendError>> {
-        Box::pin(async move {
-            let prompt = Prompt::new(inbound, self.owner.as_deref()).whole();
-            let output = self.program.ask(prompt.as_bytes(), inbound).await?;
-            Ok(Reply::from_output(&output))
-        })
+    fn answer<'a>(
+        &'a self,
+        inbound: &'a Inbound,
+        call: &'a Call,
+    ) -> BoxFuture<'a, Result<Reply, BackendError>> {
+        Box::pin(self.ask(inbound, call))
     }
 }
 

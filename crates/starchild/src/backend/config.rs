@@ -1,6 +1,7 @@
 //! `handler.yaml`: which backend answers for an agent, and how it is set up.
 
 use super::answer_in::AnswerIn;
+use protocol::{AgentId, Budget, MAX_NAME_CHARS, Wake, WakePolicy};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
@@ -99,6 +100,9 @@ pub struct BackendConfig {
     pub server: String,
     /// Which backend answers.
     pub backend: BackendKind,
+    /// The name that the agent joins rooms with; [`default_name`] where it is not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// The script of the `handler` backend.
     #[serde(default)]
     pub handler_path: Option<PathBuf>,
@@ -135,6 +139,15 @@ pub struct BackendConfig {
     /// Variables of the daemon's environment that the backend's program gets besides.
     #[serde(default)]
     pub env: Vec<String>,
+    /// What wakes it; as the backend usually has it where it is not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wake: Option<Wake>,
+    /// What it may spend in a room in a day.
+    #[serde(default)]
+    pub budget: Budget,
+    /// Whether the room sees the arguments of the tools that it uses.
+    #[serde(default)]
+    pub show_arguments: bool,
     /// Keys that nobody knows; they are warned of.
     #[serde(flatten, skip_serializing)]
     pub unknown: BTreeMap<String, serde_json::Value>,
@@ -185,6 +198,7 @@ impl BackendConfig {
         Self {
             server: default_server(),
             backend,
+            name: None,
             handler_path: None,
             command: None,
             args: Vec::new(),
@@ -197,6 +211,9 @@ impl BackendConfig {
             organism: None,
             answer_in: None,
             env: Vec::new(),
+            wake: None,
+            budget: Budget::default(),
+            show_arguments: false,
             unknown: BTreeMap::new(),
         }
     }
@@ -241,7 +258,20 @@ impl BackendConfig {
         self.answer_in.clone().unwrap_or_else(usual)
     }
 
+    /// What wakes it and what it may spend, as its owner wants.
+    pub fn wake_policy(&self) -> WakePolicy {
+        let usual = match self.backend {
+            BackendKind::Handler => Wake::Everything,
+            _ => Wake::Threads,
+        };
+        WakePolicy {
+            wake: self.wake.unwrap_or(usual),
+            budget: self.budget.clone(),
+        }
+    }
+
     fn check(&self) -> Result<(), String> {
+        self.check_limits()?;
         if !(1..=MAX_TIMEOUT_SECONDS).contains(&self.timeout_seconds) {
             return Err(format!("timeout_seconds is 1 to {MAX_TIMEOUT_SECONDS}"));
         }
@@ -252,6 +282,11 @@ impl BackendConfig {
             return Err(format!(
                 "env lists names of variables, and {name:?} is none"
             ));
+        }
+        if let Some(name) = &self.name
+            && !(1..=MAX_NAME_CHARS).contains(&name.trim().chars().count())
+        {
+            return Err(format!("name has 1 to {MAX_NAME_CHARS} characters"));
         }
         let missing = |key: &str, example: &str| {
             let backend = self.backend;
@@ -273,6 +308,34 @@ impl BackendConfig {
             _ => Ok(()),
         }
     }
+
+    fn check_limits(&self) -> Result<(), String> {
+        let Budget {
+            turns,
+            tokens,
+            cost_usd,
+        } = &self.budget;
+        let is_negative = [turns, tokens].into_iter().flatten().any(|n| *n < 0);
+        if is_negative || cost_usd.is_some_and(|cost| !(0.0..=1e6).contains(&cost)) {
+            return Err("budget has numbers from 0 on, e.g. {turns: 50, cost_usd: 1.5}".into());
+        }
+        Ok(())
+    }
+}
+
+/// The name of an agent that was given none: `Tidy Falcon` for `tidy_falcon-227a4218`.
+pub fn default_name(agent: &AgentId) -> String {
+    let id = agent.as_str();
+    let prefix = id.rsplit_once('-').map_or(id, |(prefix, _)| prefix);
+    let words = prefix.split(['_', '.']).filter(|word| !word.is_empty());
+    let words: Vec<String> = words
+        .map(|word| {
+            let mut letters = word.chars();
+            let first = letters.next().map(|first| first.to_ascii_uppercase());
+            first.into_iter().chain(letters).collect()
+        })
+        .collect();
+    words.join(" ")
 }
 
 #[cfg(test)]
@@ -306,6 +369,33 @@ mod tests {
     }
 
     #[test]
+    fn an_agent_has_a_name_from_birth() {
+        for (id, name) in [
+            ("tidy_falcon-227a4218", "Tidy Falcon"),
+            ("my.coder_2x-227a4218", "My Coder 2x"),
+            ("__otters__-227a4218", "Otters"),
+        ] {
+            assert_eq!(default_name(&id.parse().unwrap()), name);
+        }
+    }
+
+    #[test]
+    fn wake_and_budget_are_the_owners() {
+        let read = |text: &str| BackendConfig::parse(text).unwrap().wake_policy();
+        assert_eq!(read("backend: codex").wake, Wake::Threads);
+        assert_eq!(
+            read("backend: handler\nhandler_path: x").wake,
+            Wake::Everything
+        );
+        let policy = read("backend: codex\nwake: mentions\nbudget: {turns: 5, cost_usd: 0.5}");
+        assert_eq!(policy.wake, Wake::Mentions);
+        assert_eq!(
+            (policy.budget.turns, policy.budget.cost_usd),
+            (Some(5), Some(0.5))
+        );
+    }
+
+    #[test]
     fn unknown_keys_are_kept_apart() {
         let config = BackendConfig::parse("backend: plain\ncommand: cat\ntimout: 3\n").unwrap();
         assert_eq!(config.unknown.keys().collect::<Vec<_>>(), ["timout"]);
@@ -323,6 +413,10 @@ mod tests {
             ("backend: plain\nanswer_in: everywhere", "answer_in"),
             ("backend: plain\nanswer_in: [rm_8f3kz2, x]", "answer_in"),
             ("backend: plain\nenv: [A=b]", "env"),
+            ("backend: plain\nname: ' '", "name"),
+            ("backend: plain\nwake: sometimes", "wake"),
+            ("backend: plain\nbudget: {turns: -1}", "budget"),
+            ("backend: plain\nbudget: {cost_usd: .nan}", "budget"),
         ] {
             let why = BackendConfig::parse(text).unwrap_err();
             assert!(why.contains(hint), "{text}: {why}");

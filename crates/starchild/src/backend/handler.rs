@@ -2,7 +2,7 @@
 //! everything itself.
 
 use super::{
-    Backend, BackendError, Inbound, Reply, command::Program, config::BackendConfig,
+    Backend, BackendError, Call, Inbound, Reply, command::Program, config::BackendConfig,
     environment::Environment,
 };
 use futures_util::future::BoxFuture;
@@ -92,7 +92,11 @@ impl Backend for Handler {
         false
     }
 
-    fn answer<'a>(&'a self, inbound: &'a Inbound) -> BoxFuture<'a, Result<Reply, BackendError>> {
+    fn answer<'a>(
+        &'a self,
+        inbound: &'a Inbound,
+        _call: &'a Call,
+    ) -> BoxFuture<'a, Result<Reply, BackendError>> {
         Box::pin(self.run(inbound))
     }
 }

@@ -4,10 +4,12 @@ pub mod acp;
 mod agent;
 pub mod answer_in;
 pub mod build;
+mod call;
 mod coding_agent;
 pub mod command;
 mod command_line;
 pub mod config;
+mod consent;
 mod environment;
 mod handler;
 mod openai;
@@ -21,6 +23,9 @@ mod starchild;
 pub mod testing;
 #[cfg(test)]
 mod tests;
+mod transcript;
+
+pub use call::{Call, Progress, Usage};
 
 use client::Client;
 use futures_util::future::BoxFuture;
@@ -35,8 +40,33 @@ pub trait Backend: Send + Sync {
         true
     }
 
-    /// Gives the answer to one message.
-    fn answer<'a>(&'a self, inbound: &'a Inbound) -> BoxFuture<'a, Result<Reply, BackendError>>;
+    /// Gives the answer to one message, and tells how it comes along. Whoever drops the future ends
+    /// the call, and all that it started.
+    fn answer<'a>(
+        &'a self,
+        inbound: &'a Inbound,
+        call: &'a Call,
+    ) -> BoxFuture<'a, Result<Reply, BackendError>>;
+
+    /// What it has to say in a room without being asked, when it is time to. It is given again until
+    /// [`Backend::remark_is_dealt_with`]. Most backends have nothing to say by themselves.
+    fn next_remark<'a>(&'a self, _room_name: &'a str) -> BoxFuture<'a, Remark> {
+        Box::pin(std::future::pending())
+    }
+
+    /// A remark was posted, or never will be.
+    fn remark_is_dealt_with(&self, _room_name: &str, _remark: &Remark) {}
+}
+
+/// Something said without being asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remark {
+    /// The message that it goes back to.
+    pub reply_to_seq: i64,
+    /// What tells it from other remarks on that message.
+    pub id: String,
+    /// The words.
+    pub text: String,
 }
 
 /// One message, and what a backend may want to know about the room it came from.
@@ -85,6 +115,8 @@ pub struct Me {
     pub user_name: Option<String>,
     /// What mentions it, for example `@MyBot`.
     pub mention_key: String,
+    /// The person whose agent it is, by what the server knows.
+    pub owner_user_id: Option<String>,
 }
 
 /// One start of the daemon.

@@ -1,13 +1,16 @@
 //! Any server that speaks like OpenAI's: `POST {OPENAI_BASE_URL}/chat/completions`.
 
-use super::{Backend, BackendError, Inbound, Reply, config::BackendConfig, prompt::Prompt};
-use futures_util::future::BoxFuture;
+use super::{Backend, BackendError, Call, Inbound, Reply, config::BackendConfig, prompt::Prompt};
+use futures_util::{StreamExt, future::BoxFuture};
 use openstarry::{
     pain::AgentPain,
-    provider::{Context, Provider, ProviderConfig, ProviderKind},
-    segment::StopReason,
+    provider::{Context, Event, Fold, Provider, ProviderConfig, ProviderKind},
+    segment::{ProviderResponse, StopReason},
 };
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 const DEFAULT_MODEL: &str = "gpt-4o-mini";
 
@@ -42,17 +45,24 @@ impl Openai {
         })
     }
 
-    async fn ask(&self, inbound: &Inbound) -> Result<Reply, BackendError> {
+    async fn ask(&self, inbound: &Inbound, call: &Call) -> Result<Reply, BackendError> {
         let prompt = Prompt::new(inbound, self.owner.as_deref());
         let context = Context {
             system: prompt.instructions,
             ..Context::default()
         };
-        let answer = self.provider.generate(&prompt.material, &context);
+        let answer = self.hear(&prompt.material, &context, call);
         let answer = tokio::time::timeout(self.timeout, answer)
             .await
             .map_err(|_| BackendError::TimedOut(self.timeout))?
             .map_err(why)?;
+        call.costs(|usage| {
+            usage.model = answer.metadata.model.clone();
+            if let Some(told) = answer.metadata.usage {
+                usage.input_tokens = Some(told.input_tokens);
+                usage.output_tokens = Some(told.output_tokens);
+            }
+        });
         match &answer.metadata.stop_reason {
             Some(StopReason::Refusal | StopReason::ContentFilter | StopReason::BlockedPrompt)
                 if answer.text().trim().is_empty() =>
@@ -62,11 +72,39 @@ impl Openai {
             _ => Ok(Reply::from_output(&answer.text())),
         }
     }
+
+    /// Listens to the model, and passes on what it says as it says it.
+    async fn hear(
+        &self,
+        prompt: &str,
+        context: &Context,
+        call: &Call,
+    ) -> Result<ProviderResponse, AgentPain> {
+        let started = Instant::now();
+        let mut fold = Fold::new(self.provider.name());
+        let mut events = self.provider.stream(prompt, context);
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(event) => {
+                    if let Event::Text(text) = &event {
+                        call.writes(text);
+                    }
+                    fold.push(event);
+                }
+                Err(cause) => return Err(fold.interrupt(cause)),
+            }
+        }
+        Ok(fold.finish(started.elapsed()))
+    }
 }
 
 impl Backend for Openai {
-    fn answer<'a>(&'a self, inbound: &'a Inbound) -> BoxFuture<'a, Result<Reply, BackendError>> {
-        Box::pin(self.ask(inbound))
+    fn answer<'a>(
+        &'a self,
+        inbound: &'a Inbound,
+        call: &'a Call,
+    ) -> BoxFuture<'a, Result<Reply, BackendError>> {
+        Box::pin(self.ask(inbound, call))
     }
 }
 

@@ -179,3 +179,8 @@ fn cut(text: &str, bytes: usize) -> &str {
 #[cfg(test)]
 #[path = "prompt_tests.rs"]
 mod tests;
+
+/// What an agent is told whose last answer somebody stopped.
+pub fn stopped_note(seq: i64) -> String {
+    format!("(Your answer to message #{seq} was stopped by a person and was not posted.)\n\n")
+}

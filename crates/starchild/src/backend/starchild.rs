@@ -1,6 +1,6 @@
 //! The owner's hosted agent, asked through the server's bridge: one thread for each room.
 
-use super::{Backend, BackendError, Inbound, Reply, config::BackendConfig, prompt::Prompt};
+use super::{Backend, BackendError, Call, Inbound, Reply, config::BackendConfig, prompt::Prompt};
 use crate::{
     bridge::{
         Bridge, BridgeError, CHANNEL, Question,
@@ -31,7 +31,7 @@ impl Starchild {
         })
     }
 
-    async fn ask(&self, inbound: &Inbound) -> Result<Reply, BackendError> {
+    async fn ask(&self, inbound: &Inbound, call: &Call) -> Result<Reply, BackendError> {
         // Read anew each time: a new login counts at once.
         let login = Login::load(&self.home).map_err(no_login)?;
         let prompt = Prompt::new(inbound, self.owner.as_deref()).whole();
@@ -41,7 +41,15 @@ impl Starchild {
             channel: CHANNEL,
             model: self.model.as_deref(),
         };
-        let answer = async { Bridge::new(&login)?.ask(&question).await?.whole().await };
+        let answer = async {
+            let mut answer = Bridge::new(&login)?.ask(&question).await?;
+            let mut whole = String::new();
+            while let Some(text) = answer.next().await? {
+                call.writes(&text);
+                whole.push_str(&text);
+            }
+            Ok(whole)
+        };
         let answer = tokio::time::timeout(self.timeout, answer)
             .await
             .map_err(|_| BackendError::TimedOut(self.timeout))?
@@ -51,8 +59,12 @@ impl Starchild {
 }
 
 impl Backend for Starchild {
-    fn answer<'a>(&'a self, inbound: &'a Inbound) -> BoxFuture<'a, Result<Reply, BackendError>> {
-        Box::pin(self.ask(inbound))
+    fn answer<'a>(
+        &'a self,
+        inbound: &'a Inbound,
+        call: &'a Call,
+    ) -> BoxFuture<'a, Result<Reply, BackendError>> {
+        Box::pin(self.ask(inbound, call))
     }
 }
 

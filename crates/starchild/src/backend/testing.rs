@@ -14,6 +14,7 @@ pub fn inbound(content: &str) -> Inbound {
             user_id: "ext_my_bot.v2-3a9f1c20".into(),
             user_name: Some("MyBot".into()),
             mention_key: "@MyBot".into(),
+            owner_user_id: None,
         },
         rules: Some(Arc::new(RoomText {
             content: "Be brief.".into(),
@@ -50,5 +51,6 @@ pub fn message(seq: i64, name: &str, content: &str) -> Message {
         mentions_me: None,
         content_html: None,
         event: None,
+        usage: None,
     }
 }

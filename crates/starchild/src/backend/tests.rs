@@ -1,7 +1,7 @@
 //! The backends with real programs and a real HTTP server behind them.
 
 use super::{
-    Backend, BackendError, Reply,
+    Backend, BackendError, Call, Reply,
     command_line::CommandLine,
     config::{BackendConfig, BackendKind},
     openai::Openai,
@@ -30,7 +30,11 @@ fn config(backend: BackendKind, command: &str) -> BackendConfig {
 }
 
 async fn text(backend: impl Backend) -> String {
-    match backend.answer(&inbound("@MyBot hello")).await.unwrap() {
+    match backend
+        .answer(&inbound("@MyBot hello"), &Call::default())
+        .await
+        .unwrap()
+    {
         Reply::Text(text) => text,
         Reply::Silent => "(silence)".into(),
     }
@@ -49,7 +53,7 @@ async fn codex_gets_the_prompt_on_standard_input_away_from_the_rooms_keys() {
     };
     assert_eq!(
         args,
-        "exec --skip-git-repo-check --model o4 --sandbox read-only"
+        "exec --skip-git-repo-check --model o4 --json --sandbox read-only"
     );
     assert_eq!(place, folder.path().join("work").to_str().unwrap());
     assert_eq!(last, "> @MyBot hello");
@@ -62,7 +66,10 @@ async fn claude_is_asked_in_print_mode() {
     let config = config(BackendKind::Claude, &command);
     let text = text(CommandLine::claude(&config, folder.path()).unwrap()).await;
     assert!(
-        text.starts_with("-p --tools  --strict-mcp-config\nYou are MyBot"),
+        text.starts_with(
+            "-p --tools  --strict-mcp-config --output-format stream-json --verbose \
+             --include-partial-messages\nYou are MyBot"
+        ),
         "{text}"
     );
 }
@@ -86,7 +93,10 @@ async fn silence_is_silence_and_a_failure_is_none() {
     assert_eq!(text(silent).await, "(silence)");
     let failing = config(BackendKind::Custom, "echo half; echo broken >&2; exit 1");
     let failing = CommandLine::custom(&failing, folder.path()).unwrap();
-    let error = failing.answer(&inbound("hi")).await.unwrap_err();
+    let error = failing
+        .answer(&inbound("hi"), &Call::default())
+        .await
+        .unwrap_err();
     assert!(
         matches!(&error, BackendError::Failed(why) if why.ends_with("broken")),
         "{error}"
@@ -161,7 +171,10 @@ async fn openai_says_that_the_key_is_wrong() {
         r#"{"error":{"message":"bad key"}}"#,
     );
     let backend = openai(Some(refused.url()), Some("key")).unwrap();
-    let error = backend.answer(&inbound("hi")).await.unwrap_err();
+    let error = backend
+        .answer(&inbound("hi"), &Call::default())
+        .await
+        .unwrap_err();
     assert!(
         matches!(&error, BackendError::Failed(why) if why.contains("bad key")),
         "{error}"
@@ -182,7 +195,9 @@ async fn hosted(server: &StandIn) -> Result<Reply, BackendError> {
     let mut config = BackendConfig::new(BackendKind::Starchild);
     config.timeout_seconds = 60;
     let backend = Starchild::new(&config, home).unwrap();
-    backend.answer(&inbound("@MyBot hello")).await
+    backend
+        .answer(&inbound("@MyBot hello"), &Call::default())
+        .await
 }
 
 #[tokio::test]

@@ -18,9 +18,10 @@ use crate::{
     terminal::printable,
 };
 use clap::Args;
+use client::Client;
 use serde::Serialize;
 use std::{
-    collections::VecDeque,
+    collections::{BTreeSet, VecDeque},
     fs::File,
     io::{self, BufRead, BufReader, Read, Seek, Write},
     os::unix::fs::MetadataExt,
@@ -31,6 +32,8 @@ use std::{
 /// What the daemon may need to end besides its backend's own time.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(45);
 const CHECK_EVERY: Duration = Duration::from_millis(200);
+/// How long a server may take to show that it is there.
+const REACHED_WITHIN: Duration = Duration::from_secs(3);
 /// How much of a log that grows is shown at a time.
 const MAX_CHUNK_BYTES: u64 = 1 << 20;
 
@@ -104,7 +107,8 @@ async fn run_detached(agent: AgentHome) -> Result<(), Failure> {
     }
 }
 
-async fn start(agent: &AgentHome) -> Result<(), Failure> {
+/// Starts the daemon apart from the terminal, unless it runs.
+pub async fn start(agent: &AgentHome) -> Result<(), Failure> {
     let id = agent.id();
     if let Some(pid) = process::running(agent) {
         show::note(&format!("{id} runs already, as process {pid}."));
@@ -186,15 +190,19 @@ struct Status {
     rooms: usize,
     left: usize,
     log: String,
+    server: Option<String>,
+    /// Whether the server answers now.
+    server_reached: Option<bool>,
 }
 
 /// Says which daemons run.
-pub fn status(home: &Home, of: &Of, as_json: bool) -> Result<(), Failure> {
+pub async fn status(home: &Home, of: &Of, as_json: bool) -> Result<(), Failure> {
     let agents = match &of.agent {
         Some(id) => vec![byoa::find_agent(home, id)?],
         None => home.agents()?,
     };
-    let all: Vec<_> = agents.iter().map(status_of).collect();
+    let mut all: Vec<_> = agents.iter().map(status_of).collect();
+    look_for_servers(&mut all).await;
     if as_json {
         return Ok(show::json(&all)?);
     }
@@ -202,12 +210,17 @@ pub fn status(home: &Home, of: &Of, as_json: bool) -> Result<(), Failure> {
         let state = if status.running { "running" } else { "stopped" };
         let pid = status.pid.map_or("-".into(), |pid| pid.to_string());
         let rooms = status.rooms.to_string();
-        [status.agent, state.into(), pid, rooms, status.log]
+        let server = match (&status.server, status.server_reached) {
+            (Some(server), Some(true)) => format!("{server} reached"),
+            (Some(server), _) => format!("{server} not reached"),
+            (None, _) => "-".into(),
+        };
+        [status.agent, state.into(), pid, rooms, status.log, server]
     });
     let table = Table {
-        columns: ["AGENT", "STATE", "PID", "ROOMS", "LOG"],
+        columns: ["AGENT", "STATE", "PID", "ROOMS", "LOG", "SERVER"],
         rows: rows.collect(),
-        empty: "No agents yet. Make one: starchild byoa add --prefix NAME --backend handler --handler-path ./handler.sh",
+        empty: "No agents yet. Make one: starchild agents add --prefix NAME --backend handler --handler-path ./handler.sh",
     };
     Ok(table.show()?)
 }
@@ -223,6 +236,25 @@ fn status_of(agent: &AgentHome) -> Status {
         rooms: refresh::count_rooms(agent),
         left,
         log: agent.log_file().display().to_string(),
+        server: BackendConfig::load(&agent.config_file())
+            .ok()
+            .map(|config| config.server),
+        server_reached: None,
+    }
+}
+
+/// Asks every server once whether it is there, all together.
+async fn look_for_servers(all: &mut [Status]) {
+    let servers: BTreeSet<String> = all.iter().filter_map(|one| one.server.clone()).collect();
+    let reached = servers.into_iter().map(async |server| {
+        let client = Client::new(&server).ok()?;
+        let health = tokio::time::timeout(REACHED_WITHIN, client.health()).await;
+        matches!(health, Ok(Ok(_))).then_some(server)
+    });
+    let reached = futures_util::future::join_all(reached).await;
+    let reached: BTreeSet<String> = reached.into_iter().flatten().collect();
+    for one in all {
+        one.server_reached = one.server.as_ref().map(|server| reached.contains(server));
     }
 }
 

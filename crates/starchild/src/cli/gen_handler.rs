@@ -55,7 +55,7 @@ pub fn run(args: GenHandlerArgs) -> ExitCode {
             let path = std::path::absolute(&args.output).unwrap_or(args.output);
             let path = path.display();
             show::next(&format!(
-                "starchild byoa add --prefix my_agent --backend handler --handler-path '{path}'"
+                "starchild agents add --prefix my_agent --backend handler --handler-path '{path}'"
             ));
             show::print_and_end(&format!("{path}\n"))
         }

@@ -9,13 +9,18 @@ mod daemon;
 mod doctor;
 mod failure;
 mod gen_handler;
+mod host;
+mod join;
 mod login;
+mod mcp;
 mod organism;
 mod personal;
 mod question;
 mod room;
+mod service;
 mod sessions;
 mod show;
+mod up;
 
 use crate::home::Home;
 use crate::telemetry;
@@ -26,9 +31,14 @@ use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
 An agent of yours in a room, in three steps:
-  starchild byoa add --prefix curious_otter --backend handler --handler-path ./handler.sh
+  starchild agents add --prefix curious_otter --backend handler --handler-path ./handler.sh
   starchild room join i_x9j2k7vp
   starchild run
+or in one: starchild join i_x9j2k7vp
+
+A server, rooms and agents, from one file:
+  starchild init
+  starchild up
 
 Your own hosted agent, once you are logged in to it:
   starchild \"what is on my calendar?\"
@@ -53,8 +63,13 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Join a room in one go: make an agent if there is none, bring it in, start it.
+    #[command(
+        after_help = "LINK is what the room's owner gave you: an install link, a short code (i_…) or an invite code (inv_…).\n\nExample:\n  starchild join https://rooms.example.org/install/i_x9j2k7vp"
+    )]
+    Join(join::JoinCommand),
     /// Make, list, change and remove agents of this machine.
-    #[command(subcommand)]
+    #[command(subcommand, name = "agents", visible_alias = "byoa")]
     Byoa(byoa::Command),
     /// Print the id that an agent with this prefix has on this machine.
     Id {
@@ -68,6 +83,14 @@ enum Command {
     /// List what acts for an agent on a server, and end it.
     #[command(subcommand)]
     Sessions(sessions::Command),
+    /// Offer an agent's rooms to an MCP client over standard input and output.
+    #[command(
+        after_help = "For the configuration of Claude Code, Codex, Goose, Cursor, Zed and others: command `starchild`,\narguments `mcp --agent ID`. The same without this program: the server's /mcp, with a bearer token or by\nsigning in. The server's docs/mcp has the lines for each."
+    )]
+    Mcp {
+        #[command(flatten)]
+        whose: sessions::Whose,
+    },
     /// Start an agent's daemon: it follows the agent's rooms and has its backend answer.
     Run(daemon::RunArgs),
     /// End an agent's daemon, after the message in hand.
@@ -76,7 +99,7 @@ enum Command {
     Restart(daemon::StopArgs),
     /// Say which daemons run.
     #[command(
-        after_help = "In a pipe: id, running or stopped, process, number of rooms, log; with tabs between."
+        after_help = "In a pipe: id, running or stopped, process, number of rooms, log, its server and whether that is reached; with tabs between."
     )]
     Status {
         #[command(flatten)]
@@ -87,6 +110,28 @@ enum Command {
     },
     /// Show what an agent's daemon has to say.
     Logs(daemon::LogsArgs),
+    /// Serve an agent to rooms that call it, in place of a daemon that calls rooms.
+    #[command(
+        after_help = "Rooms call POST /chat/stream with a key of theirs. /api/keys makes keys, from this machine alone.\n\nExamples:\n  starchild host --room i_x9j2k7vp --public-url https://agent.example.org --keys-listen 127.0.0.1:8001\n  starchild host --listen 127.0.0.1:8000\n\ndocs/host.md tells the rest."
+    )]
+    Host(host::HostArgs),
+    /// Start an agent or a team with your session: a unit of systemd, or of launchd.
+    #[command(subcommand)]
+    Service(service::Command),
+    /// Take a team up: a server, rooms, people, agents and organisms from one starchild.yaml.
+    #[command(
+        after_help = "Where the file names no server, sc-chatroom is started, with its data in .starchild/ beside the file.\nWhat is there already is not made again; changes to the file are applied while it runs.\n\nExamples:\n  starchild init && starchild up\n  starchild up examples/support\n  starchild up -d, then starchild ps and starchild down\n\ndocs/up.md tells the rest."
+    )]
+    Up(up::UpArgs),
+    /// Take a team down.
+    Down(up::Which),
+    /// Say what of a team runs.
+    #[command(
+        after_help = "In a pipe: name, state, process, restarts, last end; with tabs between."
+    )]
+    Ps(up::PsArgs),
+    /// Write a starchild.yaml for what is on this machine.
+    Init(up::InitArgs),
     #[command(flatten)]
     Personal(personal::Command),
     /// Run one agent: a model, tools and a loop.
@@ -110,6 +155,10 @@ pub fn main() -> ExitCode {
         let _ = Cli::command().print_help();
         return ExitCode::from(1);
     }
+    if let Some(typo) = mistyped_command(&cli) {
+        show::failure(&typo);
+        return typo.exit_code();
+    }
     let mut runtime = match cli.command {
         Some(Command::Agent(_) | Command::Organism(_)) => {
             tokio::runtime::Builder::new_multi_thread()
@@ -131,6 +180,26 @@ pub fn main() -> ExitCode {
     })
 }
 
+/// A word that is nearly a command is one, mistyped: it never becomes a question.
+fn mistyped_command(cli: &Cli) -> Option<Failure> {
+    let word = cli
+        .command
+        .is_none()
+        .then(|| cli.question.word())
+        .flatten()?;
+    let parser = Cli::command();
+    let names: Vec<&str> = parser
+        .get_subcommands()
+        .flat_map(|command| std::iter::once(command.get_name()).chain(command.get_all_aliases()))
+        .chain(["help"])
+        .collect();
+    let near = crate::up::file::nearest(word, &names)?;
+    let message = format!("there is no command {word}; did you mean starchild {near}?");
+    Some(Failure::permanent(message).with_hint(format!(
+        "To ask your hosted agent, ask more than a word: starchild \"what does {word} mean?\""
+    )))
+}
+
 async fn run(cli: Cli) -> ExitCode {
     let done = match cli.command {
         None => return question::run(cli.question).await,
@@ -149,17 +218,30 @@ async fn run(cli: Cli) -> ExitCode {
 }
 
 async fn do_command(command: Command) -> Result<(), Failure> {
+    // A team has its own home.
+    let command = match command {
+        Command::Up(args) => return up::up(args).await,
+        Command::Down(which) => return up::down(which).await,
+        Command::Ps(args) => return up::ps(&args),
+        Command::Init(args) => return up::init(args),
+        other => other,
+    };
     let home = Home::find()?;
     match command {
+        Command::Join(command) => join::join(&home, command).await,
         Command::Byoa(command) => byoa::run(&home, command).await,
         Command::Id { prefix } => byoa::id(&home, &prefix),
         Command::Room(command) => room::run(&home, command).await,
         Command::Sessions(command) => sessions::run(&home, command).await,
+        Command::Mcp { whose } => mcp::run(&home, whose).await,
         Command::Run(args) => daemon::run(&home, args).await,
         Command::Stop(args) => daemon::stop(&home, args).await,
         Command::Restart(args) => daemon::restart(&home, args).await,
-        Command::Status { of, json } => daemon::status(&home, &of, json),
+        Command::Status { of, json } => daemon::status(&home, &of, json).await,
         Command::Logs(args) => daemon::logs(&home, args).await,
+        Command::Host(args) => host::run(&home, args).await,
+        Command::Service(command) => service::run(&home, command),
+        Command::Up(_) | Command::Down(_) | Command::Ps(_) | Command::Init(_) => Ok(()),
         Command::Personal(_) | Command::Agent(_) | Command::Organism(_) => Ok(()),
     }
 }

@@ -66,6 +66,14 @@ impl AskError {
 }
 
 impl QuestionArgs {
+    /// The question, where it is a single word and could be a command.
+    pub fn word(&self) -> Option<&str> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        self.question
+            .as_deref()
+            .filter(|word| word.chars().all(plain))
+    }
+
     /// Whether there is anything to ask: a question, or a pipe to read one from.
     pub fn is_asked(&self) -> bool {
         self.question.is_some() || !io::stdin().is_terminal()

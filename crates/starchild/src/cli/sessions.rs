@@ -60,9 +60,12 @@ pub struct Whose {
 }
 
 /// An agent at a server, where it shows its identity token.
-struct Account {
+pub struct Account {
     agent: AgentHome,
-    server: String,
+    /// The server's address.
+    pub server: String,
+    /// The identity token.
+    pub token: String,
     client: Client,
 }
 
@@ -80,7 +83,8 @@ pub async fn run(home: &Home, command: Command) -> Result<(), Failure> {
 }
 
 impl Whose {
-    fn find(&self, home: &Home) -> Result<Account, Failure> {
+    /// The agent, and the server where it has an identity token.
+    pub fn find(&self, home: &Home) -> Result<Account, Failure> {
         let agent = byoa::choose_agent(home, self.of.agent.as_ref())?;
         let known = agent.identities()?;
         let mut known: Vec<_> = known.iter().flat_map(|file| file.all()).collect();
@@ -93,6 +97,7 @@ impl Whose {
                 Ok(Account {
                     client: client.with_token(identity.identity_token.expose())?,
                     server: identity.server.clone(),
+                    token: identity.identity_token.expose().to_owned(),
                     agent,
                 })
             }

@@ -8,9 +8,9 @@ pub mod credentials;
 pub mod log;
 pub mod process;
 mod retry;
-mod room;
-mod session;
-mod signals;
+pub mod room;
+pub mod session;
+pub mod signals;
 mod supervisor;
 
 use crate::{
@@ -73,6 +73,8 @@ impl Daemon {
             backend,
             context_messages: config.context_messages,
             answer_in: config.answer_in(),
+            wake_policy: config.wake_policy(),
+            show_arguments: config.show_arguments,
             session,
         });
         Ok(Self {

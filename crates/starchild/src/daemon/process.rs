@@ -6,6 +6,7 @@ use std::{
     fs::{File, OpenOptions, TryLockError},
     io::{self, Read, Write},
     os::unix::fs::OpenOptionsExt,
+    path::Path,
     time::{Duration, Instant},
 };
 
@@ -31,7 +32,11 @@ pub enum LockError {
 impl PidLock {
     /// Makes this process the agent's daemon.
     pub fn acquire(home: &AgentHome) -> Result<Self, LockError> {
-        let path = home.pid_file();
+        Self::acquire_file(&home.pid_file())
+    }
+
+    /// Makes this process the one that a file stands for.
+    pub fn acquire_file(path: &Path) -> Result<Self, LockError> {
         let failed = |error| LockError::File(path.display().to_string(), error);
         let mut file = OpenOptions::new()
             .read(true)
@@ -39,7 +44,7 @@ impl PidLock {
             .create(true)
             .truncate(false)
             .mode(0o600)
-            .open(&path)
+            .open(path)
             .map_err(failed)?;
         let begun = Instant::now();
         loop {
@@ -63,7 +68,12 @@ impl PidLock {
 
 /// The process that is the agent's daemon, if one runs.
 pub fn running(home: &AgentHome) -> Option<Pid> {
-    let mut file = File::open(home.pid_file()).ok()?;
+    running_of(&home.pid_file())
+}
+
+/// The process that a file stands for, if one runs.
+pub fn running_of(path: &Path) -> Option<Pid> {
+    let mut file = File::open(path).ok()?;
     match file.try_lock_shared() {
         Err(TryLockError::WouldBlock) => Pid::from_raw(read_pid(&mut file)?),
         Ok(()) | Err(TryLockError::Error(_)) => None,
@@ -83,8 +93,13 @@ pub fn terminate(pid: Pid) -> io::Result<()> {
 
 /// Waits until no daemon runs; false where one still does when the time is over.
 pub async fn wait_for_exit(home: &AgentHome, within: Duration) -> bool {
+    wait_for_exit_of(&home.pid_file(), within).await
+}
+
+/// The same for the process that a file stands for.
+pub async fn wait_for_exit_of(path: &Path, within: Duration) -> bool {
     let begun = Instant::now();
-    while running(home).is_some() {
+    while running_of(path).is_some() {
         if begun.elapsed() > within {
             return false;
         }

@@ -29,6 +29,10 @@ pub enum ErrorAction {
 
 /// What to do about an error of a room's.
 pub fn action_for(error: &ClientError) -> ErrorAction {
+    // Until tomorrow nothing is to be had; the room has been told.
+    if error.code() == Some(ErrorCode::BudgetUsedUp) {
+        return ErrorAction::SkipMessage;
+    }
     if let ClientError::Api {
         status: 429,
         retry_after,
@@ -94,6 +98,7 @@ mod tests {
             ErrorCode::TooLarge,
             ErrorCode::KeyScopeInsufficient,
             ErrorCode::Forbidden,
+            ErrorCode::BudgetUsedUp,
         ] {
             assert_eq!(
                 action_for(&refused(code, None)),

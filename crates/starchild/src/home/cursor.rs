@@ -1,10 +1,11 @@
 //! `cursors/<room>.json`: how far the daemon has come in a room.
 
 use super::{AgentHome, FileError, RoomAddress, files};
+use protocol::Usage;
 use serde::{Deserialize, Serialize};
 
 /// How far the daemon has come.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CursorFile {
     /// Everything up to here is dealt with.
     pub seq: i64,
@@ -14,12 +15,15 @@ pub struct CursorFile {
 }
 
 /// An answer from before it is posted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PreparedAnswer {
     /// The message it answers.
     pub seq: i64,
     /// What it says.
     pub text: String,
+    /// What it has cost, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
 }
 
 impl AgentHome {

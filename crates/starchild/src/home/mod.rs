@@ -8,6 +8,7 @@
 //! sc-chatroom/<agent>/rooms/<room>.json    the key of one room
 //! sc-chatroom/<agent>/joins/<room>.json    a request to join that has no answer yet
 //! sc-chatroom/<agent>/cursors/<room>.json  how far the daemon has come in it
+//! sc-chatroom/<agent>/spent/<room>.json    what it has spent there today
 //! sc-chatroom/<agent>/sessions/<start>/    where a backend may log
 //! sc-chatroom/<agent>/agent.log            what the daemon has to say
 //! sc-chatroom/<agent>/daemon.pid           held by the daemon for as long as it runs
@@ -24,6 +25,7 @@ mod identity;
 mod machine;
 mod room;
 mod secret;
+mod spent;
 
 pub use address::RoomAddress;
 pub use attempt::JoinAttempt;
@@ -33,6 +35,7 @@ pub use identity::Identity;
 pub use machine::{AgentIdError, agent_id};
 pub use room::RoomFile;
 pub use secret::Secret;
+pub use spent::SpentFile;
 
 use protocol::{AgentId, UserId};
 use std::path::{Path, PathBuf};
@@ -61,8 +64,7 @@ impl Home {
         &self.0
     }
 
-    /// A folder of a test's own.
-    #[cfg(test)]
+    /// A folder of a team's own.
     pub fn at(folder: &Path) -> Self {
         Self(folder.to_owned())
     }

@@ -2,7 +2,7 @@
 //! nothing is wrong.
 
 use super::config::{File, folder_of, lines, load};
-use super::kinds::{Kind, Memories, Sends};
+use super::kinds::{Kind, Sends};
 use agentserver::config::{ConfigError, ListenerFile, Problem};
 use serde_saphyr::Spanned;
 use std::collections::HashSet;
@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 pub fn run(path: &Path) -> Result<(), String> {
-    let (file, _) = load(path, &Memories::default()).map_err(|error| error.to_string())?;
+    let (file, _) = load(path).map_err(|error| error.to_string())?;
     let mut problems = missing_programs(&file, folder_of(path));
     problems.extend(unreachable(&file));
     problems.extend(deaf_peers(&file));

@@ -1,7 +1,7 @@
 //! `organism.yaml` with the kinds of listeners that this program has.
 
 use super::gateway::GatewayKind;
-use super::kinds::{self, Kind, Memories};
+use super::kinds::{self, Kind};
 use super::model::ModelsFile;
 use super::original;
 use agentserver::Organism;
@@ -51,9 +51,8 @@ pub fn lines(path: &Path, error: &ConfigError) -> String {
     problems.collect::<Vec<_>>().join("\n")
 }
 
-/// Reads the file and builds the organism. Its models remember what they did in
-/// `memories`.
-pub fn load(path: &Path, memories: &Memories) -> Result<(File, Organism), LoadError> {
+/// Reads the file and builds the organism.
+pub fn load(path: &Path) -> Result<(File, Organism), LoadError> {
     let text = std::fs::read_to_string(path).map_err(|error| LoadError::Read {
         path: path.to_owned(),
         error,
@@ -70,7 +69,7 @@ pub fn load(path: &Path, memories: &Memories) -> Result<(File, Organism), LoadEr
         }
         (Err(error), None) => return Err(wrong(error)),
     };
-    let organism = kinds::build(&file, folder_of(path), memories).map_err(wrong)?;
+    let organism = kinds::build(&file, folder_of(path)).map_err(wrong)?;
     Ok((file, organism))
 }
 

@@ -207,8 +207,7 @@ listeners:
         assert_eq!(greeter.prompt, "You greet.\nAlways.\n");
         assert!(greeter.agent && !file.listeners[1].agent && file.listeners[1].broadcast);
         let folder = std::path::Path::new(".");
-        super::super::kinds::build(&file, folder, &Default::default())
-            .unwrap_or_else(|error| panic!("{error}"));
+        super::super::kinds::build(&file, folder).unwrap_or_else(|error| panic!("{error}"));
     }
 
     #[test]

@@ -34,7 +34,7 @@ fn write_agent(folder: &Path, model: &Server, more: &str) -> String {
 struct World {
     scene: Scene,
     model: Server,
-    project: TempDir,
+    _project: TempDir,
 }
 
 impl World {
@@ -47,7 +47,7 @@ impl World {
         Self {
             scene,
             model,
-            project,
+            _project: project,
         }
     }
 }
@@ -155,23 +155,6 @@ async fn a_workspace_that_holds_keys_is_refused() {
             .await;
         assert!(!run.status.success(), "it runs beside the keys");
     }
-}
-
-#[tokio::test]
-async fn what_waits_for_a_yes_is_denied_and_the_room_is_told() {
-    let more = "tools: {fs: write}\nconfirm: {from: moderate}";
-    let world = World::new(
-        more,
-        &[
-            &[call("a", "fs.write", r#"{"path":"x","content":"y"}"#)],
-            &[Say::Text("I may not.")],
-        ],
-    )
-    .await;
-    assert_eq!(world.scene.ask("write x").await, "I may not.");
-    assert!(!world.project.path().join("x").exists());
-    let results = told(&world.model, 1).join("\n");
-    assert!(results.contains("nobody is here to be asked"), "{results}");
 }
 
 #[tokio::test]

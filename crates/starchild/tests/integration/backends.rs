@@ -5,19 +5,29 @@ use crate::harness::{Daemon, Owner, Room, Server};
 use crate::stand_in::StandIn;
 use crate::support::{self, wire};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use protocol::UserId;
 use std::path::Path;
 
 /// A room with a running agent in it.
 pub struct Scene {
     pub room: Room,
     pub owner: Owner,
-    _daemon: Daemon,
-    _server: Server,
+    pub daemon: Daemon,
+    pub server: Server,
 }
 
 impl Scene {
     /// An agent with this backend. `prepare` is what its owner does before.
     pub async fn new(add: &[&str], prepare: impl AsyncFnOnce(&mut Owner)) -> Self {
+        Self::with_yaml(add, "", prepare).await
+    }
+
+    /// The same, with these further lines in handler.yaml.
+    pub async fn with_yaml(
+        add: &[&str],
+        yaml: &str,
+        prepare: impl AsyncFnOnce(&mut Owner),
+    ) -> Self {
         let server = Server::start().await;
         let room = Room::new(&server.alice()).await;
         let mut owner = Owner {
@@ -30,14 +40,22 @@ impl Scene {
         let mut words = vec!["byoa", "add", "--prefix", "curious_otter", "--server", &url];
         words.extend(add);
         owner.agent = owner.types(&words).await.trim().to_owned();
+        let file = owner.place().join("handler.yaml");
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, format!("{text}{yaml}")).unwrap();
         owner.joins(&room).await;
         let daemon = owner.runs().await;
         Self {
             room,
             owner,
-            _daemon: daemon,
-            _server: server,
+            daemon,
+            server,
         }
+    }
+
+    /// The agent, as the server knows it.
+    pub fn user(&self) -> UserId {
+        format!("ext_{}", self.owner.agent).parse().unwrap()
     }
 
     /// What others call the agent.
@@ -83,7 +101,7 @@ async fn codex_and_claude_answer_with_the_prompt_on_standard_input() {
         let last = format!("> {} what is 2+2?", scene.mention());
         let (args, asked) = answer.split_once('\n').unwrap();
         assert!(args.starts_with(&format!("args: {first}")), "{args}");
-        assert!(args.ends_with("--model big"), "{args}");
+        assert!(args.contains("--model big "), "{args}");
         assert_eq!(asked, last);
         assert!(scene.owner.log().contains("stderr: thinking"));
     }

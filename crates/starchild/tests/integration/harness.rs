@@ -1,6 +1,6 @@
 //! A server, its owner, and an agent's owner at the shell.
 
-use client::{Client, MessageQuery, PostMessage};
+use client::{Client, Event, MessageQuery, PostMessage};
 use protocol::{AutoJoin, CreateInvite, InviteCreated, Message, RoomId};
 use std::{
     fs::File,
@@ -8,10 +8,11 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
-    sync::OnceLock,
+    sync::{Arc, Mutex, OnceLock},
     time::{Duration, Instant},
 };
 use tempfile::TempDir;
+use tokio::task::JoinHandle;
 
 /// Longer than anything here takes, even on a busy machine.
 pub const DEADLINE: Duration = Duration::from_secs(180);
@@ -35,7 +36,7 @@ pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>)
 
 /// The server's program: the one that `cargo xtask test` has just built, else built here and now,
 /// so that no test meets a stale one.
-fn server_program() -> &'static Path {
+pub fn server_program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
         if let Some(program) = std::env::var_os("SC_TEST_SERVER") {
@@ -138,9 +139,27 @@ impl Server {
         client.with_token(self.alice_token()).unwrap()
     }
 
+    /// A person who has signed in.
+    pub fn person(&self, user: &str, name: &str) -> Client {
+        let person = ["--user", user, "--name", name, "--type", "access"];
+        let client = Client::new(&self.url()).unwrap();
+        client.with_token(self.token(&person)).unwrap()
+    }
+
     pub fn alice_token(&self) -> String {
+        self.user_token("u_alice", "Alice")
+    }
+
+    /// A token of a user's agent.
+    pub fn user_token(&self, user: &str, name: &str) -> String {
+        self.token(&["--user", user, "--name", name])
+    }
+
+    fn token(&self, of: &[&str]) -> String {
         let token = Command::new(server_program())
-            .args(["token", "--user", "u_alice", "--name", "Alice", "--data"])
+            .arg("token")
+            .args(of)
+            .arg("--data")
             .arg(self.data())
             .output()
             .unwrap();
@@ -231,6 +250,42 @@ impl Room {
     }
 }
 
+/// What somebody sees in a room, answers in the making included.
+pub struct Watcher {
+    events: Arc<Mutex<Vec<Event>>>,
+    task: JoinHandle<()>,
+}
+
+impl Watcher {
+    pub async fn new(room: &Room) -> Self {
+        let mut stream = room.alice.stream_with_deltas(&room.id, None).await.unwrap();
+        let events = Arc::new(Mutex::new(Vec::new()));
+        let seen = events.clone();
+        let task = tokio::spawn(async move {
+            while let Ok(Some((_, event))) = stream.next().await {
+                seen.lock().unwrap().push(event);
+            }
+        });
+        Self { events, task }
+    }
+
+    /// Everything so far.
+    pub fn events(&self) -> Vec<Event> {
+        self.events.lock().unwrap().clone()
+    }
+
+    /// Waits for an event.
+    pub async fn sees<T>(&self, what: &str, look: impl Fn(&Event) -> Option<T>) -> T {
+        eventually(what, async || self.events().iter().find_map(&look)).await
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
 /// The owner of an agent, at the shell.
 pub struct Owner {
     pub folder: TempDir,
@@ -249,14 +304,18 @@ impl Owner {
         Self::at(&server.url(), script, settings).await
     }
 
+    /// An owner who has no agent yet.
+    pub fn without_agent() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            agent: String::new(),
+            env: Vec::new(),
+        }
+    }
+
     /// An owner who reaches the server at this address.
     pub async fn at(url: &str, script: &str, settings: &[&str]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let mut owner = Self {
-            agent: String::new(),
-            folder,
-            env: Vec::new(),
-        };
+        let mut owner = Self::without_agent();
         owner.write_script("handler.sh", script, 0o755);
         let mut add = vec![
             "byoa",

@@ -3,12 +3,17 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod agent;
+mod agent_at_work;
 mod agent_in_room;
 mod attacks;
 mod backends;
 mod bridge;
+mod coding_agents;
 mod daemon;
+mod examples;
 mod harness;
+mod host;
+mod mcp;
 mod one_liner;
 mod organism;
 mod organism_durable;
@@ -18,7 +23,10 @@ mod organism_in_room;
 mod organism_models;
 mod organism_observed;
 mod personal;
+mod plain;
 mod proxy;
+mod shortcuts;
 mod stand_in;
 #[path = "../../../openstarry/tests/integration/support/mod.rs"]
 mod support;
+mod up;

@@ -84,6 +84,26 @@ impl Running {
         read
     }
 
+    /// Waits until so many messages were handled.
+    async fn has_handled(&self, count: usize) {
+        loop {
+            let metrics = Client::new().get(format!("{}/metrics", self.base));
+            let metrics = within(metrics.send()).await.unwrap();
+            let text = within(metrics.text()).await.unwrap();
+            let handled = format!("organism_handled_total{{listener=\"echo\"}} {count}");
+            if text.contains(&handled) {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    }
+
+    async fn stop(mut self) {
+        let id = self.child.id().and_then(|id| Pid::from_raw(id as i32));
+        kill_process(id.unwrap(), Signal::TERM).unwrap();
+        within(self.child.wait()).await.unwrap();
+    }
+
     async fn kill(mut self) {
         self.child.start_kill().unwrap();
         within(self.child.wait()).await.unwrap();
@@ -108,6 +128,45 @@ async fn what_was_accepted_before_a_kill_is_answered_once_in_its_conversation() 
         let answer = format!("<Note><text>{number}</text></Note>");
         assert!(events.contains(&answer), "{events}");
     }
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_has_read_survives_a_kill_and_one_that_was_read_does_not_come_again()
+{
+    let folder = folder();
+    let organism = start(&folder, RUN).await;
+    for (correlation, text) in [("unread", "1"), ("read", "2"), ("stopped", "3")] {
+        let accepted = organism.post(correlation, "echo", text).await;
+        assert_eq!(accepted.status(), StatusCode::ACCEPTED);
+    }
+    let first = organism.events("read").await;
+    assert!(first.contains("<Note><text>2</text></Note>"), "{first}");
+    // It is at rest: its answer lies in the gateway, where nobody looks.
+    organism.has_handled(3).await;
+    organism.kill().await;
+
+    let organism = start(&folder, RUN).await;
+    let events = organism.events("unread").await;
+    assert_eq!(events.matches("event: message").count(), 1, "{events}");
+    assert!(events.contains("<Note><text>1</text></Note>"), "{events}");
+    // Its next answer is the first that comes, under a number that goes on.
+    organism.post("read", "echo", "4").await;
+    let events = organism.events("read").await;
+    assert_eq!(events.matches("event: message").count(), 1, "{events}");
+    assert!(events.contains("<Note><text>4</text></Note>"), "{events}");
+    assert!(number(&events) > number(&first), "{first}{events}");
+
+    // Told to end, it loses no more than when it is killed.
+    organism.stop().await;
+    let organism = start(&folder, RUN).await;
+    let events = organism.events("stopped").await;
+    assert!(events.contains("<Note><text>3</text></Note>"), "{events}");
+}
+
+/// The number of the first event.
+fn number(events: &str) -> u64 {
+    let (_, id) = events.split_once("id: ").unwrap();
+    id.lines().next().unwrap().trim().parse().unwrap()
 }
 
 #[tokio::test]

@@ -6,8 +6,8 @@ use openstarry::provider::ProviderKind;
 use serde_json::json;
 use std::process::{Output, Stdio};
 use tempfile::TempDir;
-use tokio::io::AsyncWriteExt;
-use tokio::process::Command;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 const ORGANISM: &str = "\
 organism: poets
@@ -131,6 +131,99 @@ async fn a_model_of_each_kind_is_offered_its_payloads_as_tools_and_answers_by_ca
     }
 }
 
+/// A run with a journal, talked to line by line.
+struct Talk {
+    child: Child,
+    stdin: ChildStdin,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Talk {
+    fn start(folder: &TempDir) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_starchild"))
+            .args(["organism", "run", "--state", "state"])
+            .current_dir(folder.path())
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        Self {
+            stdin: child.stdin.take().unwrap(),
+            lines: BufReader::new(child.stdout.take().unwrap()).lines(),
+            child,
+        }
+    }
+
+    /// Sends a payload and waits for this answer; older ones may come again.
+    async fn ask(&mut self, asked: &str, answer: &str) {
+        let line = format!("<Ask><text>{asked}</text></Ask>\n");
+        within(self.stdin.write_all(line.as_bytes())).await.unwrap();
+        loop {
+            let line = within(self.lines.next_line()).await.unwrap().unwrap();
+            if line == format!("<Told><text>{answer}</text></Told>") {
+                return;
+            }
+        }
+    }
+
+    async fn kill(mut self) {
+        self.child.start_kill().unwrap();
+        within(self.child.wait()).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_model_remembers_a_live_thread_after_a_kill() {
+    let kind = ProviderKind::Anthropic;
+    let replies = ["Roses", "Violets", "Tulips"].map(|words| saying(kind, words));
+    let server = Server::start(replies.to_vec()).await;
+    let folder = folder(&[format!(
+        "kind: anthropic, base_url: '{}', model: m",
+        server.url
+    )]);
+    let mut talk = Talk::start(&folder);
+    talk.ask("First", "Roses").await;
+    talk.kill().await;
+    let mut talk = Talk::start(&folder);
+    talk.ask("Second", "Violets").await;
+    talk.kill().await;
+    let mut talk = Talk::start(&folder);
+    talk.ask("Third", "Tulips").await;
+    let asked = server.asked();
+    assert_eq!(asked.len(), 3, "nothing is asked twice that was answered");
+    let roles = |index: usize| {
+        let messages = asked[index].body["messages"].as_array().unwrap();
+        let roles = messages.iter().map(|said| said["role"].as_str().unwrap());
+        roles.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(roles(0), ["user"]);
+    assert_eq!(roles(1), ["user", "assistant", "user"]);
+    let last = asked[2].body.to_string();
+    for said in ["First", "Roses", "Second", "Violets", "Third"] {
+        assert!(last.contains(said), "{said}: {last}");
+    }
+}
+
+#[tokio::test]
+async fn a_scripted_model_needs_no_network_and_calls_tools_as_others_do() {
+    let folder = folder(&["script: poems.yaml".to_owned()]);
+    let script = "delay_ms: 0\nrules:\n  \
+                  - {when: '<text>A (\\w+)', call: {answer_Told: {text: 'Here is a $1 & more'}}}\n  \
+                  - {say: What?}\n";
+    std::fs::write(folder.path().join("poems.yaml"), script).unwrap();
+    let out = organism(&folder, "run", &[]).await;
+    assert_eq!(
+        text(&out.stdout),
+        "<Told><text>Here is a poem &amp; more</text></Told>\n",
+        "{}",
+        text(&out.stderr)
+    );
+    let mut talk = Talk::start(&folder);
+    talk.ask("Nothing of the kind", "What?").await;
+}
+
 #[tokio::test]
 async fn a_model_of_no_named_kind_speaks_like_openai_and_need_not_stream() {
     let answer =
@@ -209,6 +302,16 @@ async fn check_tells_what_is_wrong_with_a_model() {
             "model: m, timeout_seconds: 0",
             "timeout_seconds: want seconds above 0",
         ),
+        ("priority: 1", "a backend needs a `model`, or a `script`"),
+        (
+            "model: m, script: s.yaml",
+            "a backend needs a `model`, or a `script`",
+        ),
+        (
+            "script: s.yaml, base_url: 'http://x'",
+            "a `script` has no `base_url`",
+        ),
+        ("script: none.yaml", "the script"),
     ] {
         let out = organism(&folder(&[backend.to_owned()]), "check", &[]).await;
         assert!(!out.status.success(), "{backend}");

@@ -327,7 +327,7 @@ fn the_doctor_tells_what_is_missing_and_how_to_get_it() {
     let home = folder.path().join("home");
     let healthy = run(&home, &["doctor"]);
     assert_eq!(healthy.status.code(), Some(0), "{}", out(&healthy));
-    assert!(out(&healthy).contains("byoa add"), "{}", out(&healthy));
+    assert!(out(&healthy).contains("agents add"), "{}", out(&healthy));
 
     let server = StandIn::always("200 OK", "application/json", "{}");
     let agent = home.join("sc-chatroom/my_agent-0a1b2c3d");

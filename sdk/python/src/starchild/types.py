@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional, TypedDict
+from typing import Any, Dict, List, Optional, TypedDict
 
 
 class _Message(TypedDict):
@@ -27,14 +27,19 @@ class Message(_Message, total=False):
     mentions_me: Optional[bool]
     content_html: Optional[str]
     event: Optional[Dict[str, Any]]
+    usage: Optional[Dict[str, Any]]
 
 
-class Posted(TypedDict):
-    """A message that was posted."""
-
+class _Posted(TypedDict):
     seq: int
     via: str
     created_at: int
+
+
+class Posted(_Posted, total=False):
+    """A message that was posted."""
+
+    ambiguous_mentions: List[str]
 
 
 class _Joined(TypedDict):
@@ -74,4 +79,5 @@ class Me(_Me, total=False):
     user_name: Optional[str]
     agent_card_url: Optional[str]
     last_message_seq: Optional[int]
+    owner_user_id: Optional[str]
     welcome_score: Optional[Dict[str, Any]]

@@ -2,9 +2,9 @@
 
 use crate::{
     clock::Now,
-    store::{group::NewMessage, rooms::RoomRow},
+    store::{group::NewMessage, posting::json, rooms::RoomRow},
 };
-use protocol::{MessageType, UserId, Via};
+use protocol::{MessageType, Usage, UserId, Via};
 
 /// What a member says.
 #[derive(Debug)]
@@ -16,6 +16,7 @@ pub struct Said {
     pub reply_to_seq: Option<i64>,
     pub depth: i64,
     pub client_key: Option<String>,
+    pub usage: Option<Usage>,
 }
 
 /// A member's message.
@@ -33,6 +34,7 @@ pub fn chat(room: &mut RoomRow, said: Said, now: Now) -> NewMessage {
         created_at: now.seconds(),
         client_key: said.client_key,
         calls_agents: true,
+        usage: said.usage.map(|usage| json(&usage)),
     }
 }
 
@@ -51,6 +53,7 @@ pub fn notice(room: &mut RoomRow, content: String, now: Now) -> NewMessage {
         created_at: now.seconds(),
         client_key: None,
         calls_agents: false,
+        usage: None,
     }
 }
 

@@ -15,7 +15,7 @@ use protocol::{CliKeyCreated, CliKeyView, CliKeys, CreateCliKey, ErrorCode};
 pub const PREFIX: &str = "sc_";
 const CODE_LENGTH: usize = 20;
 const DEFAULT_TTL: i64 = 30 * 24 * 3600;
-const LONGEST_TTL: i64 = 366 * 24 * 3600;
+pub const LONGEST_TTL: i64 = 366 * 24 * 3600;
 
 pub async fn create(app: &App, caller: &Caller, request: CreateCliKey) -> Result<CliKeyCreated> {
     let user = access::user(caller)?;

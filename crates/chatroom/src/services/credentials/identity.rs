@@ -18,10 +18,11 @@ use crate::{
         change::RoomTx,
         limits::{self, Limit},
     },
-    store::{Tx, identities::IdentityRow, members::MemberRow},
+    store::{Conn, Tx, identities::IdentityRow, members::MemberRow},
 };
 use protocol::{
     AuthUsed, ErrorCode, IdentityCreated, IdentityRevoked, RoomId, Scope, TokenReissued, UserId,
+    Via,
 };
 
 const MINUTE_MS: i64 = 60_000;
@@ -246,7 +247,42 @@ pub async fn reissue(
         Err(NoCaller::Identity(error)) => return Err(error),
         Err(_) => return Err(no_proof()),
     };
-    let proof = Proof::of(&caller)?;
+    member_key(app, &caller, room, user, Counted::Yes).await
+}
+
+/// Mints a key with which a program of the caller's posts in a room, as an agent does, whoever the member
+/// is. It is not counted: whoever asks for it keeps it and asks once for each room.
+pub async fn agent_key(
+    app: &App,
+    caller: &Caller,
+    room: &RoomId,
+    user: &UserId,
+) -> Result<TokenReissued> {
+    member_key(app, caller, room, user, Counted::No).await
+}
+
+/// Whether an identity token can get a key for a room.
+pub async fn opens(conn: &mut Conn, identity: &IdentityRow, room: &RoomId) -> Result<bool> {
+    let Some(member) = conn.member(room, &identity.user_id).await? else {
+        return Ok(false);
+    };
+    Ok(lineage_of(conn, &member, &identity.user_id).await? == identity.lineage)
+}
+
+/// Whether a key counts under the limit on minting.
+enum Counted {
+    Yes,
+    No,
+}
+
+async fn member_key(
+    app: &App,
+    caller: &Caller,
+    room: &RoomId,
+    user: &UserId,
+    counted: Counted,
+) -> Result<TokenReissued> {
+    let proof = Proof::of(caller)?;
     if proof.user != user {
         return Err(Error::forbidden("The bearer belongs to another user_id"));
     }
@@ -257,7 +293,7 @@ pub async fn reissue(
         .ok_or_else(Error::room_not_found)?;
     let member = tx.member(room, user).await?;
     let member = member.ok_or_else(Error::room_not_found)?;
-    let source = hold_source(&mut tx, &caller).await?;
+    let source = hold_source(&mut tx, caller).await?;
     let owner = lineage_of(&mut tx, &member, user).await?;
     if owner.as_deref() != Some(proof.lineage.as_str()) {
         return Err(Error::forbidden(
@@ -265,13 +301,18 @@ pub async fn reissue(
              room, or ask the room's owner for a recovery invite",
         ));
     }
-    limits::take(&mut tx, &[mint_limit(app, "reissue", proof.jti)], now).await?;
+    if matches!(counted, Counted::Yes) {
+        limits::take(&mut tx, &[mint_limit(app, "reissue", proof.jti)], now).await?;
+    }
     let kind = member.member_kind;
     let basis = Basis {
         lineage: proof.lineage,
         source,
     };
-    let key = keys::new_member_key(app, room, user, &kind, &basis, now)?;
+    let mut key = keys::new_member_key(app, room, user, &kind, &basis, now)?;
+    if matches!(counted, Counted::No) {
+        key.posts_as = Via::Agent;
+    }
     tx.insert_key(&key).await?;
     tx.commit().await?;
     Ok(TokenReissued {
@@ -283,7 +324,7 @@ pub async fn reissue(
 }
 
 /// Whose place in a room it is. One that nobody has proven is for whoever claimed the id first.
-async fn lineage_of(tx: &mut Tx, member: &MemberRow, user: &UserId) -> Result<Option<String>> {
+async fn lineage_of(tx: &mut Conn, member: &MemberRow, user: &UserId) -> Result<Option<String>> {
     match &member.lineage {
         Some(lineage) => Ok(Some(lineage.clone())),
         None if user.is_external() => Ok(tx.first_lineage(user).await?),

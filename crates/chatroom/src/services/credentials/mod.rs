@@ -3,6 +3,8 @@
 
 pub mod cli_keys;
 pub mod identity;
+pub mod key_cache;
 pub mod keys;
+pub mod oauth;
 pub mod revocation;
 pub mod sessions;

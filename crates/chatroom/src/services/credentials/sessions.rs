@@ -10,6 +10,7 @@ use crate::{
     store::{Conn, Tx, cli_keys::CliKeyRow, sessions::SessionRow},
 };
 use protocol::{ErrorCode, Session, SessionKind, Sessions, SessionsEnded, UserId};
+use std::collections::HashMap;
 
 /// Keys and identity tokens of a user that are looked at, of each.
 const MOST: i64 = 1000;
@@ -29,9 +30,13 @@ pub async fn list(app: &App, caller: &Caller) -> Result<Sessions> {
     let owner = owner(caller)?;
     let mut conn = app.db.read().await?;
     let rows = own_rows(&mut conn, &owner).await?;
+    let clients = conn.clients_of(&owner.user).await?;
+    let clients: HashMap<String, String> = clients.into_iter().collect();
     let mut sessions = Vec::new();
     for row in rows {
-        sessions.push(session(row, owner.current.as_deref()));
+        let label = clients.get(&row.jti).cloned();
+        let session = session(row, owner.current.as_deref());
+        sessions.push(Session { label, ..session });
     }
     for row in cli_keys(&mut conn, &owner).await? {
         sessions.push(Session {

@@ -15,9 +15,10 @@ use crate::{
         rooms::RoomRow,
     },
 };
+use protocol::Usage;
 use reqwest::{Response, StatusCode, header};
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Messages of context that go with a call, at the most, and their bytes.
 const CONTEXT_MESSAGES: i64 = 20;
@@ -35,6 +36,8 @@ pub enum Failure {
     Refused(String),
     /// The agent has left.
     Gone,
+    /// Somebody who may has stopped it.
+    Stopped,
 }
 
 impl Failure {
@@ -68,6 +71,8 @@ pub async fn body(
             "reply_chain_depth": message.reply_chain_depth,
             "room_rules_version": room_row.rules_version,
         },
+        // Who is called, so that an agent in many rooms knows when it is meant.
+        "recipient": {"user_id": lane.user_id, "user_name": row.user_name},
     });
     let context = context(conn, lane, message.seq).await?;
     if !context.is_empty() {
@@ -125,6 +130,13 @@ pub struct Target<'a> {
     pub delivery_id: String,
 }
 
+/// What an agent answered, and what that cost.
+#[derive(Debug)]
+pub struct Heard {
+    pub answer: Answer,
+    pub usage: Option<Usage>,
+}
+
 /// Calls the agent and reads its answer to the end. `heard` is told how it grows, and once more
 /// after a while where it asks for that.
 pub async fn call(
@@ -133,14 +145,18 @@ pub async fn call(
     target: &Target<'_>,
     body: &Value,
     heard: impl FnMut(&Reply) -> Option<Duration>,
-) -> Result<Answer, Failure> {
+) -> Result<Heard, Failure> {
+    let began = Instant::now();
     let most = Duration::from_secs(settings.reply_seconds);
-    tokio::time::timeout(most, exchange(outbound, settings, target, body, heard))
-        .await
-        .unwrap_or_else(|_| {
-            let why = format!("no complete answer within {} s", most.as_secs());
-            Err(Failure::passing(why))
-        })
+    let exchanged = tokio::time::timeout(most, exchange(outbound, settings, target, body, heard));
+    let mut heard = exchanged.await.unwrap_or_else(|_| {
+        let why = format!("no complete answer within {} s", most.as_secs());
+        Err(Failure::passing(why))
+    })?;
+    if let Some(usage) = &mut heard.usage {
+        usage.seconds.get_or_insert(began.elapsed().as_secs_f64());
+    }
+    Ok(heard)
 }
 
 async fn exchange(
@@ -149,7 +165,7 @@ async fn exchange(
     target: &Target<'_>,
     body: &Value,
     mut heard: impl FnMut(&Reply) -> Option<Duration>,
-) -> Result<Answer, Failure> {
+) -> Result<Heard, Failure> {
     let refused = |error: outbound::OutboundError| Failure::passing(error.to_string());
     let broken = |error: reqwest::Error| Failure::passing(outbound::in_words(&error));
     let idle = Duration::from_secs(settings.idle_seconds);
@@ -189,9 +205,13 @@ async fn exchange(
         }
         again = heard(&reply);
     }
-    reply
+    let answer = reply
         .finish()
-        .map_err(|error| Failure::passing(error.to_string()))
+        .map_err(|error| Failure::passing(error.to_string()))?;
+    Ok(Heard {
+        answer,
+        usage: reply.usage().cloned(),
+    })
 }
 
 /// What the head of the answer means.

@@ -3,7 +3,7 @@
 use super::{
     Lane, Wakeup,
     answerable::{Answered, answerable},
-    call::{self, Failure, Target},
+    call::{self, Failure, Heard, Target},
     reply::{Answer, Reply},
     settle::{CallOutcome, Settled, Settler},
     typing::Typing,
@@ -14,13 +14,15 @@ use crate::{
     error::Result,
     metrics::Delivered,
     outbound::Trust,
+    services::{spending, wake},
     store::{
+        Conn,
         deliveries::{LaneRow, REPLIES_WINDOW_MS, SKEW_MS},
         messages::{MessageRow, Page},
         rooms::RoomRow,
     },
 };
-use protocol::{UserId, Via};
+use protocol::{Budget, UserId, Via};
 use runtime::Backoff;
 use std::time::Duration;
 
@@ -28,6 +30,8 @@ use std::time::Duration;
 const PAGE: i64 = 50;
 /// A wait that an agent asks for counts up to here.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
+/// How often the room is told that an agent is still at work.
+const STILL_AT_WORK_EVERY: Duration = Duration::from_secs(5);
 /// What cannot be written is tried again at least this often.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(10));
 
@@ -141,6 +145,24 @@ impl Task {
             if let Some(wait) = self.wait(&row, now_ms) {
                 return Ok(Wait::For(wait));
             }
+            let policy = spending::policy_of(&mut conn, &room, &user).await?;
+            let has_budget = !policy.budget.is_unlimited();
+            let may_spend = self.may_spend(&mut conn, policy.budget).await?;
+            if let Some(seq) = row.retry_seq {
+                let message = conn.message(&room, seq).await?;
+                let message =
+                    message.filter(|m| may_spend && !m.deleted && self.can_answer(&room_row, m));
+                let Some(message) = message else {
+                    drop(conn);
+                    self.end_retry(row.generation, seq, Delivered::Silent)
+                        .await?;
+                    continue;
+                };
+                let body = call::body(&mut conn, &self.lane, &row, &room_row, &message).await?;
+                drop(conn);
+                self.deliver(&row, &message, &body, has_budget).await?;
+                continue;
+            }
             let page = Page {
                 since: self.next - 1,
                 limit: PAGE,
@@ -150,16 +172,23 @@ impl Task {
             let Some(last) = messages.last().map(|message| message.seq) else {
                 return Ok(Wait::Idle);
             };
-            let message = messages
-                .into_iter()
-                .find(|message| concerns(message, &user) && self.can_answer(&room_row, message));
-            let Some(message) = message else {
+            let mut next = None;
+            for message in messages.into_iter().filter(|_| may_spend) {
+                if concerns(&message, &user)
+                    && self.can_answer(&room_row, &message)
+                    && wake::wakes(&mut conn, policy.wake, &room, &user, &message).await?
+                {
+                    next = Some(message);
+                    break;
+                }
+            }
+            let Some(message) = next else {
                 self.pass(last).await;
                 continue;
             };
             let body = call::body(&mut conn, &self.lane, &row, &room_row, &message).await?;
             drop(conn);
-            self.deliver(&row, &message, &body).await?;
+            self.deliver(&row, &message, &body, has_budget).await?;
         }
         Ok(Wait::Idle)
     }
@@ -191,6 +220,27 @@ impl Task {
         checked.is_ok()
     }
 
+    /// Whether the agent has anything left to spend today.
+    async fn may_spend(&self, conn: &mut Conn, budget: Budget) -> Result<bool> {
+        if budget.is_unlimited() {
+            return Ok(true);
+        }
+        let (room, user) = (&self.lane.room_id, &self.lane.user_id);
+        let account = spending::account(conn, room, user, budget, Now::get()).await?;
+        Ok(!account.is_used_up())
+    }
+
+    /// A message that the agent was to be called for once more is dealt with, without an answer.
+    async fn end_retry(&mut self, generation: i64, seq: i64, counted: Delivered) -> Result<()> {
+        let outcome = CallOutcome::RetryOver { seq };
+        self.settle(Unsettled {
+            generation,
+            outcome,
+            counted,
+        })
+        .await
+    }
+
     /// Everything up to this message is dealt with.
     async fn pass(&mut self, seq: i64) {
         self.next = seq + 1;
@@ -202,6 +252,7 @@ impl Task {
         row: &LaneRow,
         message: &MessageRow,
         body: &serde_json::Value,
+        has_budget: bool,
     ) -> Result<()> {
         let app = self.app.clone();
         let permit = app
@@ -215,16 +266,41 @@ impl Task {
         let tries = i64::try_from(app.config.fanout.retry_seconds.len()).unwrap_or(i64::MAX);
         let seq = message.seq;
         let attempt = 1 + if seq == row.next_seq { row.attempt } else { 0 };
+        let retry = row.retry_seq == Some(seq);
         let (outcome, counted) = match called {
-            Ok(Answer::Silent) => {
+            Ok(Heard {
+                answer: Answer::Silent,
+                usage: None,
+            }) if !retry && !has_budget => {
                 app.metrics.delivered(Delivered::Silent);
                 self.pass(seq).await;
                 return Ok(());
             }
-            Ok(Answer::Text(content)) => {
-                let answered = answered(message);
-                let outcome = CallOutcome::Reply { answered, content };
+            Ok(Heard {
+                answer: Answer::Silent,
+                usage,
+            }) => (CallOutcome::Silent { seq, usage, retry }, Delivered::Silent),
+            Ok(Heard {
+                answer: Answer::Text(content),
+                usage,
+            }) => {
+                let outcome = CallOutcome::Reply {
+                    answered: answered(message),
+                    content,
+                    usage,
+                    retry,
+                };
                 (outcome, Delivered::Answered)
+            }
+            Err(Failure::Stopped) => {
+                // Whoever stopped it has moved the lane past the message.
+                app.metrics.delivered(Delivered::Stopped);
+                self.next = self.next.max(seq + 1);
+                return Ok(());
+            }
+            Err(_) if retry => {
+                // Whoever asked for it sees that it failed, and may ask again.
+                return self.end_retry(row.generation, seq, Delivered::Failed).await;
             }
             Err(Failure::Gone) if self.is_owner().await? => {
                 let why = "the agent is gone (410), and an owner cannot leave".to_owned();
@@ -268,8 +344,10 @@ impl Task {
     async fn settle(&mut self, unsettled: Unsettled) -> Result<()> {
         let passed = match &unsettled.outcome {
             CallOutcome::Reply { answered, .. } => Some(answered.seq),
-            CallOutcome::Gone { seq } => Some(*seq),
-            CallOutcome::Failed { .. } | CallOutcome::Stale { .. } => None,
+            CallOutcome::Gone { seq } | CallOutcome::Silent { seq, .. } => Some(*seq),
+            CallOutcome::RetryOver { .. }
+            | CallOutcome::Failed { .. }
+            | CallOutcome::Stale { .. } => None,
         };
         let outcome = unsettled.outcome.clone();
         let settling = self
@@ -291,7 +369,7 @@ impl Task {
         // After a loss the store knows better where the lane is, if it is still ours. After a failure
         // the message is still to be dealt with: a new key may come before this task has ended.
         if let Some(seq) = passed.filter(|_| settled != Settled::Lost) {
-            self.next = seq + 1;
+            self.next = self.next.max(seq + 1);
         }
         Ok(())
     }
@@ -301,7 +379,7 @@ impl Task {
         row: &LaneRow,
         message: &MessageRow,
         body: &serde_json::Value,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<Heard, Failure> {
         let Some(bearer) = self.app.secrets.unseal(&row.akm_key) else {
             return Err(Failure::Refused("the stored key cannot be read".to_owned()));
         };
@@ -313,16 +391,27 @@ impl Task {
             trust: Trust::of(row.endpoint_trusted),
             delivery_id: format!("{room_id}.{}.{user_id}", message.seq),
         };
-        let mut typing = Typing::new(&self.app, &self.lane, message.seq);
+        let live = &self.app.live;
+        let stoppable = live.at_work().begin_call(room_id, user_id, message.seq);
+        let mut typing = Typing::begin(&self.app, &self.lane, message.seq);
         let heard = |reply: &Reply| typing.heard(reply);
-        call::call(
-            &self.app.outbound,
-            &self.app.config.fanout,
-            &target,
-            body,
-            heard,
-        )
-        .await
+        let (outbound, settings) = (&self.app.outbound, &self.app.config.fanout);
+        let called = {
+            let calling = call::call(outbound, settings, &target, body, heard);
+            tokio::pin!(calling);
+            loop {
+                tokio::select! {
+                    called = &mut calling => break called,
+                    // Dropping the call ends its connection.
+                    () = stoppable.stopped() => break Err(Failure::Stopped),
+                    () = tokio::time::sleep(STILL_AT_WORK_EVERY) => live.refresh(room_id, user_id),
+                }
+            }
+        };
+        if called.is_err() {
+            typing.failed();
+        }
+        called
     }
 
     async fn is_owner(&self) -> Result<bool> {
@@ -399,6 +488,7 @@ mod tests {
             edited_at: None,
             calls_agents: true,
             event: None,
+            usage: None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! An agent's answer as it can be posted, without I/O: bytes of its stream go in, text comes out.
 
 use protocol::{
-    MAX_CONTENT_BYTES,
+    MAX_CONTENT_BYTES, Usage,
     agent_stream::{AgentStream, Part, StreamError},
     answer::{may_be_silence, postable},
 };
@@ -39,8 +39,6 @@ pub struct Reply {
     stream: AgentStream,
     /// What was said, up to a little more than can be posted.
     text: String,
-    /// Whether the agent has begun to do anything.
-    begun: bool,
 }
 
 impl Reply {
@@ -49,7 +47,6 @@ impl Reply {
         Self {
             stream: AgentStream::new(most_bytes),
             text: String::new(),
-            begun: false,
         }
     }
 
@@ -60,8 +57,13 @@ impl Reply {
         Ok(self.stream.is_done())
     }
 
+    /// What it cost, as far as the agent has said so.
+    pub fn usage(&self) -> Option<&Usage> {
+        self.stream.usage()
+    }
+
     /// What was said, once the stream has ended.
-    pub fn finish(mut self) -> Result<Answer, ReplyError> {
+    pub fn finish(&mut self) -> Result<Answer, ReplyError> {
         self.stream.finish()?;
         self.take()?;
         Ok(postable(&self.text).map_or(Answer::Silent, Answer::Text))
@@ -72,16 +74,12 @@ impl Reply {
         (!may_be_silence(&self.text)).then(|| self.text.trim_start())
     }
 
-    /// Whether the agent works on an answer, as far as one can tell.
-    pub fn is_begun(&self) -> bool {
-        self.begun || self.so_far().is_some()
-    }
-
     fn take(&mut self) -> Result<(), ReplyError> {
         while let Some(part) = self.stream.next_part()? {
             match part {
                 Part::Text(text) => self.append(&text),
-                Part::Work => self.begun = true,
+                Part::Restart => self.text.clear(),
+                Part::Work => {}
             }
         }
         Ok(())
@@ -123,6 +121,13 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_that_begins_anew_leaves_what_was_said_before_behind() {
+        let stream = "data: {\"text\":\"I look.\"}\n\ndata: {\"type\":\"restart\"}\n\n\
+            data: {\"text\":\"It is 7.\"}\n\n";
+        assert_eq!(said(stream), "It is 7.");
+    }
+
+    #[test]
     fn an_error_fails_the_turn_whatever_was_said_before() {
         let stream = b"data: {\"text\":\"Yes\"}\n\nevent: error\ndata: out of credit\n\n";
         assert_eq!(read_all(stream), Err(ReplyError::Agent));
@@ -149,7 +154,6 @@ mod tests {
                 .unwrap();
             assert_eq!(reply.so_far(), None);
         }
-        assert!(!reply.is_begun());
         let mut reply = Reply::new(MOST);
         reply.push(b"data: [S\n\ndata: o it is]\n\n").unwrap();
         assert_eq!(reply.so_far(), Some("[So it is]"));

@@ -14,6 +14,7 @@ use crate::{
         change::{Refusal, RoomLog, RoomTx, addressed, message::Said},
         members,
         messages::posting::mentions::mentioned,
+        spending,
     },
     store::{
         Db, DbError,
@@ -21,7 +22,7 @@ use crate::{
         posting::{Addressed, AddressedBy},
     },
 };
-use protocol::{ErrorCode, EventKind, MemberUpdated, Notice, RoomId, UserId, Via};
+use protocol::{ErrorCode, EventKind, MemberUpdated, Notice, RoomId, Usage, UserId, Via};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, Mutex},
@@ -44,8 +45,21 @@ const TROUBLE: Duration = Duration::from_secs(10);
 /// What a call came to.
 #[derive(Debug, Clone)]
 pub enum CallOutcome {
-    /// The agent answered this.
-    Reply { answered: Answered, content: String },
+    /// The agent answered this, maybe because it was called for the message once more.
+    Reply {
+        answered: Answered,
+        content: String,
+        usage: Option<Usage>,
+        retry: bool,
+    },
+    /// The agent had nothing to say.
+    Silent {
+        seq: i64,
+        usage: Option<Usage>,
+        retry: bool,
+    },
+    /// The agent is not called for this message once more: that failed, or could not be answered.
+    RetryOver { seq: i64 },
     /// The call failed and is tried again.
     Failed {
         seq: i64,
@@ -144,7 +158,7 @@ impl Settler {
     ) -> Result<Settled> {
         let mentions = match &outcome {
             CallOutcome::Reply { content, .. } => {
-                mentioned(&self.db, &lane.room_id, content).await?
+                mentioned(&self.db, &lane.room_id, content).await?.users
             }
             _ => Vec::new(),
         };
@@ -319,13 +333,35 @@ async fn settle_one(
         node: &app.node,
     };
     match &item.outcome {
-        CallOutcome::Reply { answered, content } => {
+        CallOutcome::Reply {
+            answered,
+            content,
+            usage,
+            retry,
+        } => {
             let reply = ReplyToPost {
                 answered,
                 content,
                 mentions: &item.mentions,
+                usage: usage.as_ref(),
+                retry: *retry,
             };
             return settle_reply(app, tx, log, held, reply, times).await;
+        }
+        CallOutcome::Silent { seq, usage, retry } => {
+            let passed = match retry {
+                true => tx.finish_retry(held, *seq, times.schedule_ms).await?,
+                false => tx.pass_message(held, *seq).await?,
+            };
+            if !passed {
+                return Ok(Settled::Lost);
+            }
+            spending::spend(tx, log, user, usage.as_ref(), times.now).await?;
+        }
+        CallOutcome::RetryOver { seq } => {
+            if !tx.finish_retry(held, *seq, times.schedule_ms).await? {
+                return Ok(Settled::Lost);
+            }
         }
         CallOutcome::Failed {
             seq,
@@ -374,6 +410,8 @@ struct ReplyToPost<'a> {
     answered: &'a Answered,
     content: &'a str,
     mentions: &'a [UserId],
+    usage: Option<&'a Usage>,
+    retry: bool,
 }
 
 /// Posts what an agent answered.
@@ -390,6 +428,8 @@ async fn settle_reply(
         answered,
         content,
         mentions,
+        usage,
+        retry,
     } = reply;
     let (room, user, limits) = (held.room, held.user, &app.config.limits);
     let Answered {
@@ -404,11 +444,18 @@ async fn settle_reply(
         Err(why) => {
             // Counted too; with many agents there are too many of these for a log.
             tracing::debug!(%room, %user, seq, ?why, "an agent's answer was dropped");
-            let passed = tx.pass_message(held, *seq).await?;
+            let passed = match retry {
+                true => tx.finish_retry(held, *seq, schedule_ms).await?,
+                false => tx.pass_message(held, *seq).await?,
+            };
             return Ok(if passed { why.into() } else { Settled::Lost });
         }
     };
-    if !tx.answer_message(held, *seq, schedule_ms).await? {
+    let passed = match retry {
+        true => tx.finish_retry(held, *seq, schedule_ms).await?,
+        false => tx.answer_message(held, *seq, schedule_ms).await?,
+    };
+    if !passed {
         return Ok(Settled::Lost);
     }
     let notice = admission.enter(log.room_mut(), user, limits, now);
@@ -420,6 +467,7 @@ async fn settle_reply(
         reply_to_seq: Some(*seq),
         depth: depth + 1,
         client_key: None,
+        usage: usage.cloned(),
     };
     let depth = said.depth;
     let posted = log.chat(tx, said, now).await?;
@@ -439,5 +487,6 @@ async fn settle_reply(
     if let Some(words) = notice {
         log.system_message(tx, words, now).await?;
     }
+    spending::spend(tx, log, user, usage, now).await?;
     Ok(Settled::Done)
 }

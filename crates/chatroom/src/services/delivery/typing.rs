@@ -1,80 +1,83 @@
-//! Letting the room see that an agent writes, and what it has written so far.
+//! Letting the room see that an agent is called, and what it has written so far.
 
 use super::{Lane, reply::Reply};
-use crate::app::App;
-use protocol::{AgentDelta, AgentTyping, EventKind};
-use serde::Serialize;
+use crate::{app::App, clock::Now};
+use protocol::{AgentTyping, IdleReason, RoleClass, TypingState};
 use std::time::{Duration, Instant};
 
 /// An answer that grows is shown at most this often.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// One answer, as those see it who asked to.
+/// One answer, as the room's readers see it.
 pub struct Typing<'a> {
     app: &'a App,
     lane: &'a Lane,
-    seq: i64,
-    told: bool,
+    event: AgentTyping,
     shown: usize,
     last: Option<Instant>,
+    reason: IdleReason,
 }
 
 impl<'a> Typing<'a> {
-    pub fn new(app: &'a App, lane: &'a Lane, seq: i64) -> Self {
-        Self {
+    /// The agent is called: it thinks from now on.
+    pub fn begin(app: &'a App, lane: &'a Lane, seq: i64) -> Self {
+        let typing = Self {
             app,
             lane,
-            seq,
-            told: false,
+            event: AgentTyping {
+                user_id: lane.user_id.to_string(),
+                role_class: RoleClass::Agent,
+                reply_to_seq: Some(seq),
+                typing: true,
+                state: TypingState::Thinking,
+                since: Now::get().seconds(),
+                activity: None,
+                reason: None,
+                by_user_id: None,
+            },
             shown: 0,
             last: None,
-        }
+            reason: IdleReason::Done,
+        };
+        typing.say(None);
+        typing
     }
 
     /// The answer has grown. Where that is too soon to be shown, says when to ask again.
     pub fn heard(&mut self, reply: &Reply) -> Option<Duration> {
-        if !reply.is_begun() || !self.app.anyone_watches_typing(&self.lane.room_id) {
+        let text = reply.so_far().filter(|text| text.len() != self.shown)?;
+        let began = self.event.state != TypingState::Writing;
+        if !began && !self.app.live.is_read(&self.lane.room_id) {
             return None;
         }
-        if !self.told {
-            self.told = true;
-            self.tell(true);
-        }
-        let text = reply.so_far().filter(|text| text.len() != self.shown)?;
         let early = self.last.map(|last| EVERY.saturating_sub(last.elapsed()));
         if let Some(wait) = early.filter(|wait| !wait.is_zero()) {
             return Some(wait);
         }
         self.last = Some(Instant::now());
         self.shown = text.len();
-        let delta = AgentDelta {
-            user_id: self.lane.user_id.to_string(),
-            reply_to_seq: self.seq,
-            text: text.to_owned(),
-        };
-        self.send(EventKind::AgentDelta, &delta);
+        self.event.state = TypingState::Writing;
+        self.say(Some(text.to_owned()));
         None
     }
 
-    fn tell(&self, typing: bool) {
-        let event = AgentTyping {
-            user_id: self.lane.user_id.to_string(),
-            reply_to_seq: self.seq,
-            typing,
-        };
-        self.send(EventKind::AgentTyping, &event);
+    /// The call came to nothing.
+    pub fn failed(&mut self) {
+        self.reason = IdleReason::Failed;
     }
 
-    fn send(&self, kind: EventKind, data: &impl Serialize) {
-        self.app.publish_ephemeral(&self.lane.room_id, kind, data);
+    fn say(&self, text: Option<String>) {
+        let room = &self.lane.room_id;
+        self.app.live.say(room, self.event.clone(), text);
     }
 }
 
 impl Drop for Typing<'_> {
     /// However the call ended, nobody is left waiting for more.
     fn drop(&mut self) {
-        if self.told {
-            self.tell(false);
-        }
+        let (room, user) = (&self.lane.room_id, self.lane.user_id.as_str());
+        self.app
+            .live
+            .end(room, user, RoleClass::Agent, &self.reason);
     }
 }

@@ -14,15 +14,19 @@ use crate::{
     store::{Tx, invites::InviteRow},
 };
 use protocol::{
-    AutoInvite, CreateInvite, ErrorCode, InviteCreated, InviteView, Invites, RoomId, UserId,
+    AutoInvite, CreateInvite, ErrorCode, InviteCreated, InviteSummary, InviteView, Invites, RoomId,
+    UserId,
 };
 use qrcode::{QrCode, render::svg};
 use serde_json::json;
 use std::net::IpAddr;
 
-const MAX_USES: i64 = 20;
+pub const MAX_USES: i64 = 20;
 const DEFAULT_TTL: i64 = 3600;
-const MAX_TTL: i64 = 86_400;
+/// Whatever the operator allows.
+pub const LONGEST_TTL: i64 = 30 * 86_400;
+/// Members that an invite tells of.
+const NAMED: i64 = 100;
 const HOUR_MS: i64 = 3_600_000;
 
 pub async fn create(
@@ -36,7 +40,7 @@ pub async fn create(
     let ttl = checks::in_range(
         "ttl_seconds",
         request.ttl_seconds.unwrap_or(DEFAULT_TTL),
-        1..=MAX_TTL,
+        1..=app.config.limits.invite_ttl_seconds.clamp(1, LONGEST_TTL),
     )?;
     let display_name = request
         .display_name
@@ -163,6 +167,34 @@ pub async fn revoke(app: &App, caller: &Caller, room: &RoomId, jti: &str) -> Res
 
 /// The invite code behind a short code.
 pub async fn by_short_code(app: &App, code: &str) -> Result<String> {
+    Ok(app.tokens.invite(&usable(app, code).await?))
+}
+
+/// What whoever holds an invite may know of its room before joining: names, no ids.
+pub async fn summary(app: &App, code: &str) -> Result<InviteSummary> {
+    let invite = usable(app, code).await?;
+    let mut conn = app.db.read().await?;
+    let room = conn.room(&invite.room_id).await?;
+    let room = room.ok_or_else(|| Error::not_found("No such invite; ask for a new one"))?;
+    let members = conn.members(&invite.room_id, NAMED, 0).await?;
+    let inviter = members
+        .iter()
+        .find(|member| member.user_id == invite.created_by);
+    Ok(InviteSummary {
+        invited_by: inviter.and_then(|member| member.user_name.clone()),
+        member_count: conn.member_count(&invite.room_id).await?,
+        member_names: members
+            .into_iter()
+            .filter_map(|member| member.user_name)
+            .collect(),
+        room_id: invite.room_id,
+        room_name: room.name,
+        expires_at: invite.expires_at,
+    })
+}
+
+/// The invite behind a short code, while somebody could join with it.
+async fn usable(app: &App, code: &str) -> Result<InviteRow> {
     let hash = app.secrets.hash_code(code);
     let invite = app.db.read().await?.invite_by_code(&hash).await?;
     let invite = invite.filter(|invite| !invite.revoked);
@@ -173,7 +205,7 @@ pub async fn by_short_code(app: &App, code: &str) -> Result<String> {
             "This invite has expired or is used up; ask for a new one",
         ));
     }
-    Ok(app.tokens.invite(&invite))
+    Ok(invite)
 }
 
 /// A QR code, as SVG, of the link with which a person joins by the invite.

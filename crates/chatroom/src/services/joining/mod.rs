@@ -20,6 +20,7 @@ use crate::{
         delivery,
         idempotency::Repeatable,
         members::{bans, endpoint::seal_key, names, petnames},
+        people,
     },
     store::{Tx, invites::InviteRow, members::NewMember, rooms::RoomRow},
 };
@@ -184,9 +185,10 @@ async fn starchild(
         AdapterType::Clawd => MemberKind::StarchildAgent,
         AdapterType::Pull => MemberKind::StarchildUser,
     };
+    let chosen = people::chosen_name(tx, &user.id, user.name.as_deref()).await?;
     Ok(Joiner {
         user: user.id.clone(),
-        name: names::for_user(tx, &[room], &user.id, user.name.as_deref()).await?,
+        name: names::for_user(tx, &[room], &user.id, chosen.as_deref()).await?,
         kind,
         basis: Basis {
             lineage: Lineage::of_user(&user.id),
@@ -246,6 +248,9 @@ async fn external(
             if kind == MemberKind::ExternalAgent && invite.created_by == UserId::visitor() =>
         {
             Some(petnames::free_name(app, tx, &[&row.room_id]).await?)
+        }
+        (None, None) if kind == MemberKind::ExternalAgent => {
+            names::at_birth(tx, &[&row.room_id], &user).await?
         }
         (None, None) => None,
     };

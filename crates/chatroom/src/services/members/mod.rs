@@ -16,13 +16,15 @@ use crate::{
         change::{RoomLog, RoomTx},
         checks,
         credentials::revocation,
+        people,
         reputation::scorer,
         rooms::welcome,
+        turns::{self, consents},
         wire,
     },
     store::{members::MemberRow, rooms::RoomRow},
 };
-use protocol::{AgentCardUpdated, ErrorCode, Members, Notice, Renamed, RoomId, UserId};
+use protocol::{AgentCardUpdated, ErrorCode, Members, Notice, Renamed, RoomId, UserId, WakePolicy};
 use serde_json::json;
 use std::collections::HashMap;
 
@@ -49,10 +51,20 @@ pub async fn list(
     }
     let errors = conn.delivery_errors(room).await?.into_iter();
     let errors: HashMap<UserId, String> = errors.map(|row| (row.user_id, row.last_error)).collect();
+    let wake = conn.wake_policies_in(room).await?.into_iter();
+    let wake: HashMap<UserId, WakePolicy> = wake
+        .map(|row| (row.user_id.clone(), row.effective()))
+        .filter(|(_, policy)| !policy.is_open())
+        .collect();
+    let with_pictures = conn.members_with_pictures(room).await?;
     let online = app.online(room);
     let members = rows.iter().map(|row| {
         let mut member = wire::member(row, online.contains(&row.user_id), &app.secrets);
         member.last_error = errors.get(&row.user_id).cloned();
+        member.wake = wake.get(&row.user_id).cloned();
+        if with_pictures.contains(&row.user_id) {
+            member.picture = Some(people::picture_path(&member.avatar_seed));
+        }
         member
     });
     let mut members = Members {
@@ -159,6 +171,8 @@ pub async fn take_out(
 ) -> Result<()> {
     let room = log.room().room_id.clone();
     let user = &member.user_id;
+    let owner = turns::owner_of(tx, log.room(), member).await?;
+    consents::withdraw_all(tx, log, user, &owner, now).await?;
     tx.delete_member(&room, user).await?;
     revocation::revoke_member(tx, &room, user).await?;
     let target = Some(user.as_str());

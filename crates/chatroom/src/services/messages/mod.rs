@@ -12,7 +12,7 @@ use crate::{
         change::{RoomLog, RoomTx, Words, addressed, admit, exchanges::Voice},
         checks::{self, Content},
         reputation::scorer,
-        visitors,
+        search, visitors,
     },
     store::{
         Conn,
@@ -41,6 +41,8 @@ const REACTIONS_PER_MEMBER: i64 = 20;
 pub struct Query {
     pub since: Option<i64>,
     pub before: Option<i64>,
+    /// As many messages before this one as after it, itself among them.
+    pub around: Option<i64>,
     pub limit: Option<i64>,
     pub mentions_me: bool,
     pub sender: Option<String>,
@@ -58,17 +60,21 @@ pub async fn list(
     if limit < 1 {
         return Err(Error::bad_request("limit must be at least 1"));
     }
-    if query.since.is_some() && query.before.is_some() {
-        return Err(Error::bad_request("Send since or before, not both"));
-    }
     let mut conn = app.db.read().await?;
+    let access = access::reader(&mut conn, caller, room).await?;
+    let bounds = [query.since, query.before, query.around];
+    if bounds.iter().flatten().count() > 1 {
+        return Err(Error::bad_request(
+            "Send one of since, before and around, not several",
+        ));
+    }
     let mut page = Page {
         since: query.since.unwrap_or(0),
         before: query.before,
         limit: limit.min(MOST),
         ..Page::default()
     };
-    let mut read = match access::reader(&mut conn, caller, room).await? {
+    let mut read = match access {
         ReadAccess::Visitor(row) => {
             if query.mentions_me {
                 return Err(Error::missing_bearer());
@@ -77,13 +83,13 @@ pub async fn list(
             visitors::count_read(app, ip, room.as_str()).await?;
             conn = app.db.read().await?;
             page.limit = limit.min(MOST_FOR_VISITORS);
-            read_page(&mut conn, &row, page, None).await?
+            read_page(&mut conn, &row, page, query.around, None).await?
         }
         ReadAccess::Member(entry) => {
             let me = entry.member.user_id;
             page.sender = query.sender.as_deref();
             page.mentions = query.mentions_me.then_some(&me);
-            read_page(&mut conn, &entry.room, page, Some(&me)).await?
+            read_page(&mut conn, &entry.room, page, query.around, Some(&me)).await?
         }
     };
     drop(conn);
@@ -96,10 +102,19 @@ pub async fn list(
 async fn read_page(
     conn: &mut Conn,
     room: &RoomRow,
-    page: Page<'_>,
+    mut page: Page<'_>,
+    around: Option<i64>,
     me: Option<&UserId>,
 ) -> Result<Messages> {
-    let rows = conn.messages(&room.room_id, &page).await?;
+    let mut rows = Vec::new();
+    if let Some(seq) = around {
+        let after = page.limit / 2;
+        page.before = Some(seq.saturating_add(1));
+        page.limit -= after;
+        rows = conn.messages(&room.room_id, &page).await?;
+        (page.before, page.since, page.limit) = (None, seq, after);
+    }
+    rows.extend(conn.messages(&room.room_id, &page).await?);
     Ok(Messages {
         room_id: room.room_id.clone(),
         messages: to_messages(conn, room, rows, me).await?,
@@ -185,7 +200,7 @@ pub async fn edit(
     content: String,
 ) -> Result<MessageEdited> {
     let content = Content::new(content)?;
-    let mentioned = mentioned(&app.db, room, content.as_str()).await?;
+    let mentioned = mentioned(&app.db, room, content.as_str()).await?.users;
     let now = Now::get();
     let mut tx = RoomTx::begin(app).await?;
     let entry = writer(&mut tx, caller, room).await?;
@@ -221,6 +236,7 @@ pub async fn edit(
         .collect();
     tx.note_addressed(&addressed).await?;
     let edited = tx.message(room, seq).await?.ok_or_else(no_message)?;
+    search::index::replace(&mut tx, room, &edited).await?;
     let me = entry.member.user_id;
     let message = to_messages(&mut tx, &entry.room, vec![edited.clone()], Some(&me))
         .await?
@@ -244,6 +260,7 @@ pub async fn delete(app: &App, caller: &Caller, room: &RoomId, seq: i64) -> Resu
     let row = own_message(app, &mut tx, &entry, seq, now).await?;
     if !row.deleted {
         tx.redact_message(room, seq).await?;
+        search::index::forget(&mut tx, room, seq).await?;
         let mut log = RoomLog::new(entry.room);
         log.event(&mut tx, EventKind::MessageDeleted, &json!({"seq": seq}))
             .await?;

@@ -27,9 +27,9 @@ use std::{
 };
 
 const DEFAULT_DAYS: i64 = 30;
-const MOST_DAYS: i64 = 90;
+pub const MOST_DAYS: i64 = 90;
 const DEFAULT_USERS: i64 = 20;
-const MOST_USERS: i64 = 100;
+pub const MOST_USERS: i64 = 100;
 const RECENT_EVENTS: i64 = 50;
 
 /// What of a leaderboard is asked for.

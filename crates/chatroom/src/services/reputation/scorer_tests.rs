@@ -48,6 +48,7 @@ async fn posted(db: &Db, times: &[i64]) {
             created_at: *at,
             client_key: None,
             calls_agents: true,
+            usage: None,
         };
         tx.insert_message(&message).await.unwrap();
         tx.set_head(&room(), Cursor::at(seq)).await.unwrap();

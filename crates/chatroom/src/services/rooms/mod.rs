@@ -1,5 +1,6 @@
 //! Making, listing and changing rooms.
 
+pub mod pins;
 pub mod reserved;
 pub mod state;
 pub mod storage;
@@ -14,16 +15,17 @@ use crate::{
     services::{
         access::{self, Hold},
         audit, checks,
+        credentials::identity,
         idempotency::Repeatable,
         members::{PAGE, names},
-        visitors, wire,
+        people, visitors, wire,
     },
-    store::members::NewMember,
+    store::{members::NewMember, rooms::MyRoomRow},
 };
 use protocol::{
     AdapterType, AdminRoom, AdminRooms, CreateRoom, KindCounts, MemberKind, MyRoom, MyRooms,
-    PublicRoom, PublicRooms, PublicSummary, Role, Room, RoomCreated, RoomId, UpdateRoom, UserId,
-    Visibility,
+    PublicMember, PublicRoom, PublicRooms, PublicSummary, Role, Room, RoomCreated, RoomId,
+    UpdateRoom, UserId, Visibility,
 };
 use reserved::refuse_change;
 use serde_json::json;
@@ -32,8 +34,10 @@ use std::net::IpAddr;
 /// The characters of a room's id after `rm_`, of five random bits each: whoever may tell 403 from
 /// 404 still cannot find a room by trying.
 const ID_LENGTH: usize = 12;
+/// How deep an owner may let agents answer each other.
+pub const CHAIN_DEPTHS: std::ops::RangeInclusive<i64> = 1..=50;
 /// The exchanges between agents that an owner may allow.
-const MOST_EXCHANGES: i64 = 10_000;
+pub const MOST_EXCHANGES: i64 = 10_000;
 
 pub async fn create(
     app: &App,
@@ -63,7 +67,8 @@ pub async fn create(
             break id;
         }
     };
-    let owner_name = names::for_user(&mut tx, &[&room], &user.id, user.name.as_deref()).await?;
+    let chosen = people::chosen_name(&mut tx, &user.id, user.name.as_deref()).await?;
+    let owner_name = names::for_user(&mut tx, &[&room], &user.id, chosen.as_deref()).await?;
     names::remember(&mut tx, &room, owner, owner_name.as_deref()).await?;
     // A person who signed in takes part as a person; anything else is that user's agent.
     let kind = match user.token_type {
@@ -104,7 +109,37 @@ pub async fn create(
 pub async fn mine(app: &App, caller: &Caller) -> Result<MyRooms> {
     let user = access::user(caller)?;
     let rows = app.db.read().await?.rooms_of(&user.id).await?;
-    let rooms = rows.into_iter().map(|row| MyRoom {
+    Ok(MyRooms {
+        rooms: rows.into_iter().map(my_room).collect(),
+    })
+}
+
+/// The rooms that the caller's credential opens: all of a user's, those that an agent's identity token can
+/// get a key for, or the one of a room key.
+pub async fn opened_by(app: &App, caller: &Caller) -> Result<Vec<MyRoom>> {
+    let mut conn = app.db.read().await?;
+    let (user, room) = match caller {
+        Caller::Anonymous => return Err(Error::missing_bearer()),
+        Caller::User(user) => (&user.id, None),
+        Caller::RoomKey(key) => (&key.user_id, Some(&key.room_id)),
+        Caller::Identity(identity) => (&identity.row.user_id, None),
+    };
+    let mut rooms = conn.rooms_of(user).await?;
+    rooms.retain(|row| room.is_none_or(|room| row.room_id == *room));
+    let mut opened = Vec::with_capacity(rooms.len());
+    for row in rooms {
+        if let Caller::Identity(identity) = caller
+            && !identity::opens(&mut conn, &identity.row, &row.room_id).await?
+        {
+            continue;
+        }
+        opened.push(my_room(row));
+    }
+    Ok(opened)
+}
+
+fn my_room(row: MyRoomRow) -> MyRoom {
+    MyRoom {
         room_id: row.room_id,
         name: row.name,
         owner_user_id: row.owner_user_id,
@@ -114,10 +149,7 @@ pub async fn mine(app: &App, caller: &Caller) -> Result<MyRooms> {
         agent_endpoint: row.agent_endpoint,
         has_akm_key: row.has_akm_key,
         key_stale: row.key_stale,
-    });
-    Ok(MyRooms {
-        rooms: rooms.collect(),
-    })
+    }
 }
 
 pub async fn public(app: &App, limit: i64, offset: i64) -> Result<PublicRooms> {
@@ -164,8 +196,18 @@ pub async fn public_summary(app: &App, ip: IpAddr, room: &RoomId) -> Result<Publ
         member_count,
         kinds,
         member_names: members
+            .iter()
+            .filter_map(|member| member.user_name.clone())
+            .collect(),
+        members: members
             .into_iter()
-            .filter_map(|member| member.user_name)
+            .filter_map(|member| {
+                Some(PublicMember {
+                    avatar_seed: app.secrets.pseudonym(member.user_id.as_str()),
+                    member_kind: member.member_kind,
+                    user_name: member.user_name?,
+                })
+            })
             .collect(),
     })
 }
@@ -180,7 +222,7 @@ pub async fn update(app: &App, caller: &Caller, room: &RoomId, request: UpdateRo
     let name = request.name.as_deref().map(checks::room_name).transpose()?;
     let depth = request
         .max_reply_chain_depth
-        .map(|depth| checks::in_range("max_reply_chain_depth", depth, 1..=50))
+        .map(|depth| checks::in_range("max_reply_chain_depth", depth, CHAIN_DEPTHS))
         .transpose()?;
     let exchanges = request
         .agent_exchanges_without_person
@@ -190,14 +232,16 @@ pub async fn update(app: &App, caller: &Caller, room: &RoomId, request: UpdateRo
                 .transpose()
         })
         .transpose()?;
+    let topic = request.topic.as_deref().map(checks::topic).transpose()?;
     if name.is_none()
+        && topic.is_none()
         && depth.is_none()
         && exchanges.is_none()
         && request.archived.is_none()
         && request.visibility.is_none()
     {
         return Err(Error::bad_request(
-            "Name what to change: name, archived, visibility, max_reply_chain_depth or \
+            "Name what to change: name, topic, archived, visibility, max_reply_chain_depth or \
              agent_exchanges_without_person",
         ));
     }
@@ -211,6 +255,10 @@ pub async fn update(app: &App, caller: &Caller, room: &RoomId, request: UpdateRo
     if let Some(name) = name.filter(|name| *name != row.name) {
         changes.push(("room_renamed", json!({"from": row.name, "to": name})));
         row.name = name;
+    }
+    if let Some(topic) = topic.filter(|topic| *topic != row.topic) {
+        changes.push(("topic_changed", json!({"from": row.topic, "to": topic})));
+        row.topic = topic;
     }
     if let Some(archived) = request
         .archived

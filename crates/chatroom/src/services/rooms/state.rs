@@ -11,7 +11,7 @@ use crate::{
         change::exchanges,
         members::PAGE,
         messages::to_messages,
-        wire,
+        turns, wire,
     },
     store::{Conn, messages::Page},
 };
@@ -24,7 +24,12 @@ use std::collections::HashSet;
 pub async fn me(app: &App, caller: &Caller, room: &RoomId) -> Result<Me> {
     let mut conn = app.db.read().await?;
     let entry = access::member(&mut conn, caller, room, Hold::No).await?;
+    let role = turns::role_of(caller, &entry);
     let (row, member) = (entry.room, entry.member);
+    let owner_user_id = match role {
+        RoleClass::Agent => Some(turns::owner_of(&mut conn, &row, &member).await?.to_string()),
+        _ => None,
+    };
     let last_message_seq = conn.last_message_of(room, &member.user_id).await?;
     let last = last_message_seq.unwrap_or(0);
     let mentions_pending = conn.mentions_after(room, &member.user_id, last).await?;
@@ -35,6 +40,7 @@ pub async fn me(app: &App, caller: &Caller, room: &RoomId) -> Result<Me> {
     Ok(Me {
         user_id: member.user_id.clone(),
         mention_key: format!("@{}", member.shown_name()),
+        owner_user_id,
         user_name: member.user_name,
         member_kind: member.member_kind,
         agent_card_url: member.agent_card_url,

@@ -12,10 +12,35 @@ use crate::{
         change::{RoomLog, RoomTx},
         checks,
     },
-    store::rooms::Text,
+    store::rooms::{Text, TextRow},
 };
-use protocol::{EventKind, RoomId, RoomText, RulesUpdated};
+use protocol::{ErrorCode, EventKind, RoomId, RoomText, RulesUpdated, TextHistory};
 use serde_json::json;
+
+/// Older texts that are kept of each kind.
+const MOST_OLDER: i64 = 50;
+
+/// The texts that there were, newest first.
+pub async fn history(app: &App, caller: &Caller, room: &RoomId, text: Text) -> Result<TextHistory> {
+    let mut conn = app.db.read().await?;
+    access::member(&mut conn, caller, room, Hold::No).await?;
+    let current = conn.text(room, text).await?;
+    let current = current.filter(|row| row.version > 0);
+    let older = conn.older_texts(room, text).await?;
+    let versions = current.into_iter().chain(older).map(room_text);
+    Ok(TextHistory {
+        versions: versions.collect(),
+    })
+}
+
+fn room_text(row: TextRow) -> RoomText {
+    RoomText {
+        content: row.content,
+        version: row.version,
+        updated_at: row.updated_at,
+        updated_by: row.updated_by.map(String::from),
+    }
+}
 
 pub async fn read(app: &App, caller: &Caller, room: &RoomId, text: Text) -> Result<RoomText> {
     let mut conn = app.db.read().await?;
@@ -24,15 +49,10 @@ pub async fn read(app: &App, caller: &Caller, room: &RoomId, text: Text) -> Resu
         .text(room, text)
         .await?
         .ok_or_else(Error::room_not_found)?;
-    Ok(RoomText {
-        content: row.content,
-        version: row.version,
-        updated_at: row.updated_at,
-        updated_by: row.updated_by.map(String::from),
-    })
+    Ok(room_text(row))
 }
 
-/// Replaces the whole text. New rules are told to the room twice: as an event, and as a message
+/// Replaces the whole text, where it is still the version that the caller has seen if they say which. New rules are told to the room twice: as an event, and as a message
 /// that those who missed the event find when they catch up.
 pub async fn write(
     app: &App,
@@ -40,6 +60,7 @@ pub async fn write(
     room: &RoomId,
     text: Text,
     content: String,
+    seen: Option<i64>,
 ) -> Result<RoomText> {
     refuse_change(room)?;
     checks::room_text(&content)?;
@@ -50,6 +71,20 @@ pub async fn write(
         .as_owner()?
         .not_archived()?;
     let owner = entry.member;
+    let before = tx.text(room, text).await?;
+    let before = before.ok_or_else(Error::room_not_found)?;
+    if seen.is_some_and(|seen| seen != before.version) {
+        return Err(Error::new(
+            ErrorCode::PreconditionFailed,
+            format!(
+                "Somebody changed this meanwhile: it has version {} now. Read it again, then save",
+                before.version
+            ),
+        ));
+    }
+    if before.version > 0 {
+        tx.keep_text(room, text, &before, MOST_OLDER).await?;
+    }
     let version = tx
         .set_text(room, text, &content, &owner.user_id, now.seconds())
         .await?;

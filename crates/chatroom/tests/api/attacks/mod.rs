@@ -4,6 +4,7 @@
 //! `crates/starchild/tests/integration/attacks`.
 
 mod at_rest;
+mod at_work;
 mod bans;
 mod credentials;
 mod faults;

@@ -250,7 +250,9 @@ impl Caller {
         let request = self.get(format!("/rooms/{room}/stream{query}"));
         let mut events = Events::open(request).await;
         let first = events.next().await;
-        assert_eq!((&first.event, &first.data), (&None, &None), "{first:?}");
+        let cursor = json!({"cursor": first.id}).to_string();
+        let opened = (first.event.as_deref(), first.data.as_deref());
+        assert_eq!(opened, (Some("ready"), Some(cursor.as_str())));
         events
     }
 

@@ -43,14 +43,28 @@ impl Events {
         }
     }
 
-    /// The next event: its name, its id and its data. Frames that only tell the cursor are no
-    /// events.
+    /// The next event of the log after the one that opens a stream: its name, its id and its data. What
+    /// has no place in the log is passed over.
     pub async fn event(&mut self) -> (String, String, Value) {
         loop {
             let frame = self.next().await;
-            if let Some(data) = frame.data {
+            if frame.event.as_deref() == Some("ready") {
+                continue;
+            }
+            if let (Some(data), Some(id)) = (frame.data, frame.id) {
                 let data = serde_json::from_str(&data).unwrap();
-                return (frame.event.unwrap(), frame.id.unwrap(), data);
+                return (frame.event.unwrap(), id, data);
+            }
+        }
+    }
+
+    /// The data of the next event of this name that is in no log; all else is passed over.
+    pub async fn ephemeral(&mut self, name: &str) -> Value {
+        loop {
+            let frame = self.next().await;
+            if frame.event.as_deref() == Some(name) {
+                assert_eq!(frame.id, None, "it has no place in the log");
+                return serde_json::from_str(&frame.data.unwrap()).unwrap();
             }
         }
     }

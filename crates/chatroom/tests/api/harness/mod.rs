@@ -16,7 +16,7 @@ mod stand_in;
 mod token;
 
 pub use agent_host::AgentHost;
-pub use caller::{Agent, Caller, Reply};
+pub use caller::{Agent, Caller, Reply, Request};
 pub use events::Events;
 pub use proxy::Proxy;
 pub use push::{PushAgent, metric};
@@ -79,4 +79,12 @@ pub async fn eventually<T, F: Future<Output = Option<T>>>(
         Ok(answer) => answer,
         Err(_) => panic!("not in time: {what}"),
     }
+}
+
+/// Where the clients are that others made.
+pub fn clients() -> std::path::PathBuf {
+    let folder = std::env::var_os("SC_TEST_CLIENTS").unwrap_or_else(|| {
+        panic!("run crates/chatroom/tests/clients/install.sh FOLDER and set SC_TEST_CLIENTS=FOLDER")
+    });
+    folder.into()
 }

@@ -9,10 +9,11 @@ use super::{
 };
 use std::{
     fs::{DirBuilder, File},
-    io::{BufRead, BufReader, Read},
+    io::{BufRead, BufReader},
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Output, Stdio},
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 use tempfile::TempDir;
@@ -27,23 +28,26 @@ pub enum Engine {
 }
 
 /// The limits that count requests. Tests about something else switch them off.
-const RATE_LIMITS: [&str; 20] = [
+const RATE_LIMITS: [&str; 23] = [
     "agent_messages_per_minute",
     "agent_cooldown_seconds",
     "web_messages_per_hour_per_key",
     "web_messages_per_hour_per_ip",
+    "person_messages_per_hour",
     "visitor_reads_per_minute",
     "auto_invites_per_hour",
     "token_mints_per_minute",
     "bridge_per_minute",
     "edits_per_minute",
     "reactions_per_minute",
+    "read_marks_per_minute",
     "rooms_per_hour",
     "invites_per_hour",
     "room_changes_per_hour",
     "key_changes_per_hour",
     "joins_per_hour",
     "member_changes_per_hour",
+    "turn_changes_per_hour",
     "writes_per_minute_per_address",
     "agent_replies_per_minute",
     "agent_exchanges_without_person",
@@ -135,6 +139,7 @@ impl Setup {
             keys,
             data,
             running: None,
+            printed: Arc::default(),
             base_url: String::new(),
             _database: database,
             folder,
@@ -150,6 +155,7 @@ pub struct TestServer {
     keys: PathBuf,
     data: PathBuf,
     running: Option<Child>,
+    printed: Arc<Mutex<String>>,
     base_url: String,
     // After the child, so that the server is gone before its database is.
     _database: Option<Database>,
@@ -243,6 +249,7 @@ impl TestServer {
             keys: self.keys.clone(),
             data: folder.path().join("data"),
             running: None,
+            printed: Arc::default(),
             base_url: String::new(),
             _database: None,
             folder,
@@ -269,6 +276,11 @@ impl TestServer {
         let fields = fields.split_whitespace().skip(11).take(2);
         let ticks: u64 = fields.map(|field| field.parse::<u64>().unwrap()).sum();
         Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second())
+    }
+
+    /// What it has printed since its last start.
+    pub fn printed(&self) -> String {
+        self.printed.lock().unwrap().clone()
     }
 
     /// What it has written to its log so far.
@@ -457,14 +469,20 @@ impl TestServer {
         let stdout = child.stdout.take().unwrap();
         self.running = Some(child);
 
+        self.printed = Arc::default();
+        let printed = self.printed.clone();
         let (told, line) = tokio::sync::oneshot::channel();
         std::thread::spawn(move || {
             let mut stdout = BufReader::new(stdout);
             let mut line = String::new();
             let _ = stdout.read_line(&mut line);
-            let _ = told.send(line);
+            let _ = told.send(line.clone());
             // Keeps the pipe open and empty for as long as the server lives.
-            let _ = stdout.read_to_end(&mut Vec::new());
+            while !line.is_empty() {
+                printed.lock().unwrap().push_str(&line);
+                line.clear();
+                let _ = stdout.read_line(&mut line);
+            }
         });
         let line = tokio::time::timeout(DEADLINE, line).await;
         let Ok(Ok(line)) = line else {

@@ -5,7 +5,7 @@ use super::fs::cut;
 use super::media_or_text;
 use crate::provider::read_bounded;
 use crate::segment::ContentSegment;
-use crate::tool::{Risk, Tool, ToolContext, ToolError, ToolOutcome, ToolSpec, parse};
+use crate::tool::{Risk, Tool, ToolContext, ToolError, ToolOutput, ToolSpec, parse};
 use futures_util::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::{Attempt, Policy};
@@ -56,7 +56,7 @@ impl HttpGet {
         })
     }
 
-    async fn get(&self, args: Args) -> ToolOutcome {
+    async fn get(&self, args: Args) -> ToolOutput {
         let url = Url::parse(args.url.trim()).map_err(ToolError::new)?;
         check(&url, self.allow_private).map_err(ToolError)?;
         let sent = self.client.get(url).send().await;
@@ -87,7 +87,7 @@ impl Tool for HttpGet {
         &self.spec
     }
 
-    fn call<'a>(&'a self, args: Value, _: &'a ToolContext) -> BoxFuture<'a, ToolOutcome> {
+    fn call<'a>(&'a self, args: Value, _: &'a ToolContext) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move { self.get(parse(args)?).await })
     }
 }

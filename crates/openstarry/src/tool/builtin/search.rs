@@ -2,7 +2,7 @@
 
 use crate::segment::ContentSegment;
 use crate::tool::retrieval::{SEARCH_TOOLS, Selector};
-use crate::tool::{Registry, Risk, Tool, ToolContext, ToolOutcome, ToolSpec, parse};
+use crate::tool::{Registry, Risk, Tool, ToolContext, ToolOutput, ToolSpec, parse};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -44,7 +44,7 @@ impl Tool for SearchTools {
         &self.spec
     }
 
-    fn call<'a>(&'a self, args: Value, context: &'a ToolContext) -> BoxFuture<'a, ToolOutcome> {
+    fn call<'a>(&'a self, args: Value, context: &'a ToolContext) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
             let args: Args = parse(args)?;
             let set = self.registry.snapshot();

@@ -5,7 +5,7 @@
 use super::confine::{self, Confinement};
 use super::fs::cut;
 use crate::segment::ContentSegment;
-use crate::tool::{Risk, Tool, ToolContext, ToolError, ToolOutcome, ToolSpec, parse};
+use crate::tool::{Risk, Tool, ToolContext, ToolError, ToolOutput, ToolSpec, parse};
 use futures_util::future::BoxFuture;
 use runtime::ProcessGroup;
 use schemars::JsonSchema;
@@ -73,7 +73,7 @@ impl ShellRun {
         Self { spec, config }
     }
 
-    async fn run(&self, args: Args) -> ToolOutcome {
+    async fn run(&self, args: Args) -> ToolOutput {
         let words = split(&args.command)?;
         let Some((program, rest)) = words.split_first() else {
             return Err(ToolError("the command is empty".into()));
@@ -145,7 +145,7 @@ impl Tool for ShellRun {
         &self.spec
     }
 
-    fn call<'a>(&'a self, args: Value, _: &'a ToolContext) -> BoxFuture<'a, ToolOutcome> {
+    fn call<'a>(&'a self, args: Value, _: &'a ToolContext) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move { self.run(parse(args)?).await })
     }
 

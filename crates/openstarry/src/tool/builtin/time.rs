@@ -1,7 +1,7 @@
 //! `time.now`.
 
 use crate::segment::ContentSegment;
-use crate::tool::{Risk, Tool, ToolContext, ToolError, ToolOutcome, ToolSpec, parse};
+use crate::tool::{Risk, Tool, ToolContext, ToolError, ToolOutput, ToolSpec, parse};
 use futures_util::future::BoxFuture;
 use jiff::{Timestamp, tz::TimeZone};
 use schemars::JsonSchema;
@@ -35,7 +35,7 @@ impl Tool for TimeNow {
         &self.spec
     }
 
-    fn call<'a>(&'a self, args: Value, _: &'a ToolContext) -> BoxFuture<'a, ToolOutcome> {
+    fn call<'a>(&'a self, args: Value, _: &'a ToolContext) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
             let args: Args = parse(args)?;
             let zone = match args.zone.as_deref() {

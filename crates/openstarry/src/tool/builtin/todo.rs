@@ -1,7 +1,7 @@
 //! `todo`: a session's list of things to do.
 
 use crate::segment::ContentSegment;
-use crate::tool::{Risk, Tool, ToolContext, ToolError, ToolOutcome, ToolSpec, parse};
+use crate::tool::{Risk, Tool, ToolContext, ToolError, ToolOutput, ToolSpec, parse};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -60,7 +60,7 @@ impl Tool for TodoTool {
         &self.0
     }
 
-    fn call<'a>(&'a self, args: Value, context: &'a ToolContext) -> BoxFuture<'a, ToolOutcome> {
+    fn call<'a>(&'a self, args: Value, context: &'a ToolContext) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
             let args: Args = parse(args)?;
             let mut todos = context.todos.lock().unwrap_or_else(PoisonError::into_inner);

@@ -4,7 +4,7 @@ use super::connection::Connection;
 use super::handler::while_waiting;
 use super::{MAX_TOOLS, START, content};
 use crate::segment::ContentSegment;
-use crate::tool::{Registry, Risk, Tool, ToolContext, ToolError, ToolOutcome, ToolSpec};
+use crate::tool::{Registry, Risk, Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use futures_util::future::BoxFuture;
 use rmcp::model::{
     CallToolRequestParams, PaginatedRequestParams, ReadResourceRequestParams, ToolAnnotations,
@@ -147,7 +147,7 @@ impl Tool for McpTool {
         &self.spec
     }
 
-    fn call<'a>(&'a self, args: Value, context: &'a ToolContext) -> BoxFuture<'a, ToolOutcome> {
+    fn call<'a>(&'a self, args: Value, context: &'a ToolContext) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
             // One that died takes its time to start again.
             let starting = || context.progress.tell("the server starts again");
@@ -156,7 +156,7 @@ impl Tool for McpTool {
             // Dropping the call tells the server that nobody waits any more.
             let calls = &self.connection.calls;
             let _underway = calls.begin(&context.session, &context.progress);
-            let outcome = match self.does {
+            let output = match self.does {
                 Does::Call => {
                     let mut params = CallToolRequestParams::new(self.remote.clone());
                     if let Value::Object(args) = args {
@@ -186,8 +186,8 @@ impl Tool for McpTool {
                     read.map(|read| Ok(read.contents.into_iter().map(content::resource).collect()))
                 }
             };
-            match outcome {
-                Ok(outcome) => outcome,
+            match output {
+                Ok(output) => output,
                 Err(error) => {
                     let why = error.to_string();
                     Err(ToolError(self.connection.failure(&service, why).await))

@@ -1,7 +1,8 @@
-//! How near a tool is to a query: words meet when they have one stem, lie near
-//! each other in the table of words, or are spelt nearly alike.
+//! How near a tool is to a query: as a whole, and word by word. Words meet when
+//! they have one stem, lie near each other in the table of words, or are spelt
+//! nearly alike.
 
-use super::table::{Table, dot};
+use super::table::Table;
 use super::words::{self, Word};
 use crate::tool::ToolSpec;
 use std::collections::HashMap;
@@ -10,14 +11,15 @@ use std::collections::HashMap;
 const NAME: f32 = 1.3;
 const DESCRIPTION: f32 = 1.0;
 const PARAMETERS: f32 = 0.3;
-/// What counts beside how much of the query a tool has: how much of the tool
-/// the query has, and how near the two are as a whole.
-const OF_TOOL: f32 = 0.5;
-const AS_A_WHOLE: f32 = 0.6;
+/// What counts beside how near the two are as a whole: how much of the query the
+/// tool has, and how much of the tool the query has.
+const OF_QUERY: f32 = 0.6;
+const OF_TOOL: f32 = 0.3;
 /// The most of a query that is looked at.
 const MAX_QUERY: usize = 4000;
 const MAX_QUERY_WORDS: usize = 64;
 const MAX_TOOL_WORDS: usize = 200;
+const MAX_TEXT_WORDS: usize = 1000;
 
 /// An index over one version of the tools.
 #[derive(Debug, Default)]
@@ -34,7 +36,7 @@ struct IndexedTool {
     name: String,
     /// Words by their place in the vocabulary, with weights that add up to one.
     words: Vec<(usize, f32)>,
-    whole: Vec<f32>,
+    whole: Whole,
 }
 
 impl Index {
@@ -44,8 +46,10 @@ impl Index {
         let mut places: HashMap<String, usize> = HashMap::new();
         let mut with_stem: HashMap<String, usize> = HashMap::new();
         for spec in specs {
+            let mut whole = Whole::new();
             let mut counts: HashMap<usize, f32> = HashMap::new();
             for (text, weight) in texts(spec) {
+                whole.add(text, weight.min(1.0));
                 for word in words::split(text).into_iter().take(MAX_TOOL_WORDS) {
                     let place = *places.entry(word).or_insert_with_key(|word| {
                         index.vocabulary.push(Word::new(word));
@@ -69,7 +73,7 @@ impl Index {
             index.tools.push(IndexedTool {
                 name: spec.name.clone(),
                 words,
-                whole: Vec::new(),
+                whole: whole.of_length_one(),
             });
         }
         index.weigh(with_stem);
@@ -90,8 +94,6 @@ impl Index {
             for (place, weight) in &mut tool.words {
                 *weight *= self.weight(&self.vocabulary[*place]);
             }
-            let of_words = tool.words.iter();
-            tool.whole = whole(of_words.map(|(at, weight)| (&self.vocabulary[*at], *weight)));
             let sum: f32 = tool.words.iter().map(|(_, weight)| weight).sum();
             for (_, weight) in &mut tool.words {
                 *weight /= sum.max(f32::MIN_POSITIVE);
@@ -108,7 +110,11 @@ impl Index {
     /// The names of up to `count` tools, the nearest first. Tools that share
     /// nothing with the query are left out.
     pub fn rank(&self, query: &str, count: usize) -> Vec<String> {
-        let mut wanted: Vec<(Word, f32)> = words::split(crate::pain::excerpt(query, MAX_QUERY))
+        let query = crate::pain::excerpt(query, MAX_QUERY);
+        let mut whole = Whole::new();
+        whole.add(query, 1.0);
+        let whole = whole.of_length_one();
+        let mut wanted: Vec<(Word, f32)> = words::split(query)
             .into_iter()
             .map(|word| Word::new(&word))
             .map(|word| (self.weight(&word), word))
@@ -118,7 +124,6 @@ impl Index {
         wanted.sort_by(|a, b| b.1.total_cmp(&a.1));
         wanted.truncate(MAX_QUERY_WORDS);
         let sum: f32 = wanted.iter().map(|(_, weight)| weight).sum();
-        let query = whole(wanted.iter().map(|(word, weight)| (word, *weight)));
         let nearness: Vec<Vec<f32>> = wanted
             .iter()
             .map(|(word, _)| {
@@ -145,8 +150,8 @@ impl Index {
                 .zip(&best)
                 .map(|((_, w), near)| w * near)
                 .sum();
-            let together: f32 = tool.whole.iter().zip(&query).map(|(a, b)| a * b).sum();
-            of_query / sum.max(f32::MIN_POSITIVE) + OF_TOOL * of_tool + AS_A_WHOLE * together
+            let of_query = of_query / sum.max(f32::MIN_POSITIVE);
+            tool.whole.near(&whole) + OF_QUERY * of_query + OF_TOOL * of_tool
         };
         let scored = self.tools.iter().map(|tool| (score(tool), tool));
         let mut scored: Vec<_> = scored.filter(|(score, _)| *score > 0.0).collect();
@@ -172,21 +177,38 @@ fn texts(spec: &ToolSpec) -> Vec<(&str, f32)> {
     texts
 }
 
-/// One vector of length one for all words.
-fn whole<'a>(words: impl Iterator<Item = (&'a Word, f32)>) -> Vec<f32> {
-    let mut sum = vec![0.0; Table::built_in().dims()];
-    for (word, weight) in words {
-        let Some(vector) = word.vector else {
-            continue;
-        };
-        let weight = weight / dot(vector, vector).sqrt().max(1.0);
-        for (sum, x) in sum.iter_mut().zip(vector) {
-            *sum += f32::from(x.cast_signed()) * weight;
+/// The sum of all words of a text, the small ones too: the table knows how much
+/// each tells.
+#[derive(Debug)]
+struct Whole(Vec<f32>);
+
+impl Whole {
+    fn new() -> Self {
+        Self(vec![0.0; Table::built_in().dims()])
+    }
+
+    fn add(&mut self, text: &str, weight: f32) {
+        for word in words::all_words(text).iter().take(MAX_TEXT_WORDS) {
+            let Some(known) = Table::built_in().get(word) else {
+                continue;
+            };
+            let scale = known.scale * weight;
+            for (sum, x) in self.0.iter_mut().zip(known.vector) {
+                *sum += f32::from(x.cast_signed()) * scale;
+            }
         }
     }
-    let length = sum.iter().map(|x| x * x).sum::<f32>().sqrt();
-    for x in &mut sum {
-        *x /= length.max(f32::MIN_POSITIVE);
+
+    fn of_length_one(mut self) -> Self {
+        let length = self.0.iter().map(|x| x * x).sum::<f32>().sqrt();
+        for x in &mut self.0 {
+            *x /= length.max(f32::MIN_POSITIVE);
+        }
+        self
     }
-    sum
+
+    /// From -1, the opposite, to 1, the same.
+    fn near(&self, other: &Self) -> f32 {
+        self.0.iter().zip(&other.0).map(|(a, b)| a * b).sum()
+    }
 }

@@ -1,5 +1,7 @@
 //! A table of English words: for each a small vector that lies near those of
-//! words with a like meaning. `embeddings/make.py` makes it, and says from what.
+//! words with a like meaning. The sum of a sentence's words lies near what a
+//! model of sentences makes of it: words that tell little are short.
+//! `embeddings/make.py` makes it, and says from what.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -15,14 +17,18 @@ const COMMON: f32 = 1e-4;
 pub(super) struct Table {
     ranks: HashMap<&'static str, usize>,
     dims: usize,
+    /// What the numbers of each vector are to be multiplied with.
+    scales: &'static [[u8; 4]],
     vectors: &'static [u8],
 }
 
 /// What the table has of a word.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry<'a> {
-    /// The vector; its length says nothing.
+    /// The vector, in whole numbers.
     pub vector: &'a [u8],
+    /// What they are to be multiplied with.
+    pub scale: f32,
     /// How much the word tells, from 0 to 1: common words tell little.
     pub weight: f32,
 }
@@ -35,17 +41,20 @@ impl Table {
     }
 
     /// The number of dimensions, the length of the words, the words with a line
-    /// feed after each, and the vectors.
+    /// feed after each, their scales, and the vectors.
     fn parse(bytes: &'static [u8]) -> Option<Self> {
         let (dims, rest) = bytes.split_first_chunk::<4>()?;
         let (length, rest) = rest.split_first_chunk::<4>()?;
         let dims = u32::from_le_bytes(*dims) as usize;
-        let (words, vectors) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+        let (words, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
         let words = str::from_utf8(words).ok()?;
         let ranks: HashMap<_, _> = words.lines().zip(0..).collect();
+        let (scales, vectors) = rest.split_at_checked(ranks.len().checked_mul(4)?)?;
+        let (scales, _) = scales.as_chunks();
         (vectors.len() == ranks.len() * dims).then_some(Self {
             ranks,
             dims,
+            scales,
             vectors,
         })
     }
@@ -61,6 +70,7 @@ impl Table {
         let share = 1.0 / ((rank + 3) as f32 * RANKS);
         Some(Entry {
             vector: self.vectors.get(rank * self.dims..(rank + 1) * self.dims)?,
+            scale: f32::from_le_bytes(*self.scales.get(rank)?),
             weight: COMMON / (COMMON + share),
         })
     }
@@ -98,7 +108,8 @@ mod tests {
     fn a_broken_table_is_no_table() {
         assert!(Table::parse(b"").is_none());
         assert!(Table::parse(b"\x02\0\0\0\x05\0\0\0one\n").is_none());
-        assert!(Table::parse(b"\x02\0\0\0\x04\0\0\0one\nabc").is_none());
-        assert!(Table::parse(b"\x02\0\0\0\x04\0\0\0one\nab").is_some());
+        assert!(Table::parse(b"\x02\0\0\0\x04\0\0\0one\n\0\0\x80\x3fabc").is_none());
+        let table = Table::parse(b"\x02\0\0\0\x04\0\0\0one\n\0\0\x80\x3fab").unwrap();
+        assert_eq!(table.get("one").unwrap().scale, 1.0);
     }
 }

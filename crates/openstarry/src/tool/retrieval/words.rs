@@ -24,9 +24,9 @@ const SPELLING: f32 = 0.5;
 pub(super) struct Word {
     text: String,
     pub(super) stem: String,
-    pub(super) vector: Option<&'static [u8]>,
+    vector: Option<&'static [u8]>,
     /// One over the vector's length.
-    scale: f32,
+    unit: f32,
     /// How much it tells, however often tools have it.
     pub(super) weight: f32,
 }
@@ -39,7 +39,7 @@ impl Word {
             text: text.into(),
             stem: stem(text).into(),
             vector,
-            scale: vector.map_or(0.0, |vector| 1.0 / dot(vector, vector).sqrt().max(1.0)),
+            unit: vector.map_or(0.0, |vector| 1.0 / dot(vector, vector).sqrt().max(1.0)),
             weight: known.map_or(1.0, |entry| entry.weight),
         }
     }
@@ -51,7 +51,7 @@ impl Word {
         }
         match (self.vector, other.vector) {
             (Some(a), Some(b)) => {
-                let cosine = dot(a, b) * self.scale * other.scale;
+                let cosine = dot(a, b) * self.unit * other.unit;
                 cosine.max(0.0) * cosine.max(0.0)
             }
             _ => spelling(&self.text, &other.text),
@@ -92,7 +92,7 @@ pub(super) fn split(text: &str) -> Vec<String> {
 
 /// Lower-case words, `camelCase` and `snake_case` taken apart. Scripts without
 /// blanks give pairs of characters.
-fn all_words(text: &str) -> Vec<String> {
+pub(super) fn all_words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
     let mut last: Option<char> = None;

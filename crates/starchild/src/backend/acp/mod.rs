@@ -2,12 +2,14 @@
 //! for each room, started again when it dies.
 
 pub mod lines;
+mod notice;
+mod permission;
 pub mod policy;
 mod process;
 mod turns;
 
 use super::{
-    Backend, BackendError, Inbound, Reply, coding_agent,
+    Backend, BackendError, Call, Inbound, Reply, coding_agent,
     command_line::{words, work_folder},
     config::BackendConfig,
     environment::Environment,
@@ -62,11 +64,11 @@ impl Acp {
         Ok(process.insert(Arc::new(started)).clone())
     }
 
-    async fn ask(&self, inbound: &Inbound) -> Result<Reply, BackendError> {
+    async fn ask(&self, inbound: &Inbound, call: &Call) -> Result<Reply, BackendError> {
         let mut has_died = false;
         loop {
             let process = self.process(inbound).await?;
-            match process.ask(&self.launch, inbound).await {
+            match process.ask(&self.launch, inbound, call).await {
                 Ok(text) => return Ok(Reply::from_output(&text)),
                 Err(TurnError::Failed(error)) => return Err(error),
                 // It may have died of another room's message, or while nobody asked.
@@ -96,8 +98,12 @@ impl Acp {
 }
 
 impl Backend for Acp {
-    fn answer<'a>(&'a self, inbound: &'a Inbound) -> BoxFuture<'a, Result<Reply, BackendError>> {
-        Box::pin(self.ask(inbound))
+    fn answer<'a>(
+        &'a self,
+        inbound: &'a Inbound,
+        call: &'a Call,
+    ) -> BoxFuture<'a, Result<Reply, BackendError>> {
+        Box::pin(self.ask(inbound, call))
     }
 }
 

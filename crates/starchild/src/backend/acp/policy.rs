@@ -32,7 +32,7 @@ struct Rule {
     path: Option<String>,
 }
 
-/// Yes or no.
+/// What becomes of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Decision {
@@ -40,6 +40,8 @@ pub enum Decision {
     Allow,
     /// No.
     Deny,
+    /// As the agent's owner says, who is asked in the room.
+    Ask,
 }
 
 impl fmt::Display for Decision {
@@ -47,6 +49,7 @@ impl fmt::Display for Decision {
         f.write_str(match self {
             Self::Allow => "allowed",
             Self::Deny => "denied",
+            Self::Ask => "asked for",
         })
     }
 }
@@ -86,7 +89,7 @@ impl From<ToolKind> for Kind {
 
 /// What an agent wants to do, in its own words.
 #[derive(Debug, Clone, Default)]
-pub struct Call {
+pub struct ToolCall {
     /// The kind of tool.
     pub kind: ToolKind,
     /// For example a command line.
@@ -117,14 +120,14 @@ impl Policy {
     }
 
     /// Whether the agent may do it.
-    pub fn decide(&self, call: &Call) -> Decision {
+    pub fn decide(&self, call: &ToolCall) -> Decision {
         let fitting = self.rules.iter().find(|rule| rule.fits(call));
         fitting.map_or(Decision::Deny, |rule| rule.decision)
     }
 }
 
 impl Rule {
-    fn fits(&self, call: &Call) -> bool {
+    fn fits(&self, call: &ToolCall) -> bool {
         let kind = self.kinds.is_empty() || self.kinds.contains(&call.kind.into());
         let title = |pattern: &String| matches(pattern, &call.title, is_plain);
         let path = |pattern: &String| {
@@ -179,8 +182,8 @@ fn skip_stars(pattern: &[char], reachable: &mut [bool]) {
 mod tests {
     use super::*;
 
-    fn call(kind: ToolKind, title: &str, paths: &[&str]) -> Call {
-        Call {
+    fn call(kind: ToolKind, title: &str, paths: &[&str]) -> ToolCall {
+        ToolCall {
             kind,
             title: title.into(),
             paths: paths.iter().map(|path| path.to_string()).collect(),
@@ -228,6 +231,15 @@ rules:
             Policy::default().decide(&call(read, "", &["/x"])),
             Decision::Deny
         );
+    }
+
+    #[test]
+    fn a_rule_may_leave_it_to_the_owner() {
+        let policy = Policy::parse("rules: [{decision: ask, kinds: [edit]}]").unwrap();
+        let edit = call(ToolKind::Edit, "", &["/srv/a"]);
+        assert_eq!(policy.decide(&edit), Decision::Ask);
+        let run = call(ToolKind::Execute, "rm", &[]);
+        assert_eq!(policy.decide(&run), Decision::Deny);
     }
 
     #[test]

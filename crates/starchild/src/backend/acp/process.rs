@@ -1,11 +1,17 @@
 //! One process of a coding agent, the connection to it, and a session for each room.
 
-use super::{lines, policy::Decision, policy::Policy, turns::Turns};
+use super::{
+    lines,
+    permission::permission,
+    policy::Policy,
+    turns::{Said, Turns},
+};
 use crate::backend::{
-    BackendError, Inbound,
+    BackendError, Call, Inbound,
     command::{StderrLog, contract_variables},
+    consent::Asker,
     environment::Environment,
-    prompt::Prompt,
+    prompt::{Prompt, stopped_note},
 };
 use agent_client_protocol::{
     Agent, Client, Error as ProtocolError, Lines,
@@ -77,6 +83,35 @@ struct Conversation {
     session: acp::SessionId,
     seen_seq: i64,
     rules_version: Option<i64>,
+    /// The message whose answer somebody stopped, until the agent is told.
+    stopped_seq: Option<i64>,
+    /// What the session has cost so far.
+    cost: f64,
+}
+
+/// A turn that somebody waits for. When nobody does any more, the agent is told to end it.
+struct UnderWay<'a> {
+    process: &'a Process,
+    inbound: &'a Inbound,
+    call: &'a Call,
+    /// Nothing once the turn has ended by itself.
+    session: Option<acp::SessionId>,
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        let Some(session) = self.session.take() else {
+            return;
+        };
+        self.process.turns.end(&session);
+        self.process.cancel(&session);
+        if self.call.is_stopped() {
+            let seq = self.inbound.message.seq;
+            let room = &self.inbound.room_name;
+            self.process
+                .change(room, |known| known.stopped_seq = Some(seq));
+        }
+    }
 }
 
 impl Drop for Process {
@@ -134,7 +169,12 @@ impl Process {
     }
 
     /// Asks for an answer in the room's session.
-    pub async fn ask(&self, launch: &Launch, inbound: &Inbound) -> Result<String, TurnError> {
+    pub async fn ask(
+        &self,
+        launch: &Launch,
+        inbound: &Inbound,
+        call: &Call,
+    ) -> Result<String, TurnError> {
         let known = self.room(&inbound.room_name);
         let conversation = match &known {
             Some(known) => known.clone(),
@@ -142,20 +182,47 @@ impl Process {
                 session: self.new_session(launch).await?,
                 seen_seq: 0,
                 rules_version: None,
+                stopped_seq: None,
+                cost: 0.0,
             },
         };
-        let prompt = match known {
+        let prompt = match &known {
             Some(known) => {
-                Prompt::new(&inbound.unseen(known.seen_seq, known.rules_version), None).material
+                let unseen = inbound.unseen(known.seen_seq, known.rules_version);
+                let note = known.stopped_seq.map(stopped_note).unwrap_or_default();
+                note + &Prompt::new(&unseen, None).material
             }
             None => Prompt::new(inbound, launch.owner.as_deref()).whole(),
         };
         let session = conversation.session.clone();
+        let cost_before = conversation.cost;
         self.remember(inbound, conversation);
-        self.turns.begin(&session);
-        let turn = self.turn(&session, prompt, launch.timeout).await;
-        let text = self.turns.end(&session);
+        self.turns.begin(&session, call, Asker::new(inbound, call));
+        let mut under_way = UnderWay {
+            process: self,
+            inbound,
+            call,
+            session: Some(session.clone()),
+        };
+        let turn = self.turn(&session, prompt, launch.timeout, call).await;
+        under_way.session = None;
+        let Said {
+            text,
+            session_cost,
+            denied,
+        } = self.turns.end(&session);
+        if let Some(cost) = session_cost {
+            call.costs(|usage| usage.cost_usd = Some((cost - cost_before).max(0.0)));
+            self.change(&inbound.room_name, |known| known.cost = cost);
+        }
         match turn? {
+            acp::StopReason::Cancelled if denied.is_some() => Ok(match text.trim().is_empty() {
+                false => text,
+                true => format!(
+                    "I may not do that: {} was denied.",
+                    denied.unwrap_or_default()
+                ),
+            }),
             acp::StopReason::Cancelled => Err(TurnError::Failed(BackendError::Failed(
                 "the agent broke its turn off".into(),
             ))),
@@ -171,19 +238,19 @@ impl Process {
         session: &acp::SessionId,
         prompt: String,
         timeout: Duration,
+        call: &Call,
     ) -> Result<acp::StopReason, TurnError> {
         let content = vec![acp::ContentBlock::Text(acp::TextContent::new(prompt))];
         let request = acp::PromptRequest::new(session.clone(), content);
         let turn = self.connection.send_request(request).block_task();
         tokio::pin!(turn);
-        match tokio::time::timeout(timeout, &mut turn).await {
-            Ok(answered) => match answered {
+        tokio::select! {
+            answered = &mut turn => match answered {
                 Ok(answered) => Ok(answered.stop_reason),
                 Err(error) => Err(self.why(error).await),
             },
-            Err(_) => {
-                let cancel = acp::CancelNotification::new(session.clone());
-                let _ = self.connection.send_notification(cancel);
+            () = call.overdue(timeout) => {
+                self.cancel(session);
                 match tokio::time::timeout(GRACE, turn).await {
                     Ok(_) => Err(TurnError::Failed(BackendError::TimedOut(timeout))),
                     // It does not listen, so it is of no use to the other rooms either.
@@ -221,6 +288,19 @@ impl Process {
         }
     }
 
+    fn cancel(&self, session: &acp::SessionId) {
+        let cancel = acp::CancelNotification::new(session.clone());
+        // One that is gone has nothing to end.
+        let _ = self.connection.send_notification(cancel);
+    }
+
+    fn change(&self, room: &str, change: impl FnOnce(&mut Conversation)) {
+        let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = rooms.get_mut(room) {
+            change(known);
+        }
+    }
+
     fn room(&self, room: &str) -> Option<Conversation> {
         let rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
         rooms.get(room).cloned()
@@ -228,6 +308,7 @@ impl Process {
 
     fn remember(&self, inbound: &Inbound, mut conversation: Conversation) {
         conversation.seen_seq = inbound.message.seq;
+        conversation.stopped_seq = None;
         if let Some(rules) = &inbound.rules {
             conversation.rules_version = Some(rules.version);
         }
@@ -307,7 +388,10 @@ async fn serve<O, I>(
         )
         .on_receive_request(
             async move |request: acp::RequestPermissionRequest, responder, _| {
-                responder.respond(permission(&request, &asked, &policy))
+                let permission = permission(request, asked.clone(), &policy);
+                // An owner takes time; other rooms' messages do not wait for that.
+                tokio::spawn(async move { responder.respond(permission.await) });
+                Ok(())
             },
             agent_client_protocol::on_receive_request!(),
         )
@@ -330,33 +414,4 @@ async fn serve<O, I>(
     if let Err(error) = ended {
         tracing::warn!("the connection to the agent broke: {error}");
     }
-}
-
-/// Answers a request for a permission from the policy. Nothing is ever allowed for good.
-fn permission(
-    request: &acp::RequestPermissionRequest,
-    turns: &Turns,
-    policy: &Policy,
-) -> acp::RequestPermissionResponse {
-    use acp::PermissionOptionKind::{AllowOnce, RejectAlways, RejectOnce};
-    let call = turns.permission_call(&request.session_id, &request.tool_call);
-    let option = |kind| {
-        let mut options = request.options.iter();
-        options.find(|option| option.kind == kind)
-    };
-    let chosen = match policy.decide(&call) {
-        Decision::Allow => option(AllowOnce).map(|option| (Decision::Allow, option)),
-        Decision::Deny => None,
-    };
-    let refused = || option(RejectOnce).or_else(|| option(RejectAlways));
-    let chosen = chosen.or_else(|| refused().map(|option| (Decision::Deny, option)));
-    let decision = chosen.map_or(Decision::Deny, |(decision, _)| decision);
-    let title: String = call.title.chars().take(200).collect();
-    tracing::info!(kind = ?call.kind, title, paths = ?call.paths, "a permission was {decision}");
-    acp::RequestPermissionResponse::new(match chosen {
-        Some((_, option)) => acp::RequestPermissionOutcome::Selected(
-            acp::SelectedPermissionOutcome::new(option.option_id.clone()),
-        ),
-        None => acp::RequestPermissionOutcome::Cancelled,
-    })
 }

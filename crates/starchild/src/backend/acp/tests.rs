@@ -30,7 +30,7 @@ async fn answer(acp: &Acp, room: &str, content: &str) -> Result<String, BackendE
     let mut inbound = inbound(content);
     inbound.room_id = room.parse().unwrap();
     inbound.room_name = room.into();
-    match acp.answer(&inbound).await? {
+    match acp.answer(&inbound, &Call::default()).await? {
         Reply::Text(text) => Ok(text),
         Reply::Silent => Ok("(silence)".into()),
     }

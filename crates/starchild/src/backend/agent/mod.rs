@@ -1,20 +1,28 @@
 //! An agent of ours: a model with tools, from its `agent.yaml`. It has one session for each room,
 //! which is its memory of it, and tools that act in that room with the agent's own key.
 
+mod gate;
 mod notes;
 mod tools;
+mod turn;
 mod workspace;
 
 use super::{
-    Backend, BackendError, Inbound, Reply,
+    Backend, BackendError, Call, Inbound, Me, Reply,
     config::BackendConfig,
-    prompt::{Prompt, quote},
+    prompt::{Prompt, quote, stopped_note},
 };
 use futures_util::future::BoxFuture;
+use gate::RoomGate;
 use openstarry::{
     config::{AgentConfig, Built, Surroundings},
-    session::{EndReason, FileAudit, Outcome, Session, SessionStore, StoreError},
+    segment::Usage,
+    session::{
+        EndReason, FileAudit, Outcome, Session, SessionStore, StoreError,
+        slash::{self, Typed},
+    },
 };
+use protocol::Via;
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
@@ -23,6 +31,7 @@ use std::{
 };
 use tokio::sync::OnceCell;
 use tools::{RoomContext, RoomContexts};
+use turn::RoomTurn;
 
 /// What the agent keeps of its rooms, in its folder.
 const STATE: &str = "agent";
@@ -54,6 +63,10 @@ struct RoomSession {
     rules_version: Option<i64>,
     /// Whether a call waited for a yes when the daemon last ended.
     waits: bool,
+    /// The message whose answer somebody stopped, until the model is told.
+    stopped_seq: Option<i64>,
+    /// What the session had used when it was last asked what.
+    counted: Usage,
 }
 
 impl Agent {
@@ -93,6 +106,9 @@ impl Agent {
         std::fs::create_dir_all(&self.state).map_err(|error| failed(&error))?;
         let around = Surroundings {
             audit: Arc::new(FileAudit::new(&self.state.join("audit.jsonl"))),
+            gate: Arc::new(RoomGate(self.contexts.clone())),
+            // The server says when a question has waited long enough.
+            patience: None,
             folder: Some(self.state.clone()),
             tools: tools::all(&self.contexts),
             ..Surroundings::default()
@@ -109,24 +125,62 @@ impl Agent {
         })
     }
 
-    async fn ask(&self, inbound: &Inbound) -> Result<Reply, BackendError> {
+    async fn ask(&self, inbound: &Inbound, call: &Call) -> Result<Reply, BackendError> {
         let started = self.started.get_or_try_init(|| self.start()).await?;
         let id = session_id(&inbound.room_name);
         let room = self.room(started, &id, inbound)?;
-        let context = RoomContext::new(inbound, self.state.join("notes").join(format!("{id}.md")));
-        let turn = match room.waits {
-            true => room.session.go_on(),
-            false => room
-                .session
-                .say(material(inbound, &room, &context.notes.text())),
-        };
+        let notes = self.state.join("notes").join(format!("{id}.md"));
+        let context = RoomContext::new(inbound, call, notes);
+        let material = material(inbound, &room, &context.notes.text());
+        // Before the turn begins: its tools and questions look for their room here.
         self.contexts.insert(&id, context);
+        let turn = match (room.waits, command(inbound)) {
+            (true, _) => room.session.go_on(),
+            (false, Some(line)) => room.session.ruled_command(line),
+            (false, None) => room.session.say(material),
+        };
         let turn = turn.map_err(|error| BackendError::Unavailable(error.to_string()))?;
-        let outcome = tokio::time::timeout(self.timeout, turn.outcome()).await;
-        let outcome = outcome.map_err(|_| BackendError::TimedOut(self.timeout))?;
+        let mut turn = RoomTurn {
+            agent: self,
+            id: &id,
+            inbound,
+            call,
+            events: Some(turn),
+        };
+        let outcome = turn.outcome().await?;
+        self.count(&id, &outcome, call);
         let reply = reply(&outcome);
         self.pass(&id, inbound, reply.is_ok());
         reply
+    }
+
+    /// Tells what the turn has cost: an outcome tells what the session has.
+    fn count(&self, id: &str, outcome: &Outcome, call: &Call) {
+        let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(room) = rooms.get_mut(id) else {
+            return;
+        };
+        let counted = std::mem::replace(&mut room.counted, outcome.usage);
+        let used = Usage {
+            input_tokens: outcome
+                .usage
+                .input_tokens
+                .saturating_sub(counted.input_tokens),
+            output_tokens: outcome
+                .usage
+                .output_tokens
+                .saturating_sub(counted.output_tokens),
+            cached_tokens: outcome
+                .usage
+                .cached_tokens
+                .saturating_sub(counted.cached_tokens),
+            estimated: outcome.usage.estimated,
+        };
+        call.costs(|usage| {
+            usage.input_tokens = Some(used.input_tokens);
+            usage.output_tokens = Some(used.output_tokens);
+            usage.cost_usd = self.config.limits.price.map(|price| price.of(used));
+        });
     }
 
     /// The room's session: open already, kept from before, or new.
@@ -147,6 +201,7 @@ impl Agent {
         // One that was just given up may still be about to be saved.
         let (state, file) = opened.map_err(|error| BackendError::Unavailable(error.to_string()))?;
         let waits = state.waits();
+        let counted = state.spent.usage;
         let system = Prompt::new(inbound, Some(&self.owner)).instructions;
         let agent = started.built.agent.with_system(system);
         let room = RoomSession {
@@ -154,9 +209,17 @@ impl Agent {
             seen_seq: 0,
             rules_version: None,
             waits,
+            stopped_seq: None,
+            counted,
         };
         rooms.insert(id.to_owned(), room.clone());
         Ok(room)
+    }
+
+    /// The session is opened anew the next time.
+    fn forget(&self, id: &str) {
+        let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
+        rooms.remove(id);
     }
 
     /// A turn is over. A session that failed is opened anew the next time.
@@ -167,6 +230,7 @@ impl Agent {
                 room.seen_seq = inbound.message.seq;
                 room.rules_version = inbound.rules.as_ref().map(|rules| rules.version);
                 room.waits = false;
+                room.stopped_seq = None;
             }
             _ => drop(rooms.remove(id)),
         }
@@ -174,21 +238,60 @@ impl Agent {
 }
 
 impl Backend for Agent {
-    fn answer<'a>(&'a self, inbound: &'a Inbound) -> BoxFuture<'a, Result<Reply, BackendError>> {
-        Box::pin(self.ask(inbound))
+    fn answer<'a>(
+        &'a self,
+        inbound: &'a Inbound,
+        call: &'a Call,
+    ) -> BoxFuture<'a, Result<Reply, BackendError>> {
+        Box::pin(self.ask(inbound, call))
     }
 }
 
 /// What is new since the session was last asked, and what it wrote down.
 fn material(inbound: &Inbound, room: &RoomSession, notes: &str) -> String {
     let unseen = inbound.unseen(room.seen_seq, room.rules_version);
-    let mut text = String::new();
+    let mut text = room.stopped_seq.map(stopped_note).unwrap_or_default();
     if !notes.is_empty() {
         text.push_str("What you wrote down about this room:\n");
         quote(&mut text, notes.trim_end());
         text.push('\n');
     }
     text + &Prompt::new(&unseen, None).material
+}
+
+/// The slash command that the agent's owner typed, if it is one. Who the owner is, the server knows;
+/// anyone else's commands are words. A key that the owner has shared writes in the owner's name too, so
+/// what needs a yes is still asked for.
+fn command(inbound: &Inbound) -> Option<String> {
+    let message = &inbound.message;
+    let owner = inbound.me.owner_user_id.as_deref();
+    if owner != Some(message.sender_user_id.as_str()) || message.via != Via::Web {
+        return None;
+    }
+    let words = without_mention(&message.content, &inbound.me);
+    match slash::typed(words) {
+        Typed::Command(line) => Some(line.to_owned()),
+        Typed::Words(_) => None,
+    }
+}
+
+/// What was said, without the agent's name in front.
+fn without_mention<'a>(content: &'a str, me: &Me) -> &'a str {
+    let content = content.trim_start();
+    let bare = me.user_id.strip_prefix("ext_").unwrap_or(&me.user_id);
+    let names = [me.mention_key.trim_start_matches('@'), &me.user_id, bare];
+    let Some(rest) = content.strip_prefix('@') else {
+        return content;
+    };
+    let called = names.iter().find_map(|name| {
+        let head = rest.get(..name.len())?;
+        let is_name = head.to_lowercase() == name.to_lowercase();
+        is_name.then(|| &rest[name.len()..])
+    });
+    let after = called.filter(|after| !after.starts_with(char::is_alphanumeric));
+    after.map_or(content, |after| {
+        after.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ',' | ':'))
+    })
 }
 
 fn reply(outcome: &Outcome) -> Result<Reply, BackendError> {
@@ -220,6 +323,31 @@ fn session_id(room_name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_owners_commands_are_commands() {
+        use crate::backend::testing::inbound;
+        let mut asked = inbound("@MyBot /compact");
+        assert_eq!(command(&asked), None, "nobody is known as the owner");
+        asked.me.owner_user_id = Some(asked.message.sender_user_id.clone());
+        assert_eq!(command(&asked).as_deref(), Some("/compact"));
+        asked.message.content = "@mybot: /fs.read {\"path\":\"a\"}".into();
+        assert_eq!(
+            command(&asked).as_deref(),
+            Some("/fs.read {\"path\":\"a\"}")
+        );
+        for words in ["@MyBot what is /compact?", "@MyBots /compact", "@MyBot //x"] {
+            asked.message.content = words.into();
+            assert_eq!(command(&asked), None, "{words}");
+        }
+        asked.message.content = "/cost".into();
+        assert_eq!(command(&asked).as_deref(), Some("/cost"));
+        asked.message.via = Via::Agent;
+        assert_eq!(command(&asked), None, "an agent in the owner's name");
+        asked.message.via = Via::Web;
+        asked.message.sender_user_id = "ext_mallory".into();
+        assert_eq!(command(&asked), None, "a stranger with the owner's name");
+    }
 
     #[test]
     fn two_rooms_never_share_a_session() {

@@ -2,14 +2,15 @@
 
 use super::notes::Notes;
 use crate::backend::{
-    Inbound, Me,
+    Call, Inbound, Me,
+    consent::Asker,
     prompt::{one_line, quote, transcript},
 };
-use client::{Client, ClientError, MessageQuery};
+use client::{Client, ClientError, MessageQuery, SearchQuery};
 use openstarry::tool::{Risk, Tool, ToolContext, ToolError, function};
 use protocol::{MemberView, Message, PostMessage, RoomId};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 use std::{
     collections::HashMap,
@@ -30,10 +31,7 @@ pub const NAMES: [&str; 9] = [
     "room.hand_over",
 ];
 const PAGE: u32 = 50;
-/// How far back a search goes.
-const SEARCH_PAGES: u32 = 10;
-const SEARCH_PAGE: u32 = 200;
-const MAX_FOUND: usize = 20;
+const MAX_FOUND: u32 = 20;
 
 /// The room that a session works in, and the message that it answers now.
 pub struct RoomContext {
@@ -42,16 +40,18 @@ pub struct RoomContext {
     me: Me,
     message: Message,
     pub notes: Notes,
+    pub asker: Asker,
 }
 
 impl RoomContext {
-    pub fn new(inbound: &Inbound, notes: PathBuf) -> Self {
+    pub fn new(inbound: &Inbound, call: &Call, notes: PathBuf) -> Self {
         Self {
             client: inbound.client.clone(),
             room: inbound.room_id.clone(),
             me: inbound.me.clone(),
             message: inbound.message.clone(),
             notes: Notes::new(notes),
+            asker: Asker::new(inbound, call),
         }
     }
 
@@ -70,7 +70,7 @@ impl RoomContext {
             // An answer is deeper than what it answers: that is how agents fall silent.
             reply_to_seq: Some(seq),
             reply_chain_depth: Some(self.message.reply_chain_depth + 1),
-            client_msg_id: None,
+            ..PostMessage::default()
         };
         let posted = self.client.post_message(&self.room, &message, Some(&key));
         Ok(posted.await?.seq)
@@ -88,9 +88,14 @@ impl RoomContexts {
         contexts.insert(session.to_owned(), Arc::new(context));
     }
 
-    fn of(&self, context: &ToolContext) -> Result<Arc<RoomContext>, ToolError> {
+    /// Where a session works.
+    pub fn of_session(&self, session: &str) -> Option<Arc<RoomContext>> {
         let contexts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = contexts.get(&context.session).cloned();
+        contexts.get(session).cloned()
+    }
+
+    fn of(&self, context: &ToolContext) -> Result<Arc<RoomContext>, ToolError> {
+        let room = self.of_session(&context.session);
         room.ok_or_else(|| ToolError::new("this session is in no room"))
     }
 }
@@ -108,7 +113,8 @@ struct Read {
 
 #[derive(Deserialize, JsonSchema)]
 struct Search {
-    /// Words that all have to be in the message, in any order.
+    /// Words that all have to be in the message, "phrases", and from:NAME, has:link, is:agent,
+    /// before:2026-11-17, after:2026-11-10.
     words: String,
 }
 
@@ -142,127 +148,100 @@ struct HandOver {
 
 /// The tools. Which room they act in, the session tells.
 pub fn all(contexts: &RoomContexts) -> Vec<Arc<dyn Tool>> {
-    let mut tools = looking(contexts);
-    tools.extend(acting(contexts));
-    tools
-}
-
-fn looking(contexts: &RoomContexts) -> Vec<Arc<dyn Tool>> {
-    let rooms = || contexts.clone();
-    let (read, search, thread, members, rules) = (rooms(), rooms(), rooms(), rooms(), rooms());
+    let tools = Tools(contexts);
     vec![
-        function(
+        tools.add(
             "room.read",
             "Messages of the room, oldest first.",
-            Risk::Safe,
-            move |args: Read, context: ToolContext| {
-                let room = read.of(&context);
-                async move { read_messages(&*room?, args).await }
-            },
+            read_messages,
         ),
-        function(
+        tools.add(
             "room.search",
             "Finds messages of the room by their words.",
-            Risk::Safe,
-            move |args: Search, context: ToolContext| {
-                let room = search.of(&context);
-                async move { search_messages(&*room?, &args.words).await }
-            },
+            search_messages,
         ),
-        function(
+        tools.add(
             "room.thread",
             "What a message answers, from the beginning.",
-            Risk::Safe,
-            move |args: Numbered, context: ToolContext| {
-                let room = thread.of(&context);
-                async move {
-                    let room = room?;
-                    let thread = room.client.thread(&room.room, args.seq).await;
-                    let thread = thread.map_err(ToolError::new)?.thread;
-                    Ok::<_, ToolError>(transcript(&thread, &room.me))
-                }
-            },
+            read_thread,
         ),
-        function(
-            "room.members",
-            "Who is in the room.",
-            Risk::Safe,
-            move |_: Nothing, context: ToolContext| {
-                let room = members.of(&context);
-                async move {
-                    let members = member_list(&*room?).await?;
-                    let lines: Vec<_> = members.iter().map(shown_member).collect();
-                    Ok::<_, ToolError>(lines.join("\n"))
-                }
-            },
-        ),
-        function(
+        tools.add("room.members", "Who is in the room.", list_members),
+        tools.add(
             "room.rules",
             "The room's rules and its reference text, as its owner wrote them.",
-            Risk::Safe,
-            move |_: Nothing, context: ToolContext| {
-                let room = rules.of(&context);
-                async move { rules_and_data(&*room?).await }
-            },
+            rules_and_data,
         ),
-    ]
-}
-
-fn acting(contexts: &RoomContexts) -> Vec<Arc<dyn Tool>> {
-    let rooms = || contexts.clone();
-    let (react, post, remember, hand_over) = (rooms(), rooms(), rooms(), rooms());
-    vec![
-        function(
-            "room.react",
-            "Puts an emoji on a message.",
-            Risk::Safe,
-            move |args: React, context: ToolContext| {
-                let room = react.of(&context);
-                async move {
-                    let room = room?;
-                    let done = room.client.react(&room.room, args.seq, &args.emoji).await;
-                    done.map_err(ToolError::new)?;
-                    Ok::<_, ToolError>("done")
-                }
-            },
-        ),
-        function(
+        tools.add("room.react", "Puts an emoji on a message.", react),
+        tools.add(
             "room.post",
             "Says something in the room now, besides the answer, which is posted by itself.",
-            Risk::Safe,
-            move |args: Say, context: ToolContext| {
-                let room = post.of(&context);
-                async move {
-                    let seq = room?.post(args.text).await.map_err(ToolError::new)?;
-                    Ok::<_, ToolError>(format!("posted as #{seq}"))
-                }
-            },
+            post,
         ),
-        function(
+        tools.add(
             "room.remember",
             "Writes down one line about this room. All such lines are shown to you each time.",
-            Risk::Safe,
-            move |args: Say, context: ToolContext| {
-                let room = remember.of(&context);
-                async move {
-                    room?.notes.add(&args.text).map_err(ToolError::new)?;
-                    Ok::<_, ToolError>("written down")
-                }
-            },
+            remember,
         ),
-        function(
+        tools.add(
             "room.hand_over",
             "Asks another member of the room to take over. They see your words and are called.",
-            Risk::Safe,
-            move |args: HandOver, context: ToolContext| {
-                let room = hand_over.of(&context);
-                async move { hand_over_to(&*room?, &args).await }
-            },
+            hand_over,
         ),
     ]
 }
 
-async fn read_messages(room: &RoomContext, args: Read) -> Result<String, ToolError> {
+/// Makes tools that act in the room of the session that calls them.
+struct Tools<'a>(&'a RoomContexts);
+
+impl Tools<'_> {
+    fn add<A, F, O>(&self, name: &str, description: &str, run: F) -> Arc<dyn Tool>
+    where
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+        F: Fn(Arc<RoomContext>, A) -> O + Copy + Send + Sync + 'static,
+        O: Future<Output = Result<String, ToolError>> + Send + 'static,
+    {
+        let contexts = self.0.clone();
+        function(
+            name,
+            description,
+            Risk::Safe,
+            move |args: A, context: ToolContext| {
+                let room = contexts.of(&context);
+                async move { run(room?, args).await }
+            },
+        )
+    }
+}
+
+async fn read_thread(room: Arc<RoomContext>, args: Numbered) -> Result<String, ToolError> {
+    let thread = room.client.thread(&room.room, args.seq).await;
+    let thread = thread.map_err(ToolError::new)?.thread;
+    Ok(transcript(&thread, &room.me))
+}
+
+async fn list_members(room: Arc<RoomContext>, _: Nothing) -> Result<String, ToolError> {
+    let members = member_list(&room).await?;
+    let lines: Vec<_> = members.iter().map(shown_member).collect();
+    Ok(lines.join("\n"))
+}
+
+async fn react(room: Arc<RoomContext>, args: React) -> Result<String, ToolError> {
+    let done = room.client.react(&room.room, args.seq, &args.emoji).await;
+    done.map_err(ToolError::new)?;
+    Ok("done".into())
+}
+
+async fn post(room: Arc<RoomContext>, args: Say) -> Result<String, ToolError> {
+    let seq = room.post(args.text).await.map_err(ToolError::new)?;
+    Ok(format!("posted as #{seq}"))
+}
+
+async fn remember(room: Arc<RoomContext>, args: Say) -> Result<String, ToolError> {
+    room.notes.add(&args.text).map_err(ToolError::new)?;
+    Ok("written down".into())
+}
+
+async fn read_messages(room: Arc<RoomContext>, args: Read) -> Result<String, ToolError> {
     let query = MessageQuery {
         before: args.before,
         limit: Some(args.limit.unwrap_or(PAGE).clamp(1, PAGE)),
@@ -273,38 +252,26 @@ async fn read_messages(room: &RoomContext, args: Read) -> Result<String, ToolErr
     Ok(transcript(shown(&messages), &room.me))
 }
 
-/// Goes back through the room, page by page.
-async fn search_messages(room: &RoomContext, words: &str) -> Result<String, ToolError> {
-    let words = words.to_lowercase();
-    let words: Vec<_> = words.split_whitespace().collect();
-    if words.is_empty() {
-        return Err(ToolError::new("give at least one word"));
+/// Asks the server, which finds what the agent may read.
+async fn search_messages(room: Arc<RoomContext>, args: Search) -> Result<String, ToolError> {
+    let query = SearchQuery {
+        text: args.words,
+        limit: Some(MAX_FOUND),
+        ..SearchQuery::default()
+    };
+    let found = room.client.search_room(&room.room, &query).await;
+    let found = found.map_err(ToolError::new)?.results;
+    let mut text = String::new();
+    for one in &found {
+        let name = one.sender_user_name.as_deref();
+        let name = one_line(name.unwrap_or(&one.sender_user_id));
+        text.push_str(&format!("#{} {name}:\n", one.seq));
+        let pieces: Vec<&str> = one.snippet.iter().map(|piece| &*piece.text).collect();
+        quote(&mut text, &pieces.concat());
     }
-    let (mut before, mut found) = (None, Vec::new());
-    for _ in 0..SEARCH_PAGES {
-        let query = MessageQuery {
-            before,
-            limit: Some(SEARCH_PAGE),
-            ..MessageQuery::default()
-        };
-        let page = room.client.messages(&room.room, &query).await;
-        let messages = page.map_err(ToolError::new)?.messages;
-        let Some(first) = messages.first() else { break };
-        before = Some(first.seq);
-        let fits = |message: &&Message| {
-            let text = message.content.to_lowercase();
-            words.iter().all(|word| text.contains(word))
-        };
-        let fitting: Vec<_> = shown(&messages).filter(fits).cloned().collect();
-        found.splice(0..0, fitting);
-        if found.len() >= MAX_FOUND || before <= Some(1) {
-            break;
-        }
-    }
-    let newest = &found[found.len().saturating_sub(MAX_FOUND)..];
-    Ok(match newest.is_empty() {
+    Ok(match found.is_empty() {
         true => "nothing was found".into(),
-        false => transcript(newest, &room.me),
+        false => text,
     })
 }
 
@@ -312,7 +279,7 @@ fn shown(messages: &[Message]) -> impl Iterator<Item = &Message> {
     messages.iter().filter(|message| !message.deleted)
 }
 
-async fn rules_and_data(room: &RoomContext) -> Result<String, ToolError> {
+async fn rules_and_data(room: Arc<RoomContext>, _: Nothing) -> Result<String, ToolError> {
     let rules = room.client.rules(&room.room).await;
     let data = room.client.data(&room.room).await;
     let mut text = String::from("Rules:\n");
@@ -334,8 +301,8 @@ fn shown_member(member: &MemberView) -> String {
     format!("{name} ({id}, {}, {here})", member.member_kind.as_str())
 }
 
-async fn hand_over_to(room: &RoomContext, args: &HandOver) -> Result<String, ToolError> {
-    let members = member_list(room).await?;
+async fn hand_over(room: Arc<RoomContext>, args: HandOver) -> Result<String, ToolError> {
+    let members = member_list(&room).await?;
     let wanted = args.to.trim().trim_start_matches('@');
     let is_wanted = |member: &&MemberView| {
         let name = member.user_name.as_deref().unwrap_or_default();

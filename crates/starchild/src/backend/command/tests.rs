@@ -1,3 +1,4 @@
+use super::reader::KEPT_BYTES;
 use super::*;
 use crate::backend::testing::inbound;
 
@@ -8,11 +9,26 @@ fn sh(body: &str, timeout: Duration) -> Program {
     Program::new("sh", &std::env::temp_dir(), timeout, environment).args(["-c", body])
 }
 
+/// What a program said, and how it ended.
+struct Output {
+    text: String,
+    success: bool,
+    ending: String,
+}
+
+async fn run_with(body: &str, input: &[u8]) -> Output {
+    let mut kept = Kept::default();
+    let ran = sh(body, LONG).run(input, &inbound("hi"), &mut kept).await;
+    let ending = ran.unwrap();
+    Output {
+        text: kept.text(),
+        success: ending.success,
+        ending: ending.words,
+    }
+}
+
 async fn run(body: &str) -> Output {
-    sh(body, LONG)
-        .run(b"the input", &inbound("hi"))
-        .await
-        .unwrap()
+    run_with(body, b"the input").await
 }
 
 #[tokio::test]
@@ -29,10 +45,7 @@ async fn input_goes_in_and_output_comes_out() {
 #[tokio::test]
 async fn a_program_that_does_not_read_a_large_input_is_none_the_worse() {
     let input = vec![b'x'; 4 << 20];
-    let output = sh("echo done", LONG)
-        .run(&input, &inbound("hi"))
-        .await
-        .unwrap();
+    let output = run_with("echo done", &input).await;
     assert_eq!(output.text, "done\n");
 }
 
@@ -101,7 +114,7 @@ async fn when_the_time_is_up_the_whole_group_goes_even_what_does_not_want_to() {
     );
     // Long enough for the child to write its file on a busy machine.
     let program = sh(&body, Duration::from_secs(10));
-    let error = program.run(b"", &inbound("hi")).await.unwrap_err();
+    let error = program.ask(b"", &inbound("hi")).await.unwrap_err();
     assert!(matches!(error, BackendError::TimedOut(_)), "{error}");
     gone(&pid_file).await;
 }
@@ -116,7 +129,7 @@ async fn when_nobody_waits_any_more_the_group_goes() {
     );
     let (program, inbound) = (sh(&body, LONG), inbound("hi"));
     tokio::select! {
-        _ = program.run(b"", &inbound) => panic!("it ended by itself"),
+        _ = program.ask(b"", &inbound) => panic!("it ended by itself"),
         () = async {
             while !pid_file.exists() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -132,7 +145,7 @@ async fn a_program_that_is_not_there_is_missing_and_says_how_to_get_it() {
         program: "no-such-program-here".into(),
         ..sh("", LONG)
     };
-    let error = program.run(b"", &inbound("hi")).await.unwrap_err();
+    let error = program.ask(b"", &inbound("hi")).await.unwrap_err();
     assert!(matches!(error, BackendError::Missing { .. }));
     assert!(error.to_string().contains("PATH"), "{error}");
 }

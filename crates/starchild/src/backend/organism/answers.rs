@@ -48,6 +48,15 @@ impl Answers {
         files::write_json(&self.path, &self.kept)
     }
 
+    /// What was said so far.
+    pub fn text(&self) -> String {
+        let said = self.kept.answers.iter();
+        let said: Vec<&str> = said
+            .filter_map(|(_, words)| words.as_deref().ok())
+            .collect();
+        said.join("\n\n")
+    }
+
     /// All of them in one text. What went wrong is the answer where there is no other.
     pub fn reply(self) -> Result<Reply, BackendError> {
         let (mut said, mut failed) = (Vec::new(), Vec::new());

@@ -3,16 +3,17 @@
 
 mod answers;
 mod payload;
+mod progress;
 
-use super::{Backend, BackendError, Inbound, Reply, config::BackendConfig};
+use super::{Backend, BackendError, Call, Inbound, Reply, config::BackendConfig};
 use crate::organism::{
     config::{File, load},
     gateway::{GatewayKind, room::RoomFile},
-    kinds::Memories,
 };
 use agentserver::{Conversation, Delivered, Pump, SendError, system};
 use answers::Answers;
 use futures_util::future::BoxFuture;
+use progress::Calls;
 use std::{
     collections::VecDeque,
     path::{Path, PathBuf},
@@ -39,6 +40,7 @@ struct Started {
     pump: Pump,
     gateway: String,
     room: RoomFile,
+    calls: Calls,
     /// The latest used last.
     open: Mutex<VecDeque<Arc<Conversation>>>,
 }
@@ -52,7 +54,7 @@ impl Organism {
             what,
             hint: "mend organism.yaml; starchild organism check FILE says more".into(),
         };
-        let loaded = load(&file, &Memories::default());
+        let loaded = load(&file);
         let (read, organism) = loaded.map_err(|error| missing(error.to_string()))?;
         let (gateway, room) = room_gateway(&read).map_err(missing)?;
         payload::check(&organism.offers(&gateway), &room).map_err(missing)?;
@@ -66,11 +68,14 @@ impl Organism {
 
     async fn start(&self) -> Result<Started, BackendError> {
         let failed = |error: &dyn std::fmt::Display| BackendError::Unavailable(error.to_string());
-        let loaded = load(&self.file, &Memories::default());
+        let loaded = load(&self.file);
         let (file, organism) = loaded.map_err(|error| failed(&error))?;
         let (gateway, room) = room_gateway(&file).map_err(|error| failed(&error))?;
         let journal = self.state.join("journal");
-        let pump = Pump::start_durable(organism, file.settings(), &journal);
+        let calls = Calls::default();
+        let mut settings = file.settings();
+        settings.trace = Some(calls.listen());
+        let pump = Pump::start_durable(organism, settings, &journal);
         let pump = pump.map_err(|error| failed(&error))?;
         let open = pump.recovered(&gateway).into_iter().map(Arc::new);
         Ok(Started {
@@ -78,13 +83,15 @@ impl Organism {
             pump,
             gateway,
             room,
+            calls,
         })
     }
 
-    async fn ask(&self, inbound: &Inbound) -> Result<Reply, BackendError> {
+    async fn ask(&self, inbound: &Inbound, call: &Call) -> Result<Reply, BackendError> {
         let started = self.started.get_or_try_init(|| self.start()).await?;
         let name = thread_name(inbound).await?;
         let conversation = started.conversation(&name).map_err(unsent)?;
+        let _followed = started.calls.follow(conversation.thread(), call);
         let offers = started.pump.organism().offers(&started.gateway);
         let sent = payload::of_message(&offers, &started.room, inbound);
         let (to, xml) = sent.map_err(BackendError::Failed)?;
@@ -98,6 +105,7 @@ impl Organism {
             while let Some(answer) = conversation.next().await {
                 // On the disk before the organism may forget it.
                 answers.add(answer.id.to_string(), started.words(&answer))?;
+                call.has_written(&answers.text());
             }
             Ok::<_, crate::home::FileError>(())
         };
@@ -109,8 +117,12 @@ impl Organism {
 }
 
 impl Backend for Organism {
-    fn answer<'a>(&'a self, inbound: &'a Inbound) -> BoxFuture<'a, Result<Reply, BackendError>> {
-        Box::pin(self.ask(inbound))
+    fn answer<'a>(
+        &'a self,
+        inbound: &'a Inbound,
+        call: &'a Call,
+    ) -> BoxFuture<'a, Result<Reply, BackendError>> {
+        Box::pin(self.ask(inbound, call))
     }
 }
 

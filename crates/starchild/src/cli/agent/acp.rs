@@ -7,6 +7,7 @@ mod update;
 use super::Failure;
 use super::state::StateFolder;
 use crate::backend::acp::lines;
+use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::{ConnectionTo, schema as acp};
 use agent_client_protocol::{Agent, Client, Error as ProtocolError};
 use clap::Args;
@@ -14,11 +15,11 @@ use gate::AskEditor;
 use openstarry::config::{AgentConfig, Built, Surroundings};
 use openstarry::session::{EndReason, FileAudit, Session, SessionEvent, SessionState};
 use openstarry::tool::mcp::McpConfig;
+use runtime::CancellationToken;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::Notify;
 
 /// What `acp` takes.
 #[derive(Args)]
@@ -50,8 +51,10 @@ pub async fn serve(args: AcpArgs) -> Result<ExitCode, Failure> {
                     .load_session(true)
                     .prompt_capabilities(prompts);
                 let version = env!("CARGO_PKG_VERSION");
+                // An editor that wants a newer one is told the newest there is.
+                let spoken = hello.protocol_version.min(ProtocolVersion::V1);
                 responder.respond(
-                    acp::InitializeResponse::new(hello.protocol_version)
+                    acp::InitializeResponse::new(spoken)
                         .agent_capabilities(can)
                         .agent_info(acp::Implementation::new("starchild", version)),
                 )
@@ -92,8 +95,13 @@ pub async fn serve(args: AcpArgs) -> Result<ExitCode, Failure> {
         .on_receive_request(
             async move |request: acp::PromptRequest, responder, cx: ConnectionTo<Client>| {
                 let (served, editor) = (prompt.clone(), cx.clone());
+                // Looked up here, so that a cancellation right behind it finds its turn.
+                let found = served.find(&request.session_id.to_string());
                 cx.spawn(async move {
-                    let turn = served.turn(&editor, request).await;
+                    let turn = match found {
+                        Ok((open, cancelled)) => turn(&editor, &open, cancelled, request).await,
+                        Err(error) => Err(error),
+                    };
                     responder.respond_with_result(turn.map(acp::PromptResponse::new))
                 })
             },
@@ -102,7 +110,7 @@ pub async fn serve(args: AcpArgs) -> Result<ExitCode, Failure> {
         .on_receive_notification(
             async move |notice: acp::CancelNotification, _| {
                 if let Some(open) = cancel.sessions().get(&notice.session_id.to_string()) {
-                    open.cancel.notify_one();
+                    open.cancel();
                 }
                 Ok(())
             },
@@ -123,7 +131,19 @@ struct Open {
     /// Its MCP servers live as long as it does.
     _built: Built,
     session: Session,
-    cancel: Notify,
+    /// Ends the turns in hand. Later ones get another.
+    cancellation: Mutex<CancellationToken>,
+}
+
+impl Open {
+    fn cancellation(&self) -> MutexGuard<'_, CancellationToken> {
+        let locked = self.cancellation.lock();
+        locked.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn cancel(&self) {
+        std::mem::take(&mut *self.cancellation()).cancel();
+    }
 }
 
 impl Served {
@@ -172,49 +192,60 @@ impl Served {
         let open = Open {
             session: built.agent.session(state, Some(file)),
             _built: built,
-            cancel: Notify::new(),
+            cancellation: Mutex::default(),
         };
         self.sessions().insert(id.into(), Arc::new(open));
         Ok(history)
     }
 
-    /// Answers a prompt, and tells the editor what happens meanwhile.
-    async fn turn(
-        &self,
-        editor: &ConnectionTo<Client>,
-        request: acp::PromptRequest,
-    ) -> Result<acp::StopReason, ProtocolError> {
-        let id = request.session_id.to_string();
-        let open = self.sessions().get(&id).cloned();
+    /// A session, and what ends a turn that begins now.
+    fn find(&self, id: &str) -> Result<(Arc<Open>, CancellationToken), ProtocolError> {
+        let open = self.sessions().get(id).cloned();
         let open = open.ok_or_else(|| told(format!("there is no session {id}")))?;
-        let words = request.prompt.into_iter().map(update::segment).collect();
-        let mut turn = open
-            .session
-            .send(words)
-            .map_err(|error| told(error.to_string()))?;
-        loop {
-            let event = tokio::select! {
-                () = open.cancel.notified() => return Ok(acp::StopReason::Cancelled),
-                event = turn.next() => event,
-            };
-            let Some(event) = event else {
-                return Err(told("the session ended".into()));
-            };
-            if let SessionEvent::End(outcome) = &event {
-                return match &outcome.end {
-                    EndReason::Answered | EndReason::Command => Ok(acp::StopReason::EndTurn),
-                    EndReason::Rounds(_) => Ok(acp::StopReason::MaxTurnRequests),
-                    EndReason::Cancelled => Ok(acp::StopReason::Cancelled),
-                    EndReason::Incomplete(_) => Ok(acp::StopReason::MaxTokens),
-                    EndReason::Refused(_) => Ok(acp::StopReason::Refusal),
-                    EndReason::Stopped(why) | EndReason::Budget(why) | EndReason::Failed(why) => {
-                        Err(told(why.clone()))
-                    }
-                };
+        let cancelled = open.cancellation().clone();
+        Ok((open, cancelled))
+    }
+}
+
+/// Answers a prompt, and tells the editor what happens meanwhile.
+async fn turn(
+    editor: &ConnectionTo<Client>,
+    open: &Open,
+    cancelled: CancellationToken,
+    request: acp::PromptRequest,
+) -> Result<acp::StopReason, ProtocolError> {
+    let id = request.session_id.to_string();
+    let words = request.prompt.into_iter().map(update::segment).collect();
+    let mut turn = open
+        .session
+        .send(words)
+        .map_err(|error| told(error.to_string()))?;
+    loop {
+        let event = tokio::select! {
+            () = cancelled.cancelled() => {
+                // What comes next begins where this one ended.
+                turn.cancel().await;
+                return Ok(acp::StopReason::Cancelled);
             }
-            if let Some(update) = update::of(&event) {
-                tell(editor, &id, update)?;
-            }
+            event = turn.next() => event,
+        };
+        let Some(event) = event else {
+            return Err(told("the session ended".into()));
+        };
+        if let SessionEvent::End(outcome) = &event {
+            return match &outcome.end {
+                EndReason::Answered | EndReason::Command => Ok(acp::StopReason::EndTurn),
+                EndReason::Rounds(_) => Ok(acp::StopReason::MaxTurnRequests),
+                EndReason::Cancelled => Ok(acp::StopReason::Cancelled),
+                EndReason::Incomplete(_) => Ok(acp::StopReason::MaxTokens),
+                EndReason::Refused(_) => Ok(acp::StopReason::Refusal),
+                EndReason::Stopped(why) | EndReason::Budget(why) | EndReason::Failed(why) => {
+                    Err(told(why.clone()))
+                }
+            };
+        }
+        if let Some(update) = update::of(&event) {
+            tell(editor, &id, update)?;
         }
     }
 }

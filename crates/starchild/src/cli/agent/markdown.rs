@@ -1,6 +1,10 @@
 //! Markdown as it grows, drawn for a terminal. What has come of a line is drawn
 //! at once where that cannot turn out wrong; the marks themselves go.
 
+mod code;
+
+use code::Code;
+
 const BOLD: &str = "\x1b[1m";
 const ITALIC: &str = "\x1b[3m";
 const CODE: &str = "\x1b[36m";
@@ -14,7 +18,8 @@ pub struct Markdown {
     held: String,
     line: Line,
     inline: Inline,
-    in_fence: bool,
+    /// The block of code that is open.
+    fence: Option<Code>,
     /// The last character that was drawn of the line.
     before: Option<char>,
 }
@@ -29,7 +34,7 @@ enum Line {
     Words,
     /// A heading: bold to its end.
     Heading,
-    /// Within a code block.
+    /// Within a block of code, drawn as it comes.
     Code,
 }
 
@@ -63,7 +68,7 @@ impl Markdown {
         if !self.held.is_empty() || self.line != Line::Unknown {
             self.finish_line(&mut out);
         }
-        if self.in_fence || self.inline.bold || self.inline.italic || self.inline.code {
+        if self.fence.is_some() || self.inline.bold || self.inline.italic || self.inline.code {
             out.push_str(RESET);
         }
         *self = Self::default();
@@ -79,9 +84,12 @@ impl Markdown {
             }
             return;
         }
-        if self.in_fence {
-            // The end of the block, or a line of code?
-            if !"```".starts_with(self.held.trim_start()) && !self.held.trim().starts_with("```") {
+        if let Some(code) = &self.fence {
+            // A line that is highlighted is drawn when it is whole; of others only
+            // what could still be the end of the block is held.
+            let begun = self.held.trim_start();
+            let may_end = "```".starts_with(begun) || begun.starts_with("```");
+            if !may_end && !code.waits_for_lines() {
                 out.push_str(CODE);
                 out.push_str(&std::mem::take(&mut self.held));
                 self.line = Line::Code;
@@ -121,20 +129,23 @@ impl Markdown {
     /// Draws what is left of the line.
     fn finish_line(&mut self, out: &mut String) {
         let fence = self.held.trim_start().strip_prefix("```");
+        if let (Line::Unknown, None, Some(code)) = (self.line, fence, &mut self.fence) {
+            code.line(&std::mem::take(&mut self.held), out);
+            return;
+        }
         match (self.line, fence) {
             (Line::Unknown, Some(language)) => {
-                let language = language.trim();
-                let label = match (self.in_fence, language) {
-                    (true, _) => "───",
-                    (false, "") => "───",
-                    (false, language) => language,
+                // Editors put more after the language: `rust,ignore`, `js {1}`.
+                let language = language.trim().split([',', ' ', '{']).next();
+                let language = language.unwrap_or_default();
+                let (label, fence) = match (&self.fence, language) {
+                    (Some(_), _) => ("───", None),
+                    (None, "") => ("───", Some(Code::new(""))),
+                    (None, language) => (language, Some(Code::new(language))),
                 };
                 out.push_str(&format!("{DIM}{label}{RESET}"));
-                self.in_fence = !self.in_fence;
+                self.fence = fence;
                 self.held.clear();
-            }
-            (Line::Unknown, None) if self.in_fence => {
-                out.push_str(&std::mem::take(&mut self.held));
             }
             (Line::Unknown, None) if is_rule(self.held.trim()) => {
                 out.push_str(&format!("{DIM}────────{RESET}"));
@@ -303,8 +314,28 @@ mod tests {
     }
 
     #[test]
+    fn code_in_a_known_language_is_highlighted_line_by_line() {
+        let mut markdown = Markdown::default();
+        markdown.push("```rust,ignore\n");
+        assert_eq!(markdown.push("let a = "), "");
+        let drawn = markdown.push("\"b\";\n");
+        assert_eq!(bare(&drawn), "let a = \"b\";\n");
+        let colours = drawn.matches('\x1b').count();
+        assert!(colours >= 4, "keyword and string stand out: {drawn:?}");
+        assert!(markdown.push("```\nlet").ends_with("let"), "words again");
+    }
+
+    #[test]
     fn styles_end_with_the_text() {
-        for text in ["**open", "`open", "```\ncode", "# title", "*a\nb", "```"] {
+        for text in [
+            "**open",
+            "`open",
+            "```\ncode",
+            "```c\n/* x",
+            "# title",
+            "*a\nb",
+            "```",
+        ] {
             let drawn = whole(text);
             let last = drawn.rfind('\x1b').map(|at| &drawn[at..]);
             assert!(

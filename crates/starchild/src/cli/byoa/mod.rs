@@ -1,4 +1,4 @@
-//! `starchild byoa` and `starchild id`: the agents of this machine.
+//! `starchild agents` (also `byoa`) and `starchild id`: the agents of this machine.
 
 mod settings;
 pub mod yaml;
@@ -15,7 +15,6 @@ use crate::{
     home::{AgentHome, Home, agent_id, files},
 };
 use clap::{Args, Subcommand};
-use protocol::AgentId;
 use serde::Serialize;
 use settings::Settings;
 use std::io::IsTerminal;
@@ -25,7 +24,7 @@ use std::io::IsTerminal;
 pub enum Command {
     /// Make an agent. Its id is the only line on standard output.
     #[command(
-        after_help = "Examples:\n  starchild byoa add --prefix curious_otter --backend handler --handler-path ./handler.sh\n  starchild byoa add --prefix my_coder --backend codex --server https://rooms.example.org\n\nThen: starchild room join CODE --agent ID, and starchild run --agent ID"
+        after_help = "Examples:\n  starchild agents add --prefix curious_otter --backend handler --handler-path ./handler.sh\n  starchild agents add --prefix my_coder --backend codex --server https://rooms.example.org\n\nThen: starchild room join CODE --agent ID, and starchild run --agent ID"
     )]
     Add(AddArgs),
     /// List the agents of this machine.
@@ -39,11 +38,11 @@ pub enum Command {
     },
     /// Change an agent's settings; without any, open handler.yaml in $EDITOR.
     #[command(
-        after_help = "Example:\n  starchild byoa edit curious_otter-3a9f1c20 --timeout-seconds 300\n\nA daemon that runs takes the change up with starchild restart."
+        after_help = "Example:\n  starchild agents edit curious_otter-3a9f1c20 --timeout-seconds 300\n\nA daemon that runs takes the change up with starchild restart."
     )]
     Edit {
-        /// The agent.
-        agent: AgentId,
+        /// The agent, or any part of its id that no other has.
+        agent: String,
         /// The room server. What the environment says is for new agents alone.
         #[arg(long, value_name = "URL")]
         server: Option<String>,
@@ -52,8 +51,8 @@ pub enum Command {
     },
     /// Leave the agent's rooms and forget the agent.
     Remove {
-        /// The agent.
-        agent: AgentId,
+        /// The agent, or any part of its id that no other has.
+        agent: String,
         /// Do not ask.
         #[arg(long, short)]
         yes: bool,
@@ -95,19 +94,34 @@ pub fn id(home: &Home, prefix: &str) -> Result<(), Failure> {
     Ok(show::print(&format!("{}\n", agent_id(home, prefix)?))?)
 }
 
-/// An agent of this machine.
-pub fn find_agent(home: &Home, id: &AgentId) -> Result<AgentHome, Failure> {
-    let agent = home.agent(id);
-    if agent.exists() {
-        return Ok(agent);
+/// An agent of this machine: by its id, or by any part of it that no other agent has.
+pub fn find_agent(home: &Home, part: &str) -> Result<AgentHome, Failure> {
+    let part = part.trim_start_matches('@');
+    let part = part.strip_prefix(protocol::EXTERNAL_PREFIX).unwrap_or(part);
+    let agents = home.agents()?;
+    if let Some(agent) = agents.iter().find(|agent| agent.id().as_str() == part) {
+        return Ok(agent.clone());
     }
-    let message = format!("there is no agent {id} on this machine");
-    Err(Failure::permanent(message)
-        .with_hint("starchild byoa list shows those there are, starchild byoa add makes one."))
+    let folded = part.to_lowercase().replace(' ', "_");
+    let is_meant = |agent: &&AgentHome| !folded.is_empty() && agent.id().as_str().contains(&folded);
+    let meant: Vec<&AgentHome> = agents.iter().filter(is_meant).collect();
+    match meant[..] {
+        [agent] => Ok(agent.clone()),
+        [] => Err(
+            Failure::permanent(format!("there is no agent {part} on this machine")).with_hint(
+                "starchild agents list shows those there are, starchild agents add makes one.",
+            ),
+        ),
+        _ => {
+            let ids: Vec<_> = meant.iter().map(|agent| agent.id().as_str()).collect();
+            let message = format!("{part} is part of several agents' ids: {}", ids.join(", "));
+            Err(Failure::permanent(message).with_hint("Write more of the one that you mean."))
+        }
+    }
 }
 
 /// The agent that is named, or the only one there is.
-pub fn choose_agent(home: &Home, id: Option<&AgentId>) -> Result<AgentHome, Failure> {
+pub fn choose_agent(home: &Home, id: Option<&String>) -> Result<AgentHome, Failure> {
     if let Some(id) = id {
         return find_agent(home, id);
     }
@@ -115,12 +129,24 @@ pub fn choose_agent(home: &Home, id: Option<&AgentId>) -> Result<AgentHome, Fail
     match <[AgentHome; 1]>::try_from(agents) {
         Ok([only]) => Ok(only),
         Err(agents) if agents.is_empty() => Err(Failure::permanent("there is no agent on this machine")
-            .with_hint("Make one: starchild byoa add --prefix NAME --backend handler --handler-path ./handler.sh")),
+            .with_hint("Make one: starchild agents add --prefix NAME --backend handler --handler-path ./handler.sh")),
         Err(agents) => {
             let ids: Vec<_> = agents.iter().map(|agent| agent.id().as_str()).collect();
             Err(Failure::permanent("which agent? There are several").with_hint(format!("Say --agent and one of: {}", ids.join(", "))))
         }
     }
+}
+
+/// Makes an agent that answers without a model.
+pub fn add_plain(home: &Home, prefix: &str) -> Result<(), Failure> {
+    add(
+        home,
+        AddArgs {
+            prefix: prefix.to_owned(),
+            server: None,
+            settings: Settings::default(),
+        },
+    )
 }
 
 fn add(home: &Home, mut args: AddArgs) -> Result<(), Failure> {
@@ -137,7 +163,7 @@ fn add(home: &Home, mut args: AddArgs) -> Result<(), Failure> {
                 "the agent {id} is there already, with other settings"
             ))
             .with_hint(format!(
-                "Change them: starchild byoa edit {id} …, or choose another --prefix."
+                "Change them: starchild agents edit {id} …, or choose another --prefix."
             )));
         }
     } else {
@@ -149,7 +175,7 @@ fn add(home: &Home, mut args: AddArgs) -> Result<(), Failure> {
     }
     if !is_chosen {
         show::note(&format!(
-            "It answers with the backend plain. Another one: starchild byoa edit {} --backend NAME; docs/backends.md tells of each",
+            "It answers with the backend plain. Another one: starchild agents edit {} --backend NAME; docs/backends.md tells of each",
             agent.id()
         ));
     }
@@ -199,7 +225,7 @@ fn list(home: &Home, as_json: bool) -> Result<(), Failure> {
     let table = Table {
         columns: ["AGENT", "BACKEND", "SERVER", "ROOMS", "STATE"],
         rows: rows.collect(),
-        empty: "No agents yet. Make one: starchild byoa add --prefix NAME --backend handler --handler-path ./handler.sh",
+        empty: "No agents yet. Make one: starchild agents add --prefix NAME --backend handler --handler-path ./handler.sh",
     };
     Ok(table.show()?)
 }

@@ -12,11 +12,14 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 
 /// What `handler.yaml` can say.
-#[derive(Args)]
+#[derive(Args, Default)]
 pub struct Settings {
     /// What answers: codex, claude, openai, plain, custom, handler, starchild, acp, agent or organism.
     #[arg(long)]
     pub backend: Option<BackendKind>,
+    /// The name that it joins rooms with; from the prefix where there is none, as Tidy Falcon.
+    #[arg(long)]
+    name: Option<String>,
     /// handler: the script that is run for every message.
     #[arg(long, value_name = "PATH")]
     handler_path: Option<PathBuf>,
@@ -72,6 +75,7 @@ impl Settings {
             "handler_path",
             absolute(self.handler_path.as_deref())?.as_deref(),
         );
+        text("name", self.name.as_deref());
         text("command", self.command.as_deref());
         text("model", self.model.as_deref());
         text("system_prompt", self.system_prompt.as_deref());

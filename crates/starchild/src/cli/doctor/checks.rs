@@ -19,7 +19,7 @@ pub fn home(home: &Home) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !folder.is_dir() {
         let says = format!("{} is not there yet", folder.display());
-        let mend = "starchild byoa add --prefix NAME makes it";
+        let mend = "starchild agents add --prefix NAME makes it";
         findings.push(Finding::note("home", says, mend));
     } else {
         let mut open = Vec::new();
@@ -99,7 +99,7 @@ pub fn agents(home: &Home) -> (Vec<Finding>, BTreeSet<String>) {
         Ok(agents) if agents.is_empty() => findings.push(Finding::note(
             "agents",
             "there are none",
-            "starchild byoa add --prefix NAME --backend plain makes one",
+            "starchild agents add --prefix NAME --backend plain makes one",
         )),
         Ok(agents) => {
             for agent in agents {
@@ -117,7 +117,7 @@ fn config(agent: &AgentHome, findings: &mut Vec<Finding>, servers: &mut BTreeSet
     let config = match BackendConfig::load(&agent.config_file()) {
         Ok(config) => config,
         Err(error) => {
-            let mend = format!("starchild byoa edit {about}");
+            let mend = format!("starchild agents edit {about}");
             return findings.push(Finding::bad(about, error.to_string(), mend));
         }
     };

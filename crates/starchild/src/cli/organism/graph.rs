@@ -3,7 +3,6 @@
 use super::{FileArgument, GraphArguments};
 use crate::organism::config::load;
 use crate::organism::graph::{Graph, svg, text};
-use crate::organism::kinds::Memories;
 use clap::ValueEnum;
 use std::path::Path;
 
@@ -35,7 +34,7 @@ pub fn run(arguments: &GraphArguments) -> Result<(), String> {
         output,
         format,
     } = arguments;
-    let (file, _) = load(file, &Memories::default()).map_err(|error| error.to_string())?;
+    let (file, _) = load(file).map_err(|error| error.to_string())?;
     let by_name = || output.as_deref().map_or(Format::Svg, Format::of);
     let graph = Graph::of(&file);
     let drawn = match format.unwrap_or_else(by_name) {

@@ -4,7 +4,6 @@
 use super::run::log_to_stderr;
 use super::{FileArgument, McpArguments};
 use crate::organism::config::load;
-use crate::organism::kinds::Memories;
 use agentserver::{Delivered, Offer, Pump, SendError};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
@@ -23,7 +22,7 @@ pub async fn run(arguments: McpArguments) -> Result<(), String> {
         file: FileArgument { file: path },
         gateway,
     } = arguments;
-    let (file, organism) = load(&path, &Memories::default()).map_err(|error| error.to_string())?;
+    let (file, organism) = load(&path).map_err(|error| error.to_string())?;
     let first = || {
         file.gateways
             .first()

@@ -6,7 +6,6 @@ use super::stdio::StdioGateway;
 use super::{FileArgument, RunArguments};
 use crate::organism::config::{File, load};
 use crate::organism::gateway::{Connected, GatewayKind};
-use crate::organism::kinds::Memories;
 use crate::organism::observe::Observers;
 use crate::organism::observe::recent::Recent;
 use crate::organism::ui::Page;
@@ -31,8 +30,7 @@ pub async fn run(arguments: RunArguments) -> Result<(), String> {
         envelopes,
     } = arguments;
     let text = |error: &dyn std::fmt::Display| error.to_string();
-    let memories = Memories::default();
-    let (file, organism) = load(&path, &memories).map_err(|error| text(&error))?;
+    let (file, organism) = load(&path).map_err(|error| text(&error))?;
     let mut settings = file.settings();
     let recent = ui.map(|_| Arc::new(Recent::new()));
     let observers = Observers::new(trace.as_deref(), recent.clone()).await?;
@@ -87,7 +85,7 @@ pub async fn run(arguments: RunArguments) -> Result<(), String> {
                 }
             }
             signal = signals.next() => match signal {
-                Caught::Hangup => reload(&pump, &path, &memories, &file, page.as_ref()),
+                Caught::Hangup => reload(&pump, &path, &file, page.as_ref()),
                 // The talk ends when what is under way has been answered.
                 Caught::Stop if talk.is_some() && !is_stopping => {
                     is_stopping = true;
@@ -155,8 +153,8 @@ pub fn log_to_stderr() -> Result<(), String> {
 }
 
 /// A file with something wrong in it changes nothing.
-fn reload(pump: &Pump, path: &Path, memories: &Memories, started: &File, page: Option<&Page>) {
-    match load(path, memories) {
+fn reload(pump: &Pump, path: &Path, started: &File, page: Option<&Page>) {
+    match load(path) {
         Ok((file, organism)) => {
             pump.reload(organism);
             if let Some(page) = page {

@@ -59,7 +59,10 @@ pub fn save_choice(
 
 fn print_choice(agent: &AgentHome, answer_in: &AnswerIn, room: &RoomAddress, answer: bool) {
     let id = agent.id();
-    let (room, change) = (&room.room, format!("starchild byoa edit {id} --answer-in"));
+    let (room, change) = (
+        &room.room,
+        format!("starchild agents edit {id} --answer-in"),
+    );
     show::note(&match (answer_in, answer) {
         (AnswerIn::All, _) => {
             format!("It answers in every room that it is in. To change that: {change} joined")

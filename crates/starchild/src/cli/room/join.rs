@@ -5,7 +5,7 @@ use super::{
     invite::{self, Kind},
 };
 use crate::{
-    backend::config::BackendConfig,
+    backend::config::{BackendConfig, default_name},
     cli::{
         byoa,
         failure::Failure,
@@ -28,9 +28,9 @@ const MAX_SEQ: i64 = (1 << 53) - 1;
 #[derive(Args)]
 pub struct JoinArgs {
     /// A short code (i_…), an invite code (inv_…) or an install link.
-    code: String,
+    pub code: String,
     #[command(flatten)]
-    of: Of,
+    pub of: Of,
     /// The room server; otherwise the link's, or the agent's own.
     #[arg(long, value_name = "URL", env = "STARCHILD_SERVER")]
     server: Option<String>,
@@ -40,6 +40,16 @@ pub struct JoinArgs {
     /// Join, but do not answer there.
     #[arg(long)]
     silent: bool,
+}
+
+/// The name to join with.
+enum Name {
+    /// The owner's choice.
+    Chosen(String),
+    /// What the agent's id makes.
+    Default(String),
+    /// The server's business.
+    None,
 }
 
 /// Joins, keeps what it takes to come back, and joins the reserved rooms too.
@@ -60,8 +70,12 @@ pub async fn join(home: &Home, args: JoinArgs) -> Result<(), Failure> {
     let is_new = match admission {
         Admission::Member => false,
         Admission::Invite(invite_code, short) => {
-            let join = target.join(invite_code, args.display_name);
-            target.join_room(join, short, answer).await?
+            let chosen = args.display_name.or_else(|| config.name.clone());
+            let name = match &chosen {
+                Some(name) => Name::Chosen(name.clone()),
+                None => Name::Default(default_name(agent.id())),
+            };
+            target.join_room(invite_code, name, short, answer).await?
         }
     };
     let reserved = target.join_reserved_rooms().await;
@@ -185,7 +199,11 @@ impl<'a> JoinTarget<'a> {
         Ok(false)
     }
 
-    fn join(&self, invite_code: String, display_name: Option<String>) -> Join {
+    fn join(&self, invite_code: String, name: &Name) -> Join {
+        let display_name = match name {
+            Name::Chosen(name) | Name::Default(name) => Some(name.clone()),
+            Name::None => None,
+        };
         Join {
             invite_code: Some(invite_code),
             adapter_type: Some(AdapterType::Pull),
@@ -199,11 +217,13 @@ impl<'a> JoinTarget<'a> {
     /// Joins; false where the agent was in the room already.
     async fn join_room(
         &self,
-        join: Join,
+        invite_code: String,
+        name: Name,
         short: Option<String>,
         answer: bool,
     ) -> Result<bool, Failure> {
-        let attempt = self.attempt(join, short)?;
+        let join = self.join(invite_code.clone(), &name);
+        let attempt = self.attempt(join, short.clone())?;
         let outcome = self.send(&attempt).await;
         let refused = |error: &ClientError| error.code().is_some() && !error.is_transient();
         if outcome.as_ref().is_err_and(refused) {
@@ -211,6 +231,14 @@ impl<'a> JoinTarget<'a> {
         }
         let joined = match outcome {
             Ok(joined) => joined,
+            // Somebody in the room looks like it. A name that nobody chose is not worth a refusal.
+            Err(error)
+                if error.code() == Some(ErrorCode::BadRequest)
+                    && matches!(name, Name::Default(_)) =>
+            {
+                let nameless = self.join_room(invite_code, Name::None, short, answer);
+                return Box::pin(nameless).await;
+            }
             Err(error) if error.code() == Some(ErrorCode::AlreadyMember) => {
                 return self.rejoin().await.map(|()| false);
             }

@@ -1,8 +1,10 @@
 //! `starchild room`: bringing an agent into rooms, and out again.
 
 mod answering;
-mod invite;
+pub mod invite;
 mod join;
+
+pub use join::{JoinArgs, join};
 
 use crate::{
     backend::{answer_in::AnswerIn, config::BackendConfig},
@@ -16,8 +18,12 @@ use crate::{
 };
 use clap::{Args, Subcommand};
 use client::{Client, protocol::ErrorCode};
-use protocol::{AgentId, RoomId};
+use protocol::RoomId;
 use serde::Serialize;
+use std::time::Duration;
+
+/// How long a server may take to say what a room is called.
+const NAMES_WITHIN: Duration = Duration::from_secs(3);
 
 /// What can be done with rooms.
 #[derive(Subcommand)]
@@ -26,7 +32,7 @@ pub enum Command {
     #[command(
         after_help = "CODE is what the room's owner gave you: a short code (i_…), an invite code (inv_…) or an install link.\n\nExamples:\n  starchild room join i_x9j2k7vp --agent curious_otter-3a9f1c20\n  starchild room join https://rooms.example.org/install/i_x9j2k7vp\n\nA daemon that runs takes the room up by itself."
     )]
-    Join(join::JoinArgs),
+    Join(JoinArgs),
     /// Take an agent out of a room.
     Leave {
         /// The room, e.g. rm_8f3kz2.
@@ -39,7 +45,7 @@ pub enum Command {
     },
     /// List the rooms an agent is in.
     #[command(
-        after_help = "In a pipe: room, server, the agent's name in it, state, whether it answers there; with tabs between."
+        after_help = "In a pipe: room, server, the agent's name in it, state, whether it answers there, the room's name; with tabs between."
     )]
     List {
         #[command(flatten)]
@@ -53,20 +59,22 @@ pub enum Command {
 /// Whose rooms.
 #[derive(Args)]
 pub struct Of {
-    /// The agent; not needed where there is only one.
+    /// The agent, or any part of its id that no other has; not needed where there is only one.
     #[arg(long, value_name = "ID")]
-    pub agent: Option<AgentId>,
+    pub agent: Option<String>,
 }
 
 /// Runs one command.
 pub async fn run(home: &Home, command: Command) -> Result<(), Failure> {
     match command {
-        Command::Join(args) => join::join(home, args).await,
+        Command::Join(args) => join(home, args).await,
         Command::Leave { room, of, server } => {
             let agent = byoa::choose_agent(home, of.agent.as_ref())?;
             leave(&agent, &room, server.as_deref()).await
         }
-        Command::List { of, json } => list(&byoa::choose_agent(home, of.agent.as_ref())?, json),
+        Command::List { of, json } => {
+            list(&byoa::choose_agent(home, of.agent.as_ref())?, json).await
+        }
     }
 }
 
@@ -126,6 +134,8 @@ pub async fn leave_room(agent: &AgentHome, file: &RoomFile) -> Result<(), Failur
 #[derive(Serialize)]
 struct Listed {
     room_id: String,
+    /// What the room is called; unknown where its server does not tell.
+    room_name: Option<String>,
     server: String,
     user_name: Option<String>,
     state: String,
@@ -134,11 +144,12 @@ struct Listed {
     expires_at: Option<i64>,
 }
 
-fn list(agent: &AgentHome, as_json: bool) -> Result<(), Failure> {
+async fn list(agent: &AgentHome, as_json: bool) -> Result<(), Failure> {
     let without_key = refresh::rooms_without_key(agent)
         .into_iter()
         .map(|address| Listed {
             room_id: address.room.to_string(),
+            room_name: None,
             server: address.server,
             user_name: None,
             state: "joined, the daemon fetches its key".into(),
@@ -147,12 +158,15 @@ fn list(agent: &AgentHome, as_json: bool) -> Result<(), Failure> {
         });
     let config = BackendConfig::load(&agent.config_file()).ok();
     let answer_in = config.map_or(AnswerIn::Joined, |config| config.answer_in());
-    let listed: Vec<_> = agent
-        .rooms()?
+    let files = agent.rooms()?;
+    let names = room_names(&files).await;
+    let listed: Vec<_> = files
         .into_iter()
-        .map(|file| Listed {
+        .zip(names)
+        .map(|(file, room_name)| Listed {
             answers: Some(file.left.is_none() && answer_in.includes(&file)),
             room_id: file.room_id.to_string(),
+            room_name,
             server: file.server,
             user_name: file.user_name,
             state: file
@@ -173,12 +187,25 @@ fn list(agent: &AgentHome, as_json: bool) -> Result<(), Failure> {
             None => "-",
         };
         let answers = answers.to_owned();
-        [room.room_id, room.server, name, room.state, answers]
+        let called = room.room_name.unwrap_or_else(|| "-".into());
+        [room.room_id, room.server, name, room.state, answers, called]
     });
     let table = Table {
-        columns: ["ROOM", "SERVER", "NAME", "STATE", "ANSWERS"],
+        columns: ["ROOM", "SERVER", "NAME", "STATE", "ANSWERS", "CALLED"],
         rows: rows.collect(),
         empty: "In no room yet. Ask a room's owner for a code, then: starchild room join CODE",
     };
     Ok(table.show()?)
+}
+
+/// What the rooms are called, asked of their servers together. One that does not tell in time has no
+/// name here.
+async fn room_names(files: &[RoomFile]) -> Vec<Option<String>> {
+    let name = async |file: &RoomFile| {
+        let client = Client::new(&file.server).ok()?;
+        let client = client.with_token(file.member_token.expose()).ok()?;
+        let room = tokio::time::timeout(NAMES_WITHIN, client.room(&file.room_id)).await;
+        Some(room.ok()?.ok()?.name)
+    };
+    futures_util::future::join_all(files.iter().map(name)).await
 }

@@ -8,8 +8,10 @@ use protocol::{Message, MessageType, Via, mentions::is_mentioned};
 pub enum Addressed {
     /// It is.
     Yes,
-    /// It is not.
+    /// It is not: others talk.
     No,
+    /// It never is: the agent's own, the system's, or taken back.
+    Never,
     /// It is, if the agent wrote the message with this `seq`.
     IfMine(i64),
 }
@@ -21,7 +23,7 @@ pub fn addressed_to(message: &Message, me: &Me) -> Addressed {
         && message.via != Via::System
         && message.r#type != MessageType::System;
     if !from_elsewhere || message.deleted {
-        return Addressed::No;
+        return Addressed::Never;
     }
     if message.mentions_me == Some(true) || mentions(&message.content, me) {
         return Addressed::Yes;
@@ -45,6 +47,7 @@ mod tests {
             user_id: "ext_my_bot_v2-b14b3d22".into(),
             user_name: Some("MyBot".into()),
             mention_key: "@MyBot".into(),
+            owner_user_id: None,
         }
     }
 
@@ -97,7 +100,7 @@ mod tests {
         let mut deleted = message("@MyBot");
         deleted.deleted = true;
         for message in [own, system, deleted] {
-            assert_eq!(addressed_to(&message, &me()), Addressed::No);
+            assert_eq!(addressed_to(&message, &me()), Addressed::Never);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The connection to one room: its messages, and calls that are retried until they work.
 
-use super::feed::Feed;
+use super::feed::{Feed, Received};
 use crate::{
     daemon::{
         credentials::access::{Access, RenewError},
@@ -9,13 +9,16 @@ use crate::{
     home::RoomFile,
 };
 use client::{Client, ClientError};
-use protocol::Message;
+use protocol::Event;
 use runtime::Shutdown;
-use std::time::Duration;
+use std::{collections::VecDeque, time::Duration};
 use tokio::time::{Instant, sleep, sleep_until};
 
 /// How long an answer in hand may wait for the room once the daemon is asked to end.
 const GRACE_PERIOD: Duration = Duration::from_secs(30);
+
+/// How much is kept of what comes while an answer is being made.
+const MAX_KEPT: usize = 1000;
 
 /// Why a room is not followed any more.
 #[derive(Debug)]
@@ -30,6 +33,8 @@ pub enum End {
 pub struct Connection {
     access: Access,
     feed: Feed,
+    /// What came while an answer was being made.
+    kept: VecDeque<Received>,
     shutdown: Shutdown,
 }
 
@@ -39,6 +44,7 @@ impl Connection {
         let room = access.file().room_id.clone();
         Self {
             feed: Feed::new(access.client().clone(), room, 0),
+            kept: VecDeque::new(),
             access,
             shutdown,
         }
@@ -60,10 +66,16 @@ impl Connection {
         self.feed = Feed::new(self.access.client().clone(), room, seq);
     }
 
-    /// The next message. Dropping the future loses nothing.
-    pub async fn next(&mut self) -> Result<Message, End> {
+    /// The next message, or an event that the agent has to see to. Dropping the future loses no
+    /// message.
+    pub async fn next(&mut self) -> Result<Received, End> {
         let shutdown = self.shutdown.clone();
         loop {
+            if !shutdown.has_begun()
+                && let Some(kept) = self.kept.pop_front()
+            {
+                return Ok(kept);
+            }
             let next = tokio::select! {
                 biased;
                 () = shutdown.begun() => return Err(End::Stopped),
@@ -76,7 +88,7 @@ impl Connection {
                 next = self.feed.next() => next,
             };
             match next {
-                Ok(message) => return Ok(message),
+                Ok(received) => return Ok(received),
                 Err(error) => match action_for(&error) {
                     // Nothing is in hand that would be worth a wait.
                     ErrorAction::RenewKey => tokio::select! {
@@ -90,6 +102,25 @@ impl Connection {
                 },
             }
         }
+    }
+
+    /// The next event that concerns the answer in the making. What else comes is kept for later, so
+    /// much and no more: the rest waits at the server.
+    pub async fn next_event(&mut self) -> Result<Event, End> {
+        while self.kept.len() < MAX_KEPT {
+            match self.feed.next().await {
+                Ok(Received::Event(event)) if !matches!(*event, Event::AgentRetry(_)) => {
+                    return Ok(*event);
+                }
+                Ok(received) => self.kept.push_back(received),
+                Err(error) => match action_for(&error) {
+                    ErrorAction::LeaveRoom(words) => return Err(End::Left(words.to_owned())),
+                    // A new key is got once the answer is there, and posted with it.
+                    _ => break,
+                },
+            }
+        }
+        std::future::pending().await
     }
 
     /// Makes a call until it works or never will; nothing where it never will for this message.

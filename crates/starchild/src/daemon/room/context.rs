@@ -1,7 +1,10 @@
 //! The context of a message, for a backend that is asked only when the agent is addressed: who the
 //! agent is in the room, the room's rules by version, and which messages are its own.
 
-use super::addressed::{Addressed, addressed_to};
+use super::{
+    addressed::{Addressed, addressed_to},
+    wake::Relation,
+};
 use crate::{backend::Me, home::RoomFile};
 use client::{Client, ClientError, MessageQuery};
 use protocol::{Message, RoomId, RoomText, Via};
@@ -29,6 +32,7 @@ impl RoomContext {
             mention_key: format!("@{name}"),
             user_name: file.user_name.clone(),
             user_id,
+            owner_user_id: None,
         };
         Self {
             room: file.room_id.clone(),
@@ -44,28 +48,32 @@ impl RoomContext {
         &self.me
     }
 
-    /// Whether a message is for the agent.
-    pub async fn is_addressed(
+    /// How a message concerns the agent; nothing where it is its own, or the system's.
+    pub async fn relation(
         &mut self,
         client: &Client,
         message: &Message,
-    ) -> Result<bool, ClientError> {
+    ) -> Result<Option<Relation>, ClientError> {
         if message.sender_user_id == self.me.user_id {
             self.own.push_front(message.seq);
             self.own.truncate(MAX_OWN);
-            return Ok(false);
+            return Ok(None);
         }
         if message.via == Via::System {
             // Somebody joined, left or was renamed: the agent, perhaps.
             self.me_is_fresh = false;
-            return Ok(false);
+            return Ok(None);
         }
         self.refresh_me(client).await?;
-        match addressed_to(message, &self.me) {
-            Addressed::Yes => Ok(true),
-            Addressed::No => Ok(false),
-            Addressed::IfMine(seq) => self.is_mine(client, seq).await,
-        }
+        Ok(match addressed_to(message, &self.me) {
+            Addressed::Yes => Some(Relation::Mention),
+            Addressed::Never => None,
+            Addressed::No => Some(Relation::Other),
+            Addressed::IfMine(seq) => Some(match self.is_mine(client, seq).await? {
+                true => Relation::Answer,
+                false => Relation::Other,
+            }),
+        })
     }
 
     /// The room's rules of this version, or the newest there are.
@@ -89,6 +97,7 @@ impl RoomContext {
                 user_id: me.user_id.to_string(),
                 user_name: me.user_name,
                 mention_key: me.mention_key,
+                owner_user_id: me.owner_user_id,
             };
             self.me_is_fresh = true;
         }

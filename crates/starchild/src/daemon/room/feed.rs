@@ -18,6 +18,15 @@ const PAGE_SIZE: u32 = 200;
 /// How often a room is read whose stream does not come through.
 const POLL_EVERY: Duration = Duration::from_secs(3);
 
+/// What comes from a room.
+#[derive(Debug)]
+pub enum Received {
+    /// A message, in its order.
+    Message(Box<Message>),
+    /// Something else that concerns the agent; it may be missed.
+    Event(Box<Event>),
+}
+
 /// A room's messages after a position in it.
 #[derive(Debug)]
 pub struct Feed {
@@ -64,9 +73,9 @@ impl Feed {
         self.client = client;
     }
 
-    /// The next message. An error is final for this key; what passes is waited out. Dropping the
-    /// future loses nothing.
-    pub async fn next(&mut self) -> Result<Message, ClientError> {
+    /// The next message or event. An error is final for this key; what passes is waited out. Dropping
+    /// the future loses no message.
+    pub async fn next(&mut self) -> Result<Received, ClientError> {
         loop {
             if let Some(message) = self.page.pop_front() {
                 if let Some(message) = self.advance_to(message) {
@@ -78,8 +87,8 @@ impl Feed {
             let poll_at = self.poll_at(behind);
             tokio::select! {
                 received = self.stream.next(Cursor::at(self.seq)), if !behind => {
-                    if let Some(message) = self.on_stream(received)? {
-                        return Ok(message);
+                    if let Some(received) = self.on_stream(received)? {
+                        return Ok(received);
                     }
                 }
                 () = sleep_until(poll_at.unwrap_or_else(Instant::now)), if poll_at.is_some() => {
@@ -110,23 +119,26 @@ impl Feed {
     }
 
     /// Passes each message once.
-    fn advance_to(&mut self, message: Message) -> Option<Message> {
+    fn advance_to(&mut self, message: Message) -> Option<Received> {
         (message.seq > self.seq).then(|| {
             self.seq = message.seq;
-            message
+            Received::Message(Box::new(message))
         })
     }
 
     fn on_stream(
         &mut self,
         received: Result<Option<Event>, ClientError>,
-    ) -> Result<Option<Message>, ClientError> {
+    ) -> Result<Option<Received>, ClientError> {
         match received {
             Ok(Some(Event::Message(message))) => return Ok(self.advance_to(*message)),
             Ok(Some(Event::Resync(resync))) => {
                 self.poll_until = resync.latest_seq;
                 self.poll_at = Some(Instant::now());
             }
+            Ok(Some(
+                event @ (Event::AgentStop(_) | Event::AgentRetry(_) | Event::ConsentUpdated(_)),
+            )) => return Ok(Some(Received::Event(Box::new(event)))),
             Ok(_) => {}
             Err(error) => {
                 let ErrorAction::Retry(retry_after) = action_for(&error) else {

@@ -45,15 +45,13 @@ impl Journal {
     }
 
     /// The answer that was given to this message before the daemon last ended.
-    pub fn answer_to(&self, seq: i64) -> Option<&str> {
-        let answer = self.now.answer.as_ref().filter(|answer| answer.seq == seq);
-        answer.map(|answer| answer.text.as_str())
+    pub fn answer_to(&self, seq: i64) -> Option<&PreparedAnswer> {
+        self.now.answer.as_ref().filter(|answer| answer.seq == seq)
     }
 
     /// Keeps an answer before it is posted, so that a second try posts the same.
-    pub async fn record_answer(&mut self, seq: i64, text: &str) {
-        let text = text.to_owned();
-        self.now.answer = Some(PreparedAnswer { seq, text });
+    pub async fn record_answer(&mut self, answer: &PreparedAnswer) {
+        self.now.answer = Some(answer.clone());
         self.save().await;
     }
 

@@ -6,7 +6,7 @@
 //! down, [`post`] posts it, and the journal's cursor moves on. Calls to the room are retried by the
 //! [`connection`].
 
-mod addressed;
+pub mod addressed;
 mod backend_call;
 mod connection;
 mod context;
@@ -14,6 +14,9 @@ mod feed;
 mod journal;
 mod post;
 mod stream;
+mod typing;
+mod usage;
+mod wake;
 
 pub use connection::End;
 
@@ -25,11 +28,13 @@ use crate::{
 use client::{Client, MessageQuery};
 use connection::Connection;
 use context::RoomContext;
+use feed::Received;
 use journal::Journal;
-use protocol::{Message, RoomId};
+use protocol::{Event, Message, RoomId, Wake, WakePolicy};
 use runtime::Shutdown;
 use std::sync::Arc;
 use tracing::Instrument;
+use wake::WakeLimits;
 
 /// What every room of an agent shares.
 pub struct Shared {
@@ -39,6 +44,10 @@ pub struct Shared {
     pub context_messages: u32,
     /// In which rooms it is asked.
     pub answer_in: AnswerIn,
+    /// What wakes it and what it may spend, as its owner wants.
+    pub wake_policy: WakePolicy,
+    /// Whether rooms see the arguments of its tools.
+    pub show_arguments: bool,
     /// This start of the daemon.
     pub session: Arc<DaemonSession>,
 }
@@ -53,6 +62,7 @@ pub struct Room {
     connection: Connection,
     journal: Journal,
     context: RoomContext,
+    limits: WakeLimits,
     shutdown: Shutdown,
     /// Whether it was said that the agent stays silent here.
     silence_announced: bool,
@@ -74,7 +84,10 @@ impl Room {
             Err(end) => return end,
         };
         connection.follow_from(journal.seq());
+        let user = connection.file().user_id.clone();
+        let mut limits = WakeLimits::new(home, &address, user, shared.wake_policy.clone());
         tracing::info!(from = journal.seq(), "following");
+        limits.report(connection.client()).await;
         let room = Self {
             home: home.clone(),
             name: home.room_name(&address),
@@ -83,6 +96,7 @@ impl Room {
             connection,
             journal,
             context,
+            limits,
             shutdown,
             silence_announced: false,
         };
@@ -101,16 +115,34 @@ impl Room {
     }
 
     async fn next_step(&mut self) -> Result<(), End> {
-        let message = tokio::select! {
+        let shared = self.shared.clone();
+        let received = tokio::select! {
             biased;
             () = self.journal.flush_due() => {
                 self.journal.flush().await;
                 return Ok(());
             }
-            message = self.connection.next() => message?,
+            received = self.connection.next() => received?,
+            remark = shared.backend.next_remark(&self.name) => {
+                self.post_remark(&remark).await?;
+                shared.backend.remark_is_dealt_with(&self.name, &remark);
+                return Ok(());
+            }
         };
-        let span = tracing::info_span!("message", seq = message.seq);
-        self.handle(message).instrument(span).await
+        match received {
+            Received::Message(message) => {
+                let span = tracing::info_span!("message", seq = message.seq);
+                self.handle(*message).instrument(span).await
+            }
+            Received::Event(event) => match *event {
+                Event::AgentRetry(retry) if retry.user_id == self.context.me().user_id => {
+                    let span = tracing::info_span!("message", seq = retry.seq);
+                    self.answer_anew(retry.seq).instrument(span).await
+                }
+                // It concerned an answer that is there by now.
+                _ => Ok(()),
+            },
+        }
     }
 
     async fn handle(&mut self, message: Message) -> Result<(), End> {
@@ -121,16 +153,43 @@ impl Room {
         }
         let depth = message.reply_chain_depth;
         let answer = match self.journal.answer_to(seq) {
-            Some(text) => Some(text.to_owned()),
+            Some(answer) => Some(answer.clone()),
             None => self.call_backend(message).await?,
         };
-        if let Some(text) = answer {
+        if let Some(answer) = answer {
             if self.journal.answer_to(seq).is_none() {
-                self.journal.record_answer(seq, &text).await;
+                self.journal.record_answer(&answer).await;
             }
-            self.post_answer(seq, depth, text).await?;
+            self.post_answer(answer, depth, "").await?;
         }
         self.journal.complete(seq).await;
+        Ok(())
+    }
+
+    /// Answers a message once more because somebody wants another answer.
+    async fn answer_anew(&mut self, seq: i64) -> Result<(), End> {
+        let query = MessageQuery {
+            since: Some(seq - 1),
+            limit: Some(1),
+            ..MessageQuery::default()
+        };
+        let room = self.room.clone();
+        let page = async |client: &Client| client.messages(&room, &query).await;
+        let page = self.connection.retry(page).await?;
+        let messages = page.map(|page| page.messages).unwrap_or_default();
+        let message = messages.into_iter().find(|message| message.seq == seq);
+        let Some(message) = message.filter(|message| !message.deleted) else {
+            return Ok(());
+        };
+        if message.sender_user_id == self.context.me().user_id || !self.answers_here() {
+            return Ok(());
+        }
+        tracing::info!("asked to answer anew");
+        let depth = message.reply_chain_depth;
+        if let Some(answer) = self.call_backend(message).await? {
+            let attempt = uuid::Uuid::new_v4().to_string();
+            self.post_answer(answer, depth, &attempt).await?;
+        }
         Ok(())
     }
 
@@ -139,14 +198,29 @@ impl Room {
             tracing::info!("taken back by its sender, so not answered");
             return Ok(false);
         }
-        if self.shared.backend.answers_only_addressed() {
-            let addressed =
-                async |client: &Client| self.context.is_addressed(client, message).await;
-            if !self.connection.retry(addressed).await?.unwrap_or(false) {
-                return Ok(false);
-            }
+        if !self.is_woken_by(message).await? {
+            return Ok(false);
         }
         Ok(self.answers_here())
+    }
+
+    /// Whether the message is one that the agent is woken by. A handler decides for itself, unless its
+    /// owner or the room's has set something tighter.
+    async fn is_woken_by(&mut self, message: &Message) -> Result<bool, End> {
+        let own = self.shared.wake_policy.wake;
+        let decides_itself =
+            own == Wake::Everything && !self.shared.backend.answers_only_addressed();
+        if decides_itself && self.limits.wake(self.connection.client()).await == own {
+            return Ok(true);
+        }
+        let relation = async |client: &Client| self.context.relation(client, message).await;
+        let relation = self.connection.retry(relation).await?.flatten();
+        // The server is asked only about what would wake the agent.
+        let Some(relation) = relation.filter(|relation| relation.wakes(own)) else {
+            return Ok(false);
+        };
+        let wake = self.limits.wake(self.connection.client()).await;
+        Ok(relation.wakes(wake))
     }
 
     /// Whether the owner wants answers in this room; the first time they do not, the log says so.

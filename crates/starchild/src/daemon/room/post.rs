@@ -1,25 +1,45 @@
-//! The post of an answer.
+//! The post of an answer, or of a remark.
 
 use super::{End, Room};
+use crate::{backend::Remark, home::PreparedAnswer};
 use client::{Client, PostMessage};
 
 impl Room {
-    /// Posts the answer to a message, at most once however often it is retried.
+    /// Posts the answer to a message, at most once however often it is retried. A message that
+    /// somebody has answered anew has another answer, with another `attempt`.
     pub(super) async fn post_answer(
         &mut self,
-        seq: i64,
+        answer: PreparedAnswer,
         depth: i64,
-        content: String,
+        attempt: &str,
     ) -> Result<(), End> {
+        let message = PostMessage {
+            content: answer.text,
+            reply_to_seq: Some(answer.seq),
+            reply_chain_depth: Some(depth + 1),
+            usage: answer.usage,
+            ..PostMessage::default()
+        };
+        self.post(answer.seq, attempt, message).await
+    }
+
+    /// Posts what the backend says by itself.
+    pub(super) async fn post_remark(&mut self, remark: &Remark) -> Result<(), End> {
+        let message = PostMessage {
+            content: remark.text.clone(),
+            reply_to_seq: Some(remark.reply_to_seq),
+            ..PostMessage::default()
+        };
+        self.post(remark.reply_to_seq, &remark.id, message).await
+    }
+
+    async fn post(&mut self, seq: i64, attempt: &str, message: PostMessage) -> Result<(), End> {
         let room = &self.room;
         // The same for every try at this message, so that there is one answer to it at most.
-        let key = format!("starchild-{}-{room}-{seq}", self.context.me().user_id);
-        let message = PostMessage {
-            content,
-            reply_to_seq: Some(seq),
-            reply_chain_depth: Some(depth + 1),
-            client_msg_id: None,
-        };
+        let mut key = format!("starchild-{}-{room}-{seq}", self.context.me().user_id);
+        if !attempt.is_empty() {
+            key = format!("{key}-{attempt}");
+        }
         let post = async |client: &Client| client.post_message(room, &message, Some(&key)).await;
         if let Some(posted) = self.connection.retry(post).await? {
             tracing::info!(as_seq = posted.seq, "answered");

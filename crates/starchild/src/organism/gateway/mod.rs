@@ -5,10 +5,10 @@ mod http;
 mod log;
 pub mod room;
 mod schedule;
-pub mod server;
 mod webhook;
 
 use super::config::File;
+use crate::http_server as server;
 use agentserver::Pump;
 use agentserver::xml::Limits;
 use serde::Deserialize;

@@ -3,7 +3,7 @@
 //! are made from the same schemas. What it writes as text is read too. It
 //! remembers a thread for as long as the thread lives.
 
-use super::memory::{Memory, MemoryFile, MemoryKey, heard};
+use super::memory::{MemoryFile, heard};
 use super::tools::Tools;
 use super::{Types, accept_all};
 use crate::organism::model::{Answer, Pool};
@@ -38,8 +38,7 @@ struct Mind {
     models: Arc<Pool>,
     prompt: String,
     answer: Option<Wrap>,
-    memory: Memory,
-    memory_file: MemoryFile,
+    memory: MemoryFile,
 }
 
 /// Where words without an element go.
@@ -56,7 +55,6 @@ impl LlmFile {
         listener: Listener,
         types: &Types,
         models: &Arc<Pool>,
-        memory: Memory,
     ) -> std::result::Result<Listener, String> {
         let answer = self
             .answer
@@ -71,29 +69,23 @@ impl LlmFile {
             models: models.clone(),
             prompt: prompt.to_owned(),
             answer,
-            memory: memory.clone(),
-            memory_file: self.memory,
+            memory: self.memory,
         });
         let handler = move |payload, metadata| {
             let mind = mind.clone();
             async move { mind.think(payload, metadata).await }
         };
-        let listener = accept_all(accepts, listener, handler.clone()).on_system(handler);
-        Ok(listener.on_thread_end(move |thread| memory.forget(thread)))
+        Ok(accept_all(accepts, listener, handler.clone()).on_system(handler))
     }
 }
 
 impl Mind {
     async fn think(&self, payload: Canonical, metadata: HandlerMetadata) -> Result<Reply> {
-        let key = MemoryKey {
-            thread: metadata.thread_id,
-            sender: &metadata.from_id,
-            payload: payload.root(),
-        };
+        let recalled = self.memory.recall(&metadata, payload.root());
         let tools = Tools::new(&metadata.offers);
         let context = Context {
             system: format!("{}\n\n{}", metadata.usage_instructions, self.prompt),
-            messages: self.memory.recall(&key, self.memory_file),
+            messages: recalled.concat(),
             tools: tools.view(),
             ..Context::default()
         };
@@ -126,7 +118,8 @@ impl Mind {
             });
         }
         exchange.extend(results);
-        self.memory.remember(&key, self.memory_file, exchange);
+        self.memory
+            .remember(&metadata, payload.root(), &recalled, &exchange);
         Ok(said)
     }
 
@@ -192,7 +185,7 @@ impl Wrap {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Memories, build_with};
+    use super::super::build_with;
     use super::*;
     use crate::organism::config::File;
     use crate::organism::model::Script;
@@ -228,8 +221,7 @@ models:
         let script = Script::new(texts.iter().copied().map(Ok));
         let models = Arc::new(Pool::only(script.clone()));
         let file = File::parse(file).unwrap();
-        let organism =
-            build_with(&file, Path::new("."), &Memories::default(), |_| Ok(models)).unwrap();
+        let organism = build_with(&file, Path::new("."), |_| Ok(models)).unwrap();
         let pump = Pump::start(organism, Settings::default());
         let conversation = pump.open("console").unwrap();
         (script, pump, conversation)
@@ -357,10 +349,9 @@ models:
     #[tokio::test]
     async fn a_reload_keeps_what_a_live_thread_remembers() {
         let script = Script::new(["One", "Two"].map(Ok));
-        let (models, memories) = (Arc::new(Pool::only(script.clone())), Memories::default());
+        let models = Arc::new(Pool::only(script.clone()));
         let file = File::parse(FILE).unwrap();
-        let build =
-            || build_with(&file, Path::new("."), &memories, |_| Ok(models.clone())).unwrap();
+        let build = || build_with(&file, Path::new("."), |_| Ok(models.clone())).unwrap();
         let pump = Pump::start(build(), Settings::default());
         let mut conversation = pump.open("console").unwrap();
         ask(&mut conversation).await;

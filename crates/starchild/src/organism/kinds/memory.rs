@@ -1,11 +1,10 @@
 //! What a model remembers: the messages of each thread, with the roles they had,
-//! for as long as the thread lives and as far as the tokens reach.
+//! for as long as the thread lives and as far as the tokens reach. They are notes of
+//! the thread, so they survive a reload and, with a journal, a crash.
 
-use agentserver::ThreadId;
+use agentserver::HandlerMetadata;
 use openstarry::segment::{ContentSegment, Message, Role};
 use serde::Deserialize;
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a history is kept for. All end with their thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -38,69 +37,53 @@ impl Default for MemoryFile {
     }
 }
 
-/// The memory of one listener. Clones share it.
-#[derive(Clone, Default)]
-pub struct Memory(Arc<Mutex<HashMap<ThreadId, HashMap<String, History>>>>);
-
-/// One history: exchanges, each begun by what was heard.
-#[derive(Default)]
-struct History {
-    exchanges: VecDeque<Vec<Message>>,
-}
-
-/// Where something is remembered.
-pub struct MemoryKey<'a> {
-    pub thread: ThreadId,
-    pub sender: &'a str,
-    pub payload: &'a str,
-}
-
-impl Memory {
-    fn lock(&self) -> MutexGuard<'_, HashMap<ThreadId, HashMap<String, History>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+impl MemoryFile {
+    /// What is remembered for a message of this type: exchanges, each begun by what
+    /// was heard. The pump keeps them with the thread.
+    pub fn recall(self, metadata: &HandlerMetadata, payload: &str) -> Vec<Vec<Message>> {
+        let notes = metadata.notes(self.list(&metadata.from_id, payload));
+        // What cannot be read is of another program, and is not missed.
+        let exchanges = notes.iter().map(|note| serde_json::from_str(note));
+        exchanges.map(Result::unwrap_or_default).collect()
     }
 
-    /// All that is remembered there.
-    pub fn recall(&self, key: &MemoryKey<'_>, file: MemoryFile) -> Vec<Message> {
-        let memory = self.lock();
-        let history = memory
-            .get(&key.thread)
-            .and_then(|histories| histories.get(history_name(key, file.by)));
-        let exchanges = history.into_iter().flat_map(|history| &history.exchanges);
-        exchanges.flatten().cloned().collect()
-    }
-
-    /// Adds an exchange, and forgets the oldest that no longer fit.
-    pub fn remember(&self, key: &MemoryKey<'_>, file: MemoryFile, exchange: Vec<Message>) {
-        let mut memory = self.lock();
-        let histories = memory.entry(key.thread).or_default();
-        let history = histories
-            .entry(history_name(key, file.by).to_owned())
-            .or_default();
-        history.exchanges.push_back(exchange);
-        let mut tokens: usize = history.exchanges.iter().map(|e| exchange_tokens(e)).sum();
-        while tokens > file.tokens && history.exchanges.len() > 1 {
-            let oldest = history.exchanges.pop_front();
-            tokens -= oldest.map_or(0, |oldest| exchange_tokens(&oldest));
+    /// Adds an exchange to what was recalled, in place of the oldest that no longer
+    /// fit.
+    pub fn remember(
+        self,
+        metadata: &HandlerMetadata,
+        payload: &str,
+        recalled: &[Vec<Message>],
+        exchange: &[Message],
+    ) {
+        match serde_json::to_string(exchange) {
+            Ok(text) => {
+                let list = self.list(&metadata.from_id, payload);
+                metadata.note(list, text, self.too_many(recalled, exchange));
+            }
+            Err(error) => tracing::warn!(%error, "an exchange cannot be remembered"),
         }
     }
 
-    /// The thread has ended.
-    pub fn forget(&self, thread: ThreadId) {
-        self.lock().remove(&thread);
+    /// How many of the oldest exchanges no longer fit beside a new one.
+    fn too_many(self, recalled: &[Vec<Message>], exchange: &[Message]) -> usize {
+        let mut left = self.tokens.saturating_sub(exchange_tokens(exchange));
+        let fits = |old: &&Vec<Message>| {
+            let tokens = exchange_tokens(old);
+            let is_room = tokens <= left;
+            left = left.saturating_sub(tokens);
+            is_room
+        };
+        recalled.len() - recalled.iter().rev().take_while(fits).count()
     }
 
-    #[cfg(test)]
-    pub fn is_empty(&self) -> bool {
-        self.lock().is_empty()
-    }
-}
-
-fn history_name<'a>(key: &MemoryKey<'a>, by: By) -> &'a str {
-    match by {
-        By::Thread => "",
-        By::Sender => key.sender,
-        By::Type => key.payload,
+    /// The list that a message's exchange belongs to.
+    fn list<'a>(self, sender: &'a str, payload: &'a str) -> &'a str {
+        match self.by {
+            By::Thread => "",
+            By::Sender => sender,
+            By::Type => payload,
+        }
     }
 }
 
@@ -114,19 +97,6 @@ fn exchange_tokens(exchange: &[Message]) -> usize {
     bytes.map(|bytes| bytes / 4 + 4).sum()
 }
 
-/// The memories of an organism's listeners, by their names. A reload gives a
-/// listener the memory that it had.
-#[derive(Clone, Default)]
-pub struct Memories(Arc<Mutex<HashMap<String, Memory>>>);
-
-impl Memories {
-    /// The memory of one listener.
-    pub fn of(&self, listener: &str) -> Memory {
-        let mut memories = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        memories.entry(listener.to_lowercase()).or_default().clone()
-    }
-}
-
 /// What was heard, as a message in the user's role.
 pub fn heard(text: String) -> Message {
     Message::text(Role::User, text)
@@ -136,55 +106,32 @@ pub fn heard(text: String) -> Message {
 mod tests {
     use super::*;
 
-    fn key(sender: &'static str) -> MemoryKey<'static> {
-        MemoryKey {
-            thread: ThreadId::parse("8e2f1b7e-6a7c-4c5e-9c5e-6a7c8e2f1b7e").unwrap(),
-            sender,
-            payload: "Ask",
-        }
-    }
-
-    fn texts(messages: &[Message]) -> Vec<String> {
-        let texts = messages
-            .iter()
-            .map(|message| openstarry::segment::joined_text(&message.segments));
-        texts.collect()
+    fn exchange(text: &str) -> Vec<Message> {
+        let said = Message::text(Role::Assistant, text.repeat(8));
+        vec![heard(text.to_owned()), said]
     }
 
     #[test]
     fn the_oldest_exchanges_are_forgotten_whole_when_tokens_run_out() {
-        let (memory, file) = (
-            Memory::default(),
-            MemoryFile {
-                tokens: 30,
+        let recalled = ["one", "two", "three"].map(exchange);
+        let forgotten = |tokens| {
+            let file = MemoryFile {
+                tokens,
                 ..MemoryFile::default()
-            },
-        );
-        for text in ["one", "two", "three"] {
-            let said = Message::text(Role::Assistant, text.repeat(8));
-            let exchange = vec![heard(text.to_owned()), said];
-            memory.remember(&key("a"), file, exchange);
-        }
-        let recalled = texts(&memory.recall(&key("a"), file));
-        assert_eq!(recalled, ["three".to_owned(), "three".repeat(8)]);
-        memory.forget(key("a").thread);
-        assert!(memory.is_empty());
+            };
+            file.too_many(&recalled, &exchange("four"))
+        };
+        assert_eq!([16_000, 60, 40, 0].map(forgotten), [0, 1, 2, 3]);
     }
 
     #[test]
     fn histories_can_be_kept_apart_by_sender_and_by_type() {
-        for (by, seen) in [(By::Thread, 2), (By::Sender, 1), (By::Type, 2)] {
-            let (memory, file) = (
-                Memory::default(),
-                MemoryFile {
-                    by,
-                    ..MemoryFile::default()
-                },
-            );
-            for sender in ["a", "b"] {
-                memory.remember(&key(sender), file, vec![heard(sender.to_owned())]);
-            }
-            assert_eq!(memory.recall(&key("b"), file).len(), seen, "{by:?}");
+        for (by, list) in [(By::Thread, ""), (By::Sender, "a"), (By::Type, "Ask")] {
+            let file = MemoryFile {
+                by,
+                ..MemoryFile::default()
+            };
+            assert_eq!(file.list("a", "Ask"), list, "{by:?}");
         }
     }
 }

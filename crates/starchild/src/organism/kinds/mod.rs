@@ -8,8 +8,6 @@ mod memory;
 mod process;
 mod tools;
 
-pub use memory::Memories;
-
 use super::config::File;
 use super::model::{ModelsFile, Pool};
 use agentserver::config::ConfigError;
@@ -74,9 +72,9 @@ impl Kind {
 pub type Types = Arc<HashMap<String, PayloadType>>;
 
 /// Builds the organism of a file. Commands run in the file's folder.
-pub fn build(file: &File, folder: &Path, memories: &Memories) -> Result<Organism, ConfigError> {
-    build_with(file, folder, memories, |models| {
-        Ok(Arc::new(Pool::new(models)?))
+pub fn build(file: &File, folder: &Path) -> Result<Organism, ConfigError> {
+    build_with(file, folder, |models| {
+        Ok(Arc::new(Pool::new(models, folder)?))
     })
 }
 
@@ -84,7 +82,6 @@ pub fn build(file: &File, folder: &Path, memories: &Memories) -> Result<Organism
 pub fn build_with(
     file: &File,
     folder: &Path,
-    memories: &Memories,
     connect: impl FnOnce(&ModelsFile) -> Result<Arc<Pool>, String>,
 ) -> Result<Organism, ConfigError> {
     let types: Types = Arc::new(file.payload_types());
@@ -116,9 +113,8 @@ pub fn build_with(
                 };
                 match &models {
                     Some(Ok(models)) => {
-                        let memory = memories.of(&listener_file.name.value);
                         let prompt = &listener_file.prompt;
-                        llm.attach(prompt, accepts, listener, &types, models, memory)
+                        llm.attach(prompt, accepts, listener, &types, models)
                     }
                     Some(Err(message)) => Err(message.clone()),
                     None => Err("is a model, and the file has no `models`".to_owned()),

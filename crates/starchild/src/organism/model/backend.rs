@@ -8,6 +8,7 @@ use openstarry::pain::AgentPain;
 use openstarry::provider::{Context, Provider};
 use openstarry::segment::{ProviderResponse, StopReason, Usage};
 use openstarry::session::span;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::time::Instant;
@@ -30,15 +31,15 @@ impl Backend {
     /// The backend of a file. What is wrong in the file is an error at once; a
     /// key that is missing is one when the model is asked, since files are also
     /// checked and drawn where there are no keys.
-    pub fn new(file: &BackendFile) -> Result<Self, AgentPain> {
-        let config = file.provider();
-        config.build(&|_| Some("any".to_owned()))?;
+    pub fn new(file: &BackendFile, folder: &Path) -> Result<Self, AgentPain> {
+        file.provider(folder, &|_| Some("any".to_owned()))?;
         let key = |name: &str| {
             let variable = file.key_variable().filter(|variable| *variable == name)?;
             std::env::var(variable).ok()
         };
-        let provider = config.build(&key).map_err(|error| error.to_string());
-        let mut backend = Self::of(provider, file.priority, file.requests_per_minute);
+        let provider = file.provider(folder, &key);
+        let provider = provider.map_err(|error| error.to_string());
+        let mut backend = Self::of(provider, file.priority, file.per_minute());
         backend.price = file.price;
         Ok(backend)
     }

@@ -1,8 +1,11 @@
 //! What `organism.yaml` says under `models`.
 
-use openstarry::provider::{ProviderConfig, ProviderKind};
+use openstarry::pain::AgentPain;
+use openstarry::provider::{Provider, ProviderConfig, ProviderKind, Script};
 use openstarry::segment::Usage;
 use serde::Deserialize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The backends, and how to choose among them.
 #[derive(Debug, Clone, Deserialize)]
@@ -34,14 +37,18 @@ pub(super) struct BackendFile {
     kind: ProviderKind,
     #[serde(default)]
     base_url: Option<String>,
-    model: String,
+    #[serde(default)]
+    model: Option<String>,
+    /// The file of a model that follows a script, in place of all of the above.
+    #[serde(default)]
+    script: Option<PathBuf>,
     /// The environment variable that holds the key.
     #[serde(default)]
     key_env: Option<String>,
     #[serde(default)]
     pub(super) priority: i32,
-    #[serde(default = "per_minute")]
-    pub(super) requests_per_minute: u32,
+    #[serde(default)]
+    requests_per_minute: Option<u32>,
     #[serde(default = "timeout_seconds")]
     timeout_seconds: f64,
     #[serde(default)]
@@ -69,10 +76,6 @@ fn openai() -> ProviderKind {
     ProviderKind::OpenAi
 }
 
-fn per_minute() -> u32 {
-    60
-}
-
 fn timeout_seconds() -> f64 {
     120.0
 }
@@ -86,25 +89,49 @@ impl ModelsFile {
 }
 
 impl BackendFile {
+    /// How often it may be asked.
+    pub(super) fn per_minute(&self) -> u32 {
+        let unless_said = if self.script.is_some() { u32::MAX } else { 60 };
+        self.requests_per_minute.unwrap_or(unless_said)
+    }
+
+    /// The provider. It asks once: the pool asks again. A script counts from this
+    /// folder.
+    pub(super) fn provider(
+        &self,
+        folder: &Path,
+        key: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Arc<dyn Provider>, AgentPain> {
+        let wrong = |words: &str| Err(AgentPain::Config(words.to_owned()));
+        match (&self.model, &self.script) {
+            (Some(model), None) => self.api(model).build(key),
+            (None, Some(_)) if self.base_url.is_some() || self.key_env.is_some() => {
+                wrong("a `script` has no `base_url` and no `key_env`")
+            }
+            (None, Some(script)) => Ok(Arc::new(Script::load(&folder.join(script))?)),
+            _ => wrong("a backend needs a `model`, or a `script` in its place"),
+        }
+    }
+
     /// The variable that holds the key. The API's usual one is for the API's
     /// own address: another server is sent a key only where the file says so.
     pub(super) fn key_variable(&self) -> Option<&str> {
         match (&self.key_env, &self.base_url) {
+            _ if self.script.is_some() => None,
             (Some(variable), _) => Some(variable),
             (None, None) => self.kind.default_key_env(),
             (None, Some(_)) => None,
         }
     }
 
-    /// The provider's settings. It asks once: the pool asks again.
-    pub(super) fn provider(&self) -> ProviderConfig {
+    fn api(&self, model: &str) -> ProviderConfig {
         ProviderConfig {
             base_url: self.base_url.clone(),
             key_env: self.key_env.clone(),
             timeout_seconds: Some(self.timeout_seconds),
             stall_seconds: Some(self.timeout_seconds),
             retries: Some(0),
-            ..ProviderConfig::new(self.kind, self.model.as_str())
+            ..ProviderConfig::new(self.kind, model)
         }
     }
 }

@@ -6,6 +6,7 @@ use super::backend::{Answer, Backend};
 use super::file::{ModelsFile, Strategy};
 use openstarry::provider::Context;
 use std::hash::{BuildHasher, RandomState};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -24,11 +25,12 @@ pub struct Pool {
 
 impl Pool {
     /// Sets the backends up; none is asked yet.
-    pub fn new(file: &ModelsFile) -> Result<Self, String> {
+    pub fn new(file: &ModelsFile, folder: &Path) -> Result<Self, String> {
         if file.backends.is_empty() {
             return Err("there are no backends under `models`".to_owned());
         }
-        let backends = file.backends.iter().map(Backend::new);
+        let backends = file.backends.iter();
+        let backends = backends.map(|backend| Backend::new(backend, folder));
         let backends = backends.collect::<Result<_, _>>();
         Ok(Self::of(
             file.strategy,

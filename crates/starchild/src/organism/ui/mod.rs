@@ -9,10 +9,10 @@ mod replay;
 mod stream;
 
 use super::config::File;
-use super::gateway::server;
 use super::graph::Graph;
 use super::observe::metrics;
 use super::observe::recent::Recent;
+use crate::http_server as server;
 use access::Access;
 use agentserver::Pump;
 use axum::Router;

@@ -58,7 +58,7 @@ async fn an_agent_without_a_backend_is_plain_and_the_owner_learns_how_to_change_
     let id = String::from_utf8_lossy(&output.stdout)
         .trim_end()
         .to_owned();
-    let hint = format!("starchild byoa edit {id} --backend");
+    let hint = format!("starchild agents edit {id} --backend");
     assert!(stderr.contains(&hint), "{stderr}");
     let list = owner.types(&["byoa", "list"]).await;
     assert!(list.contains(&format!("{id}\tplain\t{url}\t")), "{list}");
@@ -101,12 +101,15 @@ async fn mistakes_are_1_and_a_server_that_is_away_is_2() {
         (vec!["id", "--prefix", "short"], "8 to 20"),
         (
             vec!["byoa", "add", "--prefix", "curious_otter"],
-            "byoa edit",
+            "agents edit",
         ),
         (vec!["room", "join", "hello"], "i_…"),
         (vec!["room", "join", "i_00000000"], "owner"),
         (vec!["room", "leave", "rm_nothere"], "room list"),
-        (vec!["run", "--agent", "nobody_here-00000000"], "byoa list"),
+        (
+            vec!["run", "--agent", "nobody_here-00000000"],
+            "agents list",
+        ),
         (vec!["byoa", "edit", &owner.agent], "--timeout-seconds"),
         (vec!["nonsense"], "--help"),
     ] {

@@ -9,7 +9,7 @@ use crate::{
     store::{Conn, DbError, Tx},
 };
 use look::{is_reserved, looks, shown};
-use protocol::{MAX_NAME_CHARS, RoomId, UserId};
+use protocol::{MAX_NAME_CHARS, RoomId, UserId, mentions};
 
 /// Where the database keeps by which rules its looks were made.
 const LOOKS_VERSION: (&str, &str) = ("looks_version", "1");
@@ -95,6 +95,15 @@ pub fn with_id(name: &str, user: &UserId) -> Option<String> {
     let name: String = name.chars().take(room).collect();
     let name = name.trim_end();
     (!name.is_empty()).then(|| format!("{name} ({user})"))
+}
+
+/// The name of an agent that chose none: that of its id, unless it looks like another's.
+pub async fn at_birth(conn: &mut Conn, rooms: &[&RoomId], user: &UserId) -> Result<Option<String>> {
+    let Some(name) = mentions::birth_name(user.as_str()) else {
+        return Ok(None);
+    };
+    let pretence = pretence(conn, rooms, user, &name).await?;
+    Ok(Some(name).filter(|_| pretence.is_none()))
 }
 
 /// What a member looks like: by name and by id, which is shown where there is no name.

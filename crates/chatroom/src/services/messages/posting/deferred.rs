@@ -153,6 +153,8 @@ mod tests {
             depth: 0,
             client_key: None,
             mentions: Vec::new(),
+            usage: None,
+            ambiguous: Vec::new(),
         }
     }
 

@@ -1,10 +1,11 @@
 //! Asking the store what a group of posts depends on.
 
-use super::rules::{Known, KnownRoom, Post};
+use super::rules::{CountedAs, Known, KnownRoom, Post};
 use crate::{
     auth::Credential,
+    clock::Now,
     config::Limits,
-    services::members::names,
+    services::{members::names, spending},
     store::{DbError, db::GroupTurn},
 };
 use protocol::{RoomId, Via};
@@ -118,6 +119,30 @@ pub async fn load(
     load_windows(known, turn, posts, limits, single_writer).await
 }
 
+/// What members with a budget have spent today.
+pub async fn load_spending(
+    known: &mut Known,
+    turn: &mut GroupTurn,
+    posts: &[Post],
+    now: Now,
+) -> Result<(), DbError> {
+    let day = spending::day(now);
+    let pairs = unique(posts.iter().filter_map(|post| {
+        let (room, user) = (known.rooms.get(&post.room)?, post.user()?);
+        let author = room.authors.get(user)?;
+        let counts = post.usage.is_some() || !author.budget().is_unlimited();
+        let at = (post.room.clone(), user.clone(), day);
+        (counts && !known.spent.contains_key(&at)).then_some((&post.room, user))
+    }));
+    if !pairs.is_empty() {
+        for row in turn.conn().await?.spending(&pairs, day).await? {
+            let at = (row.room_id.clone(), row.user_id.clone(), row.day);
+            known.spent.insert(at, row);
+        }
+    }
+    Ok(())
+}
+
 /// What members are called from now on whose token brings another name than they have.
 async fn load_new_names(
     known: &mut Known,
@@ -160,14 +185,15 @@ async fn load_windows(
         .filter_map(|post| {
             let key = post.jti().and_then(|jti| known.keys.get(jti));
             let web = key.is_some_and(|key| key.posts_as == Via::Web);
+            let via = if web { Via::Web } else { Via::Agent };
+            let room = known.rooms.get(&post.room);
+            let author = room
+                .zip(post.user())
+                .and_then(|(room, user)| room.authors.get(user));
+            // Whoever is no member is refused before anything is counted.
+            let counted_as = CountedAs::of(&via, key, &author?.member_kind);
             // What agents are counted by is in memory where nobody else counts.
-            (web || !single_writer).then(|| {
-                post.limits(
-                    if web { &Via::Web } else { &Via::Agent },
-                    limits,
-                    single_writer,
-                )
-            })
+            (web || !single_writer).then(|| post.limits(counted_as, limits, single_writer))
         })
         .flatten()
         .filter(|limit| limit.most > 0 && !known.windows.has(&limit.bucket))

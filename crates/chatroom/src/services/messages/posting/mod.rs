@@ -18,7 +18,7 @@ use crate::{
     clock::Now,
     config::Limits,
     error::{Error, Result},
-    events::{Bus, Commit, FrameBuffer, Hub},
+    events::{Commit, FrameBuffer, Live},
     metrics::Metrics,
     store::{
         Db, DbError,
@@ -64,7 +64,8 @@ impl Poster {
     pub async fn post(&self, mut post: Post) -> Result<Posted> {
         if post.user().is_some() {
             let (room, text) = (&post.room, post.content.as_str());
-            post.mentions = mentions::mentioned(&self.db, room, text).await?;
+            let mentioned = mentions::mentioned(&self.db, room, text).await?;
+            (post.mentions, post.ambiguous) = (mentioned.users, mentioned.ambiguous);
         }
         let (answer, answered) = oneshot::channel();
         self.queue
@@ -86,8 +87,7 @@ impl Poster {
 /// What the writing task needs.
 pub struct Writer {
     pub db: Db,
-    pub hub: Arc<Hub>,
-    pub bus: Option<Arc<Bus>>,
+    pub live: Arc<Live>,
     pub limits: Limits,
     pub metrics: Arc<Metrics>,
     pub traffic: Arc<Traffic>,
@@ -198,7 +198,7 @@ impl Running {
             }
         }
         for commit in outcome.written.into_iter().flat_map(commits) {
-            self.publish(commit);
+            self.writer.live.publish(commit);
         }
     }
 
@@ -206,13 +206,6 @@ impl Running {
         if let Some(refused) = self.deferred.put(waiting, now) {
             let _ = refused.responder.answer.send(Err(busy()));
         }
-    }
-
-    fn publish(&self, commit: Commit) {
-        if let Some(bus) = &self.writer.bus {
-            bus.committed(&commit.room_id, commit.head);
-        }
-        self.writer.hub.publish(commit);
     }
 
     async fn write_group(
@@ -286,6 +279,7 @@ impl Running {
         let busy = load::lock_rooms(&mut self.known, &mut turn, posts, locking).await?;
         let posts = &*without(posts, &busy);
         load::load(&mut self.known, &mut turn, posts, limits, single_writer).await?;
+        load::load_spending(&mut self.known, &mut turn, posts, now).await?;
         let rooms = self.rooms_before(posts);
         let decided = rules::decide(posts, &mut self.known, limits, single_writer, now);
         if decided.messages.is_empty() {
@@ -340,6 +334,7 @@ impl Running {
             addressed: decided.addressed(),
             names: &decided.names,
             windows: self.known.windows.changed(),
+            spending: decided.spending.iter().collect(),
         }
     }
 }

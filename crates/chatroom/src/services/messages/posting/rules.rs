@@ -18,14 +18,16 @@ use crate::{
         checks::Content,
         limits::{Limit, Windows},
         members::names::looks_of_member,
+        spending::{self, Account},
     },
     store::{
         group::{NewMessage, NewName},
         posting::{Addressed, AddressedBy, ParentRow, PosterRow, PostingKeyRow, PriorPostRow},
         rooms::RoomRow,
+        spending::SpendingRow,
     },
 };
-use protocol::{ErrorCode, Posted, RoomId, UserId, Via};
+use protocol::{ErrorCode, MemberKind, Posted, RoomId, Usage, UserId, Via};
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
@@ -49,6 +51,33 @@ pub struct Post {
     pub client_key: Option<String>,
     /// The members that it mentions.
     pub mentions: Vec<UserId>,
+    /// What it cost, as its agent says.
+    pub usage: Option<Usage>,
+    /// What fits several members, and mentions none.
+    pub ambiguous: Vec<String>,
+}
+
+/// As what a post is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CountedAs {
+    Agent,
+    /// A person who signed in, with a key of their own.
+    Person,
+    /// A guest, or whoever was given a key.
+    Guest,
+}
+
+impl CountedAs {
+    /// A key that was made to be shared is nobody's own.
+    pub fn of(via: &Via, key: Option<&PostingKeyRow>, member: &MemberKind) -> Self {
+        match (via, key) {
+            (Via::Web, Some(key)) if !key.shared && *member == MemberKind::StarchildUser => {
+                Self::Person
+            }
+            (Via::Web, _) => Self::Guest,
+            (Via::Agent | Via::System | Via::Other(_), _) => Self::Agent,
+        }
+    }
 }
 
 impl Post {
@@ -67,7 +96,12 @@ impl Post {
 
     /// The limits it is under when it is posted this way. What is counted by the hour is stored;
     /// what is counted by the minute is stored only where other processes count too.
-    pub fn limits(&self, via: &Via, limits: &Limits, single_writer: bool) -> [Limit; 2] {
+    pub fn limits(
+        &self,
+        counted_as: CountedAs,
+        limits: &Limits,
+        single_writer: bool,
+    ) -> Vec<Limit> {
         let room = &self.room;
         let user = self.user().map_or("", UserId::as_str);
         let jti = self.jti().unwrap_or_default();
@@ -75,8 +109,19 @@ impl Post {
         let a_minute = limits.agent_messages_per_minute;
         let by_key = limits.web_messages_per_hour_per_key;
         let by_ip = limits.web_messages_per_hour_per_ip;
-        match via {
-            Via::Agent | Via::System | Via::Other(_) => [
+        match counted_as {
+            CountedAs::Person => vec![Limit {
+                bucket: bucket(
+                    limits.person_messages_per_hour,
+                    format_args!("person {user}"),
+                ),
+                most: limits.person_messages_per_hour,
+                window_ms: 3_600_000,
+                code: ErrorCode::RateLimited,
+                words: "You wrote as much as a person may in an hour",
+                stored: true,
+            }],
+            CountedAs::Agent => vec![
                 Limit {
                     bucket: bucket(cooldown, format_args!("cooldown {room} {user}")),
                     most: cooldown,
@@ -94,7 +139,7 @@ impl Post {
                     stored: !single_writer,
                 },
             ],
-            Via::Web => [
+            CountedAs::Guest => vec![
                 Limit {
                     bucket: bucket(by_key, format_args!("web-key {jti}")),
                     most: by_key,
@@ -140,6 +185,8 @@ pub struct Known {
     pub prior: HashMap<(RoomId, UserId, String), PriorPostRow>,
     /// The names of members whose token brought another than they have here, by room and user.
     pub new_names: HashMap<(RoomId, UserId), String>,
+    /// What members with a budget spent on a day, by room, user and day.
+    pub spent: HashMap<(RoomId, UserId, i64), SpendingRow>,
     as_of: Option<u64>,
 }
 
@@ -165,6 +212,7 @@ impl Known {
         if as_of.is_none() || as_of != self.as_of || known > MOST_KNOWN {
             self.rooms.clear();
             self.keys.clear();
+            self.spent.clear();
         }
         if as_of.is_none() {
             self.windows = Windows::default();
@@ -189,6 +237,8 @@ pub struct Decided {
     /// Who, by room and user, is addressed by which message, or has now spoken.
     addressed: BTreeMap<(RoomId, UserId), Option<AddressedBy>>,
     pub names: Vec<NewName>,
+    /// What is added to what agents spent.
+    pub spending: Vec<SpendingRow>,
     pub answers: Vec<Result<Posted>>,
 }
 
@@ -254,10 +304,13 @@ fn decide_one(
         depth: Some(depth_of(post, &via, parent, inferred)),
     };
     let admission = admit(&room.row, words, limits, now).map_err(|why| refused(why, inferred))?;
+    let mut account = account_of(post, &via, &author, &known.spent, now)?;
     let depth = words.depth.unwrap_or_default();
+    let key = post.jti().and_then(|jti| known.keys.get(jti));
+    let counted_as = CountedAs::of(&via, key, &author.member_kind);
     known
         .windows
-        .take(&post.limits(&via, limits, single_writer), now)?;
+        .take(&post.limits(counted_as, limits, single_writer), now)?;
     let author = keep_up_with_name(author, room, &known.new_names, decided);
     let notice = admission.enter(&mut room.row, &author.user_id, limits, now);
 
@@ -269,6 +322,7 @@ fn decide_one(
         reply_to_seq: post.reply_to_seq,
         depth,
         client_key: post.client_key.clone(),
+        usage: post.usage.clone(),
     };
     let message = message::chat(&mut room.row, said, now);
     let (seq, mentions) = (message.seq, post.mentions.iter());
@@ -278,8 +332,22 @@ fn decide_one(
     let answered = parent.map(|parent| &parent.sender_user_id);
     let to = answered.into_iter().chain(&post.mentions);
     note_addressed(&message, to, room, decided);
-    let notice = notice.map(|words| message::notice(&mut room.row, words, now));
-    for message in [message].into_iter().chain(notice) {
+    let used_up = account.as_mut().and_then(|account| {
+        let (added, used_up) = account.spend(post.usage.as_ref());
+        decided.spending.push(added);
+        used_up
+    });
+    if let Some(account) = account {
+        let spent = account.into_spent();
+        let at = (spent.room_id.clone(), spent.user_id.clone(), spent.day);
+        known.spent.insert(at, spent);
+    }
+    let notices: Vec<NewMessage> = notice
+        .into_iter()
+        .chain(used_up)
+        .map(|words| message::notice(&mut room.row, words, now))
+        .collect();
+    for message in [message].into_iter().chain(notices) {
         note(&message, known);
         decided.messages.push(message);
     }
@@ -287,7 +355,40 @@ fn decide_one(
         seq,
         via,
         created_at: now.seconds(),
+        ambiguous_mentions: post.ambiguous.clone(),
     })
+}
+
+/// What an agent with a budget, or with something to tell of what it spent, has spent today. One that
+/// has spent all of it says nothing more until the day is over.
+fn account_of(
+    post: &Post,
+    via: &Via,
+    author: &PosterRow,
+    spent: &HashMap<(RoomId, UserId, i64), SpendingRow>,
+    now: Now,
+) -> Result<Option<Account>> {
+    if *via == Via::Web {
+        return match post.usage {
+            None => Ok(None),
+            Some(_) => Err(Error::bad_request(
+                "usage comes with an agent's own credential; leave it out",
+            )),
+        };
+    }
+    let budget = author.budget();
+    if post.usage.is_none() && budget.is_unlimited() {
+        return Ok(None);
+    }
+    let at = (
+        post.room.clone(),
+        author.user_id.clone(),
+        spending::day(now),
+    );
+    let spent = spent.get(&at).cloned();
+    let account = Account::new(&at.0, &at.1, budget, spent, now);
+    account.refuse_used_up(now)?;
+    Ok(Some(account))
 }
 
 /// Whose word it is. A person who signed in is one with whatever bearer.
@@ -452,6 +553,7 @@ fn answer_again(post: &Post, prior: &PriorPostRow) -> Result<Posted> {
         seq: prior.seq,
         via: prior.via.clone(),
         created_at: prior.created_at,
+        ambiguous_mentions: Vec::new(),
     })
 }
 

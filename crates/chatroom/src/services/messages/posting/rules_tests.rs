@@ -102,6 +102,12 @@ impl World {
                 addressed_seq: None,
                 addressed_depth: None,
                 addressed_at: None,
+                own_turns: None,
+                own_tokens: None,
+                own_cost_usd: None,
+                room_turns: None,
+                room_tokens: None,
+                room_cost_usd: None,
             };
             (user(n), row)
         });
@@ -123,6 +129,7 @@ impl World {
                 exchanges: 0,
                 last_agent: None,
                 exchanged_ms: 0,
+                topic: String::new(),
             },
             posters: posters.collect(),
             kinds,
@@ -154,6 +161,7 @@ impl World {
                 jti: format!("k_{n}"),
                 scope: Scope::ViewPost,
                 posts_as: if web { Via::Web } else { Via::Agent },
+                shared: false,
                 expires_at: i64::MAX,
                 revoked: false,
             };
@@ -214,11 +222,13 @@ impl World {
             room: ROOM.parse().unwrap(),
             credential,
             mentions,
+            ambiguous: Vec::new(),
             ip: IpAddr::from([127, 0, 0, 1]),
             content: Content::new(content.to_owned()).unwrap(),
             reply_to_seq,
             depth: 0,
             client_key: None,
+            usage: None,
         }
     }
 

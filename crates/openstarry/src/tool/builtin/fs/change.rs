@@ -3,7 +3,7 @@
 use super::journal::{Change, Held};
 use super::{Call, Workspace, inside, patch};
 use crate::segment::ContentSegment;
-use crate::tool::{Risk, ToolError, ToolOutcome, ToolSpec, parse};
+use crate::tool::{Risk, ToolError, ToolOutput, ToolSpec, parse};
 use cap_std::fs::{OpenOptions, Permissions, PermissionsExt};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -35,7 +35,7 @@ pub(super) fn write_spec() -> ToolSpec {
     )
 }
 
-pub(super) fn write(workspace: &Workspace, args: Value, call: &Call) -> ToolOutcome {
+pub(super) fn write(workspace: &Workspace, args: Value, call: &Call) -> ToolOutput {
     let args: WriteArgs = parse(args)?;
     let before = held(workspace, &args.path)?;
     replace(workspace, &args.path, before, args.content.as_bytes(), call)?;
@@ -80,7 +80,7 @@ pub(super) fn edit_spec() -> ToolSpec {
     )
 }
 
-pub(super) fn edit(workspace: &Workspace, args: Value, call: &Call) -> ToolOutcome {
+pub(super) fn edit(workspace: &Workspace, args: Value, call: &Call) -> ToolOutput {
     let args: EditArgs = parse(args)?;
     let (before, text) = text_of(workspace, &args.path)?;
     let edited = edited(&text, &args)?;
@@ -155,7 +155,7 @@ pub(super) fn undo_spec() -> ToolSpec {
     )
 }
 
-pub(super) fn undo(workspace: &Workspace, args: Value, call: &Call) -> ToolOutcome {
+pub(super) fn undo(workspace: &Workspace, args: Value, call: &Call) -> ToolOutput {
     let args: UndoArgs = parse(args)?;
     let mut undone = Vec::new();
     for _ in 0..args.count.unwrap_or(1) {
@@ -317,6 +317,6 @@ fn hash(bytes: &[u8]) -> u64 {
     crate::hash::fnv_bytes(bytes.iter().copied())
 }
 
-fn said(text: String) -> ToolOutcome {
+fn said(text: String) -> ToolOutput {
     Ok(vec![ContentSegment::text(text)])
 }

@@ -3,7 +3,7 @@
 
 use super::{Call, Workspace, inside};
 use crate::segment::ContentSegment;
-use crate::tool::{Risk, ToolError, ToolOutcome, ToolSpec, parse};
+use crate::tool::{Risk, ToolError, ToolOutput, ToolSpec, parse};
 use globset::{GlobBuilder, GlobMatcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{
@@ -44,7 +44,7 @@ pub(super) fn glob_spec() -> ToolSpec {
     )
 }
 
-pub(super) fn glob(workspace: &Workspace, args: Value, call: &Call) -> ToolOutcome {
+pub(super) fn glob(workspace: &Workspace, args: Value, call: &Call) -> ToolOutput {
     let args: GlobArgs = parse(args)?;
     let matcher = matcher(&args.pattern)?;
     let mut found = Vec::new();
@@ -85,7 +85,7 @@ pub(super) fn grep_spec() -> ToolSpec {
     )
 }
 
-pub(super) fn grep(workspace: &Workspace, args: Value, call: &Call) -> ToolOutcome {
+pub(super) fn grep(workspace: &Workspace, args: Value, call: &Call) -> ToolOutput {
     let args: GrepArgs = parse(args)?;
     if args.pattern.len() > MAX_PATTERN {
         return Err(ToolError(format!(
@@ -226,7 +226,7 @@ fn matcher(pattern: &str) -> Result<GlobMatcher, ToolError> {
     Ok(glob.compile_matcher())
 }
 
-fn finish(mut rows: Vec<String>, whole: bool, none: &str) -> ToolOutcome {
+fn finish(mut rows: Vec<String>, whole: bool, none: &str) -> ToolOutput {
     if rows.is_empty() {
         rows.push(format!("[{none}]"));
     }

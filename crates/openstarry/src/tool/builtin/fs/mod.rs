@@ -11,7 +11,7 @@ mod read;
 pub(super) use read::cut;
 pub(crate) use read::media_or_text;
 
-use crate::tool::{Tool, ToolContext, ToolError, ToolOutcome, ToolSpec};
+use crate::tool::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use futures_util::future::BoxFuture;
@@ -135,7 +135,7 @@ impl Drop for CancelOnDrop {
     }
 }
 
-type Run = fn(&Workspace, Value, &Call) -> ToolOutcome;
+type Run = fn(&Workspace, Value, &Call) -> ToolOutput;
 type Preview = fn(&Workspace, Value) -> Option<String>;
 
 struct FsTool {
@@ -150,7 +150,7 @@ impl Tool for FsTool {
         &self.spec
     }
 
-    fn call<'a>(&'a self, args: Value, context: &'a ToolContext) -> BoxFuture<'a, ToolOutcome> {
+    fn call<'a>(&'a self, args: Value, context: &'a ToolContext) -> BoxFuture<'a, ToolOutput> {
         let (workspace, run) = (self.workspace.clone(), self.run);
         let call = Call {
             session: context.session.clone(),

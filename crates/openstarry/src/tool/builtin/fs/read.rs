@@ -2,7 +2,7 @@
 
 use super::{Call, Workspace, inside};
 use crate::segment::ContentSegment;
-use crate::tool::{Risk, ToolError, ToolOutcome, ToolSpec, parse};
+use crate::tool::{Risk, ToolError, ToolOutput, ToolSpec, parse};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -36,7 +36,7 @@ pub(super) fn read_spec() -> ToolSpec {
     )
 }
 
-pub(super) fn read(workspace: &Workspace, args: Value, _: &Call) -> ToolOutcome {
+pub(super) fn read(workspace: &Workspace, args: Value, _: &Call) -> ToolOutput {
     let args: ReadArgs = parse(args)?;
     let dir = &workspace.dir;
     let path = inside(&args.path)?;
@@ -115,7 +115,7 @@ pub(super) fn list_spec() -> ToolSpec {
     )
 }
 
-pub(super) fn list(workspace: &Workspace, args: Value, _: &Call) -> ToolOutcome {
+pub(super) fn list(workspace: &Workspace, args: Value, _: &Call) -> ToolOutput {
     let args: ListArgs = parse(args)?;
     let dir = &workspace.dir;
     let name = args

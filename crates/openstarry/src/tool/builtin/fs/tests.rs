@@ -19,7 +19,7 @@ fn workspace() -> (tempfile::TempDir, tempfile::TempDir, Workspace) {
 /// The tools, called in the session `s`.
 macro_rules! tools {
     ($($module:ident::$name:ident),*) => {
-        $(fn $name(workspace: &Workspace, args: Value) -> ToolOutcome {
+        $(fn $name(workspace: &Workspace, args: Value) -> ToolOutput {
             super::$module::$name(workspace, args, &call())
         })*
     };
@@ -35,8 +35,8 @@ tools!(
     change::undo
 );
 
-fn text(outcome: ToolOutcome) -> String {
-    crate::segment::joined_text(&outcome.unwrap())
+fn text(output: ToolOutput) -> String {
+    crate::segment::joined_text(&output.unwrap())
 }
 
 #[test]

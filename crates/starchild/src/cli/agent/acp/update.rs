@@ -15,6 +15,10 @@ pub fn of(event: &SessionEvent) -> Option<acp::SessionUpdate> {
         SessionEvent::Notice { text } => {
             acp::SessionUpdate::AgentThoughtChunk(chunk(&format!("{text}\n")))
         }
+        SessionEvent::Waiting { why, seconds } => {
+            let text = format!("{why}; trying again in {seconds:.0} s\n");
+            acp::SessionUpdate::AgentThoughtChunk(chunk(&text))
+        }
         SessionEvent::Segment { segment } => {
             let block = block(segment)?;
             acp::SessionUpdate::AgentMessageChunk(acp::ContentChunk::new(block))

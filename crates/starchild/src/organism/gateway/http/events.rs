@@ -3,7 +3,7 @@
 
 use super::Refusal;
 use agentserver::Pump;
-use agentserver::gateway::{Answer, CorrelationId, DeliveryError, Outlet};
+use agentserver::gateway::{Answer, CorrelationId, DeliveryError, Held, Outlet};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, Stream, stream};
@@ -26,9 +26,16 @@ pub struct Events {
     logs: Mutex<HashMap<CorrelationId, Log>>,
 }
 
+/// An answer: its number, what is told of it, and what acknowledges it.
+struct Kept {
+    number: u64,
+    told: Value,
+    held: Held,
+}
+
 #[derive(Default)]
 struct Log {
-    answers: VecDeque<(u64, Value)>,
+    answers: VecDeque<Kept>,
     /// The newest answer that somebody was given.
     read: u64,
     /// How often it has come to rest.
@@ -44,27 +51,33 @@ pub struct Mark {
 
 impl Log {
     fn newest(&self) -> u64 {
-        self.answers.back().map_or(0, |(number, _)| *number)
+        self.answers.back().map_or(0, |kept| kept.number)
     }
 
-    fn keep(&mut self, number: u64, answer: Value) -> Result<(), DeliveryError> {
+    fn keep(&mut self, kept: Kept) -> Result<(), DeliveryError> {
         if self.answers.len() >= KEPT {
             let oldest = self.answers.front();
-            if oldest.is_some_and(|(oldest, _)| *oldest > self.read) {
+            if oldest.is_some_and(|oldest| oldest.number > self.read) {
                 return Err(DeliveryError::Retry("nobody reads".to_owned()));
             }
             self.answers.pop_front();
         }
-        self.answers.push_back((number, answer));
+        self.answers.push_back(kept);
         self.changed.notify_waiters();
         Ok(())
     }
 
-    /// The answers after a number; they count as read.
+    /// The answers after a number; they count as read, and need not come again after
+    /// a crash.
     fn after(&mut self, number: u64) -> Vec<(u64, Value)> {
-        let new = self.answers.iter().filter(|(n, _)| *n > number);
-        let new: Vec<_> = new.cloned().collect();
-        self.read = self.read.max(self.newest());
+        let new = self.answers.iter().filter(|kept| kept.number > number);
+        let new: Vec<_> = new.map(|kept| (kept.number, kept.told.clone())).collect();
+        if let Some(newest) = self.answers.back()
+            && newest.number > self.read
+        {
+            newest.held.acknowledge();
+            self.read = newest.number;
+        }
         new
     }
 }
@@ -162,7 +175,7 @@ impl Events {
         let known = organism.payload_type(payload.namespace(), payload.root());
         let fields = known.and_then(|known| known.xml_to_json(payload).ok());
         json!({
-            "number": answer.number,
+            "number": answer.message.id.number(),
             "from": &*answer.message.from,
             "payload": fields.map(|fields| json!({ payload.root(): fields })),
             "xml": payload.xml(),
@@ -227,7 +240,11 @@ impl Outlet for ToEvents {
         let mut logs = self.0.lock();
         // There is none where it is of a conversation from before a crash.
         let log = logs.entry(answer.correlation.clone()).or_default();
-        let result = log.keep(answer.number, value);
+        let result = log.keep(Kept {
+            number: answer.message.id.number(),
+            told: value,
+            held: answer.hold(),
+        });
         std::future::ready(result).boxed()
     }
 

@@ -137,12 +137,7 @@ async fn admit(
             }
         }
         None => {
-            let host = text(header::HOST).unwrap_or_default();
-            let name = match host.rsplit_once(':') {
-                Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
-                _ => host,
-            };
-            if !["localhost", "127.0.0.1", "[::1]"].contains(&name) {
+            if !server::calls_loopback(&headers) {
                 return Err(Refusal::unauthorized(
                     "without a token, call it by localhost",
                 ));

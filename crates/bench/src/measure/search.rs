@@ -1,0 +1,147 @@
+//! Searching a million messages, on each engine, and what the index costs those who post.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tokio::time::sleep;
+
+use super::{Plan, posts};
+use crate::Result;
+use crate::process::find_command;
+use crate::report::{Cell, Table};
+use crate::seed;
+use crate::stats::{median, quantile};
+use crate::target::Kind;
+use crate::target::http::Http;
+
+const MESSAGES: u64 = 1_000_000;
+const SEARCHES_A_ROUND: usize = 50;
+const POSTERS: usize = 64;
+/// Where an empty PostgreSQL database is, which the bench may fill. Without it, PostgreSQL is left out.
+const POSTGRES: &str = "SC_BENCH_POSTGRES_URL";
+/// What is searched for, and how many messages hold it. See [`seed::talk`].
+const QUERIES: [(&str, &str); 6] = [
+    ("a rare word", "q=rare77"),
+    ("a word of every hundredth message", "q=some42%20"),
+    ("a word of every message", "q=every%20"),
+    ("two words", "q=some42%20word7%20"),
+    ("a phrase", "q=%22word7%20every%22"),
+    ("the beginning of a word", "q=rare7"),
+];
+
+/// Takes the measurement of the room server.
+pub async fn measure(plan: &Plan) -> Result<Table> {
+    let mut rows = Vec::new();
+    if plan.targets.contains(&Kind::Server) {
+        let sqlite = Http::server(1).await?;
+        let sqlite = sqlite.restarted(|data| seed::talk(data, MESSAGES)).await?;
+        rows.extend(searches("sqlite", &sqlite, plan).await?);
+        drop(sqlite);
+        match std::env::var(POSTGRES) {
+            Err(_) => eprintln!("  without PostgreSQL: {POSTGRES} names no database"),
+            Ok(url) => {
+                let postgres = Http::server_on(&url, 1).await?;
+                let fill =
+                    |_: &std::path::Path| in_postgres(&url, &seed::talk_in_postgres(MESSAGES));
+                let postgres = postgres.restarted(fill).await?;
+                rows.extend(searches("postgres", &postgres, plan).await?);
+            }
+        }
+        rows.extend(posting(plan).await?);
+    }
+    Ok(Table {
+        name: "search",
+        title: format!(
+            "Search over {MESSAGES} messages in one room, and posting with and without its index"
+        ),
+        columns: vec!["engine", "what", "times", "p50 ms", "p99 ms", "posts/s"],
+        rows,
+    })
+}
+
+async fn searches(engine: &str, server: &Http, plan: &Plan) -> Result<Vec<Vec<Cell>>> {
+    let started = Instant::now();
+    let mut connection = server.connect().await?;
+    let newest = server.request("GET", "/search?q=newest", 0, None);
+    loop {
+        let answer = connection.send(&newest).await?;
+        if memchr::memmem::find(answer.body, b"\"seq\":").is_some() {
+            break;
+        }
+        sleep(Duration::from_millis(500)).await;
+    }
+    let seconds = started.elapsed().as_secs();
+    eprintln!("  {engine}: {MESSAGES} messages were indexed in {seconds} s");
+    let mut rows = Vec::new();
+    for (what, query) in QUERIES {
+        let asked = server.request("GET", &format!("/search?{query}"), 0, None);
+        let mut times = Vec::new();
+        for _ in 0..plan.rounds * SEARCHES_A_ROUND {
+            let start = Instant::now();
+            let answer = connection.send(&asked).await?;
+            times.push(start.elapsed().as_secs_f64() * 1000.0);
+            if answer.status != 200 || memchr::memmem::find(answer.body, b"\"seq\":").is_none() {
+                let body = String::from_utf8_lossy(answer.body);
+                return Err(format!("{query} answered {}: {body}", answer.status).into());
+            }
+        }
+        rows.push(vec![
+            Cell::text(engine),
+            Cell::text(what),
+            Cell::Number(times.len() as f64, 0),
+            Cell::Number(quantile(&times, 0.5), 1),
+            Cell::Number(quantile(&times, 0.99), 1),
+            Cell::Nothing,
+        ]);
+    }
+    Ok(rows)
+}
+
+/// Posts to two servers in turns, of which one can be searched.
+async fn posting(plan: &Plan) -> Result<Vec<Vec<Cell>>> {
+    let with = Http::server(POSTERS).await?;
+    let without =
+        Http::server_with_settings(&[("SC_CHATROOM__SEARCH__ENABLED", "false")], POSTERS).await?;
+    let mut rates = [Vec::new(), Vec::new()];
+    for _ in 0..plan.rounds {
+        for (server, rates) in [&with, &without].into_iter().zip(&mut rates) {
+            rates.push(
+                posts::round(server, POSTERS, plan.length)
+                    .await?
+                    .posts_a_second,
+            );
+        }
+    }
+    let names = ["posting with the index", "posting without it"];
+    let rows = names.into_iter().zip(&rates).map(|(name, rates)| {
+        vec![
+            Cell::text("sqlite"),
+            Cell::text(name),
+            Cell::Number(rates.len() as f64, 0),
+            Cell::Nothing,
+            Cell::Nothing,
+            Cell::Number(median(rates), 0),
+        ]
+    });
+    Ok(rows.collect())
+}
+
+fn in_postgres(url: &str, sql: &str) -> Result<()> {
+    let psql = find_command("psql", "SC_BENCH_PSQL")?;
+    let status = Command::new(psql)
+        .args([
+            "--quiet",
+            "--set",
+            "ON_ERROR_STOP=1",
+            "--dbname",
+            url,
+            "--command",
+            sql,
+        ])
+        .stdout(Stdio::null())
+        .status()?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(format!("psql ended with {status}").into()),
+    }
+}

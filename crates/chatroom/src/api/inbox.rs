@@ -1,0 +1,53 @@
+//! How far people have read, and what waits for them.
+
+use crate::{
+    api::extract::{Json, Path, Query, SeqBound, room},
+    app::App,
+    auth::Caller,
+    error::{Error, Result},
+    services::inbox,
+};
+use axum::{Json as Reply, extract::State};
+use protocol::{ErrorBody, Inbox, MarkRead, ReadPosition};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+section!(read_inbox, mark_read);
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct Page {
+    /// The `next_cursor` of an earlier answer: the mentions before those.
+    cursor: Option<String>,
+    /// How many mentions, 50 where absent, 200 at most.
+    limit: Option<i64>,
+}
+
+/// The caller's rooms by activity with what is unread, and the newest mentions over all rooms.
+#[utoipa::path(get, path = "/inbox", tag = "Inbox", params(Page),
+    responses((status = 200, body = Inbox), (status = "4XX", body = ErrorBody)))]
+async fn read_inbox(
+    State(app): State<App>,
+    caller: Caller,
+    Query(page): Query<Page>,
+) -> Result<Reply<Inbox>> {
+    inbox::read(&app, &caller, page.cursor.as_deref(), page.limit)
+        .await
+        .map(Reply)
+}
+
+/// Note how far the caller has read the room. Only forward, and no further than the room.
+#[utoipa::path(put, path = "/rooms/{id}/read", tag = "Inbox", params(("id" = String, Path)), request_body = MarkRead,
+    responses((status = 200, body = ReadPosition), (status = "4XX", body = ErrorBody)))]
+async fn mark_read(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Json(request): Json<MarkRead>,
+) -> Result<Reply<ReadPosition>> {
+    let seq = SeqBound::try_from(request.seq)
+        .map_err(|why| Error::bad_request(format!("seq does not fit: {why}")))?;
+    inbox::mark_read(&app, &caller, &room(&id)?, seq.0)
+        .await
+        .map(Reply)
+}

@@ -1,0 +1,16 @@
+#!/bin/sh
+# Installs clients that others made into the folder given, with which tests/api/openapi.rs, tests/api/mcp.rs and
+# tests/api/sse_readers.rs use the server: what reads and tries OpenAPI documents, MCP's SDKs and the command
+# line of its inspector, and readers of event streams. Python's are in bin/, npm's in node_modules/.
+set -eu
+folder=${1:?usage: install.sh FOLDER}
+python="openapi-python-client==0.29.1 schemathesis==4.32.5 mcp==2.3.0 httpx-sse==0.4.3 sseclient-py==1.9.0"
+node="@modelcontextprotocol/sdk@1.32.2 @modelcontextprotocol/inspector@0.17.5 eventsource@4.1.1 eventsource-client@1.2.0"
+if [ "$(cat "$folder/.packages" 2>/dev/null)" != "$python $node" ]; then
+    python3 -m venv --clear "$folder"
+    # shellcheck disable=SC2086
+    "$folder/bin/pip" install --quiet --disable-pip-version-check $python
+    # shellcheck disable=SC2086
+    npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$folder" $node
+    echo "$python $node" > "$folder/.packages"
+fi

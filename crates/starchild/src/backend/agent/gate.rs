@@ -1,0 +1,38 @@
+//! Calls that need a yes are asked for in the room that the session works in.
+
+use super::tools::RoomContexts;
+use crate::backend::consent::{self, Question};
+use futures_util::future::BoxFuture;
+use openstarry::approval::{Answer, Consent, Gate};
+
+/// Asks the agent's owner in the room.
+pub struct RoomGate(pub RoomContexts);
+
+impl Gate for RoomGate {
+    fn ask<'a>(&'a self, consent: &'a Consent) -> BoxFuture<'a, Answer> {
+        Box::pin(async move {
+            let Some(room) = self.0.of_session(&consent.session) else {
+                let reason = Some("this session is in no room".into());
+                return Answer::Deny { reason };
+            };
+            match room.asker.ask(&question(consent)).await {
+                consent::Answer::Once => Answer::Once,
+                // For this room's session: in another room others may be listening.
+                consent::Answer::Always => Answer::Session,
+                consent::Answer::No(reason) => Answer::Deny {
+                    reason: Some(reason),
+                },
+            }
+        })
+    }
+}
+
+fn question(consent: &Consent) -> Question {
+    let arguments = consent.call.args_text();
+    Question {
+        id: consent.id.clone(),
+        tool: consent.call.name.clone(),
+        summary: format!("{} {arguments}", consent.call.name),
+        detail: Some(consent.preview.clone().unwrap_or(arguments)),
+    }
+}

@@ -1,0 +1,58 @@
+//! One message of a thread at a time: a backend remembers a thread, and would mix them up.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
+use tokio::sync::{Mutex as Turn, OwnedMutexGuard};
+
+/// How many calls may be in hand or wait at once.
+const MAX_CALLS: usize = 64;
+
+/// The threads in which something is being answered.
+#[derive(Default)]
+pub struct Threads(Mutex<HashMap<String, Weak<Turn<()>>>>);
+
+impl Threads {
+    /// A place in the line of a thread; nothing where too many calls are in hand.
+    pub fn enter(&self, thread: &str) -> Option<Arc<Turn<()>>> {
+        let mut threads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        threads.retain(|_, turn| turn.strong_count() > 0);
+        let in_hand: usize = threads.values().map(Weak::strong_count).sum();
+        if in_hand >= MAX_CALLS {
+            return None;
+        }
+        let known = threads.get(thread).and_then(Weak::upgrade);
+        let turn = known.unwrap_or_default();
+        threads.insert(thread.to_owned(), Arc::downgrade(&turn));
+        Some(turn)
+    }
+}
+
+/// Waits for the turn; whoever drops it passes it on.
+pub async fn wait(turn: Arc<Turn<()>>) -> OwnedMutexGuard<()> {
+    turn.lock_owned().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_thread_has_one_turn_and_calls_are_bounded() {
+        let threads = Threads::default();
+        let first = wait(threads.enter("a").unwrap()).await;
+        let second = threads.enter("a").unwrap();
+        assert!(second.clone().try_lock_owned().is_err());
+        assert!(threads.enter("b").unwrap().try_lock_owned().is_ok());
+        drop(first);
+        assert!(second.try_lock_owned().is_ok());
+        let many: Vec<_> = (0..MAX_CALLS)
+            .map(|n| threads.enter(&n.to_string()))
+            .collect();
+        assert!(many.iter().all(Option::is_some));
+        assert!(threads.enter("one more").is_none());
+        drop(many);
+        assert!(threads.enter("one more").is_some());
+    }
+}

@@ -1,0 +1,56 @@
+//! The rooms: made where they are missing, their rules and visibility as the file has them.
+
+use super::{UpError, file::RoomEntry, project::Made};
+use client::Client;
+use protocol::{Role, RoomId, UpdateRoom};
+use std::collections::BTreeMap;
+
+/// Makes what is missing. A room of this name that the owner has already is taken.
+pub async fn reconcile(
+    owner: &Client,
+    rooms: &BTreeMap<String, RoomEntry>,
+    made: &mut Made,
+    mut told: impl FnMut(String),
+) -> Result<(), UpError> {
+    let mine = owner.rooms().await?.rooms;
+    for (name, entry) in rooms {
+        let is_known = |id: &RoomId| {
+            mine.iter()
+                .any(|room| room.room_id == *id && !room.archived)
+        };
+        let known = made.rooms.get(name).filter(|id| is_known(id)).cloned();
+        let same_name = || {
+            let mut mine = mine.iter();
+            let found =
+                mine.find(|room| room.name == *name && room.role == Role::Owner && !room.archived);
+            found.map(|room| room.room_id.clone())
+        };
+        let (id, is_new) = match known.or_else(same_name) {
+            Some(id) => (id, false),
+            None => {
+                let room = owner.create_room(name, entry.visibility).await?;
+                told(format!("made the room {name} ({})", room.room_id));
+                (room.room_id, true)
+            }
+        };
+        made.rooms.insert(name.clone(), id.clone());
+        if let Some(rules) = &entry.rules
+            && owner.rules(&id).await?.content.trim() != rules.trim()
+        {
+            owner.set_rules(&id, rules.trim()).await?;
+            told(format!("set the rules of {name}"));
+        }
+        if !is_new
+            && let Some(visibility) = entry.visibility
+            && owner.room(&id).await?.visibility != visibility
+        {
+            let change = UpdateRoom {
+                visibility: Some(visibility),
+                ..UpdateRoom::default()
+            };
+            owner.update_room(&id, &change).await?;
+            told(format!("changed who may read {name}"));
+        }
+    }
+    Ok(())
+}
