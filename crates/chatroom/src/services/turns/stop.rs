@@ -30,16 +30,20 @@ pub async fn stop(
     let agent = conn.member(room, user).await?;
     let agent = agent.ok_or_else(|| Error::not_found("No such member in this room"))?;
     refuse_unknown(&entry.room, request.reply_to_seq)?;
-    let turn = app.live.at_work().turn_of(room, user, RoleClass::Agent);
-    let at = turn.as_ref().and_then(|turn| turn.reply_to_seq);
-    let seq = request.reply_to_seq.or(at);
+    let works_at = works_at(app, &mut conn, room, user).await?;
+    let seq = request
+        .reply_to_seq
+        .or_else(|| works_at.iter().copied().flatten().next());
     if !may_stop(&mut conn, &entry, &agent, seq).await? {
         return Err(Error::forbidden(
             "Only the room's owner, the agent's owner and whoever wrote the message that is \
              being answered may stop it",
         ));
     }
-    let is_at_it = turn.is_some() && (at == seq || request.reply_to_seq.is_none());
+    let is_at_it = match request.reply_to_seq {
+        Some(_) => works_at.contains(&seq),
+        None => !works_at.is_empty(),
+    };
     let delivery = conn.delivery(room, user).await?;
     drop(conn);
     let by = entry.member.user_id;
@@ -85,6 +89,24 @@ pub async fn stop(
         stopped,
         reply_to_seq: seq,
     })
+}
+
+/// The messages whose answers an agent works at: what it said itself, and what it waits for consent
+/// for, which may be known before it has said so.
+async fn works_at(
+    app: &App,
+    conn: &mut Conn,
+    room: &RoomId,
+    user: &UserId,
+) -> Result<Vec<Option<i64>>> {
+    let turn = app.live.at_work().turn_of(room, user, RoleClass::Agent);
+    let asks = conn.open_consents_of(room, user).await?;
+    let asks = asks.into_iter().map(|consent| consent.reply_to_seq);
+    Ok(turn
+        .into_iter()
+        .map(|turn| turn.reply_to_seq)
+        .chain(asks)
+        .collect())
 }
 
 async fn may_stop(
