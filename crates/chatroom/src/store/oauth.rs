@@ -101,6 +101,15 @@ impl Conn {
         )
     }
 
+    /// Forgets what a user allowed and no client has taken up yet.
+    pub async fn forget_codes_of(&mut self, user: &UserId) -> DbResult<u64> {
+        exec!(
+            self,
+            "DELETE FROM oauth_grants WHERE user_id = $1 AND jti IS NULL",
+            user
+        )
+    }
+
     /// Forgets grants that are over.
     pub async fn forget_grants(&mut self, now: i64) -> DbResult<u64> {
         exec!(self, "DELETE FROM oauth_grants WHERE expires_at < $1", now)

@@ -412,6 +412,7 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.robbed_grant("s").await?;
     tx.rotate_grant("g", "t", "d", 9).await?;
     tx.clients_of(a).await?;
+    tx.forget_codes_of(a).await?;
     tx.forget_grants(9).await?;
     tx.claim_id(a, "l").await?;
     tx.first_lineage(a).await?;

@@ -1,6 +1,8 @@
 //! The door for MCP clients: the official SDKs and the inspector, and who must not get through.
 
-use crate::harness::{Caller, Setup, TestServer, both_engines, clients, eventually, one_engine};
+use crate::harness::{
+    Caller, Events, Setup, TestServer, both_engines, clients, eventually, one_engine,
+};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
@@ -534,7 +536,7 @@ async fn an_answer_that_broke_off_is_resumed(setup: Setup) {
     let mcp = Mcp::open(&agent.caller).await;
     let params =
         json!({"name": "wait_for_mention", "arguments": {"room_id": room, "timeout_seconds": 60}});
-    let mut stream = crate::harness::Events::open(mcp.send(message("tools/call", params))).await;
+    let mut stream = Events::open(mcp.send(message("tools/call", params))).await;
     let place = stream.next().await.id.expect("a place to resume from");
     drop(stream);
     eventually("the agent listens", async || {
@@ -551,11 +553,22 @@ async fn an_answer_that_broke_off_is_resumed(setup: Setup) {
             &format!("{} hello", me["mention_key"].as_str().unwrap()),
         )
         .await;
-    let resumed = agent.get("/mcp").header("accept", "text/event-stream");
-    let resumed = resumed
-        .header("mcp-session-id", &mcp.session)
-        .header("last-event-id", &place);
-    let mut stream = crate::harness::Events::open(resumed).await;
+    // The answer is complete before anybody asks for it again.
+    eventually("the agent has its answer", async || {
+        alice
+            .sees_member(&room, agent.id())
+            .await
+            .filter(|member| member["online"] == false)
+    })
+    .await;
+    let resume = || {
+        let resumed = agent.get("/mcp").header("accept", "text/event-stream");
+        let resumed = resumed.header("mcp-session-id", &mcp.session);
+        Events::open(resumed.header("last-event-id", &place))
+    };
+    // Whoever breaks off once more asks once more.
+    drop(resume().await);
+    let mut stream = resume().await;
     let answer = loop {
         let data = stream.next().await.data.unwrap_or_default();
         if let Ok(message) = serde_json::from_str::<Value>(&data) {
@@ -564,4 +577,5 @@ async fn an_answer_that_broke_off_is_resumed(setup: Setup) {
     };
     let mentions = &answer["result"]["structuredContent"]["mentions"];
     assert_eq!(mentions.as_array().unwrap().len(), 1, "{answer}");
+    stream.ended().await;
 }

@@ -8,6 +8,7 @@ both_engines![
     a_code_becomes_a_token_once,
     a_refresh_token_is_good_once_and_a_stolen_one_ends_all,
     a_person_sees_and_ends_what_was_allowed,
+    signing_out_everywhere_ends_tokens_and_codes,
 ];
 one_engine![
     a_client_is_sent_only_where_it_registered,
@@ -217,6 +218,18 @@ async fn a_person_sees_and_ends_what_was_allowed(setup: Setup) {
         &refresh(&server, &client, &text(&given, "refresh_token")).await,
         "invalid_grant",
     );
+}
+
+async fn signing_out_everywhere_ends_tokens_and_codes(setup: Setup) {
+    let server = setup.start().await;
+    let client = registered(&server).await;
+    let alice = person(&server, "u_alice").await;
+    let given = exchange(&server, &client, &code(&alice, &client).await).await;
+    let kept = code(&alice, &client).await;
+    alice.delete("/auth/sessions").await.ok();
+    let access = text(&given.ok(), "access_token");
+    assert_eq!(opens(&server, &access).await, 401);
+    refused(&exchange(&server, &client, &kept).await, "invalid_grant");
 }
 
 async fn a_client_is_sent_only_where_it_registered(setup: Setup) {

@@ -1,6 +1,6 @@
 //! The route: who is it, whose session is it, and then to `rmcp`.
 
-use super::{caller::McpCaller, handler::Rooms, sessions::Sessions};
+use super::{caller::McpCaller, handler::Rooms, resume::ResumableSessions, sessions::Sessions};
 use crate::{
     api::extract::read_body,
     app::App,
@@ -29,7 +29,7 @@ const SESSION_ID: &str = "mcp-session-id";
 /// What `/mcp` is served with.
 pub struct Door {
     app: App,
-    service: StreamableHttpService<Rooms, LocalSessionManager>,
+    service: StreamableHttpService<Rooms, ResumableSessions>,
     sessions: Sessions,
 }
 

@@ -11,6 +11,7 @@ mod follow;
 mod handler;
 mod prompts;
 mod resources;
+mod resume;
 mod sessions;
 mod tools;
 mod wait;

@@ -1,5 +1,6 @@
 //! Whose session is whose, and how many there may be. The sessions themselves are `rmcp`'s.
 
+use super::resume::ResumableSessions;
 use crate::error::{Error, Result};
 use protocol::ErrorCode;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -15,20 +16,20 @@ const FULL_WAIT_MS: i64 = 30_000;
 #[derive(Default)]
 pub struct Sessions {
     owners: Mutex<HashMap<String, String>>,
-    pub manager: Arc<LocalSessionManager>,
+    pub manager: Arc<ResumableSessions>,
 }
 
 impl Sessions {
     pub fn new(manager: LocalSessionManager) -> Self {
         Self {
             owners: Mutex::default(),
-            manager: Arc::new(manager),
+            manager: Arc::new(ResumableSessions::new(manager)),
         }
     }
 
     /// Refuses whoever has as many sessions as there may be.
     pub async fn make_room(&self, owner: &str, per_owner: usize, in_all: usize) -> Result<()> {
-        let open = self.manager.sessions.read().await;
+        let open = self.manager.local.sessions.read().await;
         let mut owners = self.owners();
         owners.retain(|session, _| open.contains_key(session.as_str()));
         let own = owners.values().filter(|other| *other == owner).count();
@@ -51,7 +52,14 @@ impl Sessions {
     /// Whether the session is this owner's. Nobody else may even know of it.
     pub async fn is_of(&self, session: &str, owner: &str) -> bool {
         let is_own = self.owners().get(session).is_some_and(|of| of == owner);
-        is_own && self.manager.sessions.read().await.contains_key(session)
+        is_own
+            && self
+                .manager
+                .local
+                .sessions
+                .read()
+                .await
+                .contains_key(session)
     }
 
     fn owners(&self) -> MutexGuard<'_, HashMap<String, String>> {

@@ -70,6 +70,8 @@ pub async fn end_all(app: &App, caller: &Caller, keep_current: bool) -> Result<S
         .filter(|jti| Some(*jti) != current)
         .collect();
     revocation::revoke(&mut tx, &ended, current).await?;
+    // Else a code that was given a moment ago would still become a token.
+    tx.forget_codes_of(&owner.user).await?;
     let mut count = i64::try_from(ended.len()).unwrap_or(i64::MAX);
     if is_user(&owner) {
         let codes = tx.revoke_cli_keys_of(&owner.user).await?;
