@@ -118,10 +118,7 @@ impl Answer {
     }
 
     /// The events from this position on, those to come included.
-    fn from(
-        &self,
-        position: usize,
-    ) -> impl Stream<Item = ServerSseMessage> + Send + Sync + use<> {
+    fn from(&self, position: usize) -> impl Stream<Item = ServerSseMessage> + Send + Sync + use<> {
         let events = self.events.subscribe();
         stream::unfold((events, position), async |(mut events, position)| {
             let next = events

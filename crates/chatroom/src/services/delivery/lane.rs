@@ -136,15 +136,21 @@ impl Task {
             };
             self.next = self.next.max(row.next_seq);
             self.written = self.written.max(row.next_seq);
+            let now_ms = conn.schedule_ms().await?;
+            if let Some(wait) = self.wait(&row, now_ms) {
+                return Ok(Wait::For(wait));
+            }
+            // Before the room, the policy and the budget are read: whoever changes one of these and then
+            // posts must not be passed over by what was true before.
+            let messages = match row.retry_seq {
+                Some(_) => Vec::new(),
+                None => self.messages(&mut conn).await?,
+            };
             let Some(room_row) = conn.room(&room).await?.filter(|room| !room.archived) else {
                 // The lane waits until messages can be posted again.
                 self.written = self.next;
                 return Ok(Wait::Idle);
             };
-            let now_ms = conn.schedule_ms().await?;
-            if let Some(wait) = self.wait(&row, now_ms) {
-                return Ok(Wait::For(wait));
-            }
             let policy = spending::policy_of(&mut conn, &room, &user).await?;
             let has_budget = !policy.budget.is_unlimited();
             let may_spend = self.may_spend(&mut conn, policy.budget).await?;
@@ -163,12 +169,6 @@ impl Task {
                 self.deliver(&row, &message, &body, has_budget).await?;
                 continue;
             }
-            let page = Page {
-                since: self.next - 1,
-                limit: PAGE,
-                ..Page::default()
-            };
-            let messages = conn.messages(&room, &page).await?;
             let Some(last) = messages.last().map(|message| message.seq) else {
                 return Ok(Wait::Idle);
             };
@@ -191,6 +191,16 @@ impl Task {
             self.deliver(&row, &message, &body, has_budget).await?;
         }
         Ok(Wait::Idle)
+    }
+
+    /// The messages that are not dealt with yet, the oldest of them.
+    async fn messages(&self, conn: &mut Conn) -> Result<Vec<MessageRow>> {
+        let page = Page {
+            since: self.next - 1,
+            limit: PAGE,
+            ..Page::default()
+        };
+        Ok(conn.messages(&self.lane.room_id, &page).await?)
     }
 
     /// How long to wait before the next call: for the next try, or for the minute to end in which
