@@ -16,6 +16,19 @@ const START_WITHIN: Duration = Duration::from_secs(60);
 /// What PostgreSQL takes while the tests run, with room to spare.
 const POSTGRES_KILOBYTES: u64 = 1024 * 1024;
 
+/// Tests share one server with little memory, and nothing that it holds has to last.
+const POSTGRES_SETTINGS: [&str; 9] = [
+    "listen_addresses=127.0.0.1",
+    "max_connections=400",
+    "shared_buffers=64MB",
+    "max_wal_size=128MB",
+    "fsync=off",
+    "full_page_writes=off",
+    "wal_level=minimal",
+    "max_wal_senders=0",
+    "autovacuum=off",
+];
+
 /// A server that runs as long as this lives.
 pub struct Service {
     /// Where tests reach it.
@@ -55,24 +68,8 @@ pub fn postgres() -> Result<Service, String> {
     let child = unprivileged(&program("postgres")?)
         .arg("-D")
         .arg(&data)
-        .args([
-            "-p",
-            &port.to_string(),
-            "-c",
-            "listen_addresses=127.0.0.1",
-            "-c",
-            "fsync=off",
-        ])
-        .args([
-            "-c",
-            "full_page_writes=off",
-            "-c",
-            "max_connections=400",
-            "-c",
-            "shared_buffers=64MB",
-            "-c",
-            "max_wal_size=128MB",
-        ])
+        .args(["-p", &port.to_string()])
+        .args(POSTGRES_SETTINGS.iter().flat_map(|set| ["-c", set]))
         .arg("-c")
         .arg(format!("unix_socket_directories={}", folder.display()))
         .stdout(Stdio::null())

@@ -220,12 +220,12 @@ impl TestServer {
 
     /// A second server on the same PostgreSQL database, which goes with this one.
     pub async fn another_node(&self) -> Self {
-        self.node_on(&self.database().url()).await
+        self.node_on(&self.database().shared_url()).await
     }
 
     /// The same, which reaches the database over this network.
     pub async fn another_node_through(&self, network: &Proxy) -> Self {
-        let mut url = reqwest::Url::parse(&self.database().url()).unwrap();
+        let mut url = reqwest::Url::parse(&self.database().shared_url()).unwrap();
         url.set_ip_host(network.address().ip()).unwrap();
         url.set_port(Some(network.address().port())).unwrap();
         self.node_on(url.as_str()).await
