@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// A model that speaks like OpenAI's and does what the newest message says: `write FILE` calls a tool,
 /// `forever` never ends, else it counts to three, slowly.
-fn model() -> StandIn {
+pub fn model() -> StandIn {
     StandIn::new(|request, stream| {
         let body: Value = serde_json::from_str(&request.body).unwrap();
         let messages = body["messages"].as_array().unwrap();

@@ -74,6 +74,7 @@ impl Team {
         let file = std::fs::read_to_string(folder.path().join("starchild.yaml")).unwrap();
         let file = file.replace("127.0.0.1:8080", "127.0.0.1:PORT");
         assert!(file.contains("PORT"), "the example says where it listens");
+        let file = file.replace("127.0.0.1:8100", &format!("127.0.0.1:{}", free_port()));
         Self::at(folder.path().to_owned(), Some(folder), &file)
     }
 
@@ -171,7 +172,8 @@ impl Team {
     /// A person, with a token of the team's own server.
     pub fn person(&self, user: &str, name: &str) -> Client {
         let output = Command::new(server_program())
-            .args(["token", "--user", user, "--name", name, "--data"])
+            .args(["token", "--user", user, "--name", name])
+            .args(["--type", "access", "--data"])
             .arg(self.folder.join(".starchild/server"))
             .output()
             .unwrap();
@@ -309,7 +311,8 @@ async fn a_team_comes_up_answers_changes_with_its_file_and_goes_down() {
     team.up().await;
     assert_eq!(team.room("lobby"), room);
     assert!(!team.said().contains("made the room"), "{}", team.said());
-    assert_eq!(team.members(&room).await.len(), 2, "Alice and the parrot");
+    let members = team.members(&room).await.len();
+    assert_eq!(members, 3, "Alice, Bob and the parrot");
     let alice = team.person("u_alice", "Alice");
     let rooms = alice.rooms().await.unwrap().rooms;
     assert_eq!(rooms.iter().filter(|room| room.name == "lobby").count(), 1);
