@@ -174,6 +174,9 @@ impl Team {
             }
         }
         self.write_status();
+        if let Err(error) = self.project.rotate_logs() {
+            tracing::debug!(%error, "the logs are not looked after");
+        }
         told
     }
 

@@ -266,12 +266,17 @@ async fn codex_over_acp_streams_asks_its_owner_and_survives_what_happens_to_it()
 
     let seq = scene.room.say(&run).await;
     let question = asked(&scene, seq).await;
-    decide(&scene, &question, ConsentDecision::Allow).await;
+    decide(&scene, &question, ConsentDecision::Always).await;
     assert_eq!(scene.room.answer(seq).await.content, "It ran.");
     assert!(file.exists());
 
     crash(&scene);
     assert_eq!(scene.ask("hi").await, "Hello there, friend.");
+    // Always outlives the process: nobody is asked.
+    std::fs::remove_file(&file).unwrap();
+    let seq = scene.room.say(&run).await;
+    assert_eq!(scene.room.answer(seq).await.content, "It ran.");
+    assert!(file.exists());
 
     let seq = scene.room.say(&format!("{} hang", scene.mention())).await;
     watcher

@@ -1,6 +1,7 @@
 //! `starchild up`: a team from one file, with the real server and the real daemons.
 
 use crate::harness::{eventually, server_program};
+use crate::stand_in::StandIn;
 use client::{Client, MessageQuery, PostMessage};
 use protocol::{Message, RoomId};
 use serde_json::Value;
@@ -423,4 +424,31 @@ async fn init_writes_a_team_that_works_without_asking() {
         "{}",
         answer.content
     );
+}
+
+#[tokio::test]
+async fn init_takes_the_newest_model_that_the_server_has_and_makes_none_up() {
+    let listed = serde_json::json!({"data": [
+        {"id": "talker-1", "created": 1}, {"id": "talker-2", "created": 2},
+        {"id": "embed-3", "created": 3},
+    ]});
+    let model = StandIn::always("200 OK", "application/json", &listed.to_string());
+    let team = Team::new("");
+    let file = team.folder.join("starchild.yaml");
+    std::fs::remove_file(&file).unwrap();
+    let init = |url: &str| {
+        let words = ["init", "--yes", "--person", "Alice", "--answers", "openai"];
+        team.types(&[&words[..], &["--base-url", url]].concat())
+    };
+    let untold = init("http://127.0.0.1:1/v1");
+    assert_eq!(untold.status.code(), Some(1), "{untold:?}");
+    let said = String::from_utf8_lossy(&untold.stderr).into_owned();
+    assert!(said.contains("--model NAME"), "{said}");
+    assert!(!file.exists(), "nothing is made up");
+    let url = format!("{}/v1", model.url());
+    let output = init(&url);
+    assert!(output.status.success(), "{output:?}");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let wanted = format!("default: {{kind: openai, model: \"talker-2\", base_url: \"{url}\"}}");
+    assert!(text.contains(&wanted), "{text}");
 }

@@ -1,6 +1,7 @@
 //! One process of a coding agent, the connection to it, and a session for each room.
 
 use super::{
+    grants::Grants,
     lines,
     permission::permission,
     policy::Policy,
@@ -126,6 +127,7 @@ impl Process {
         launch: &Launch,
         inbound: &Inbound,
         policy: Arc<Policy>,
+        grants: Arc<Grants>,
     ) -> Result<Self, BackendError> {
         let not_started = |why: String| {
             let program = launch.words.first().map_or("", String::as_str);
@@ -136,7 +138,7 @@ impl Process {
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(not_started("it has no pipes".into()));
         };
-        let turns = Arc::new(Turns::default());
+        let turns = Arc::new(Turns::new(grants));
         let (send_connection, connected) = oneshot::channel();
         let serving = serve(
             lines::transport(stdin, stdout),
@@ -197,7 +199,12 @@ impl Process {
         let session = conversation.session.clone();
         let cost_before = conversation.cost;
         self.remember(inbound, conversation);
-        self.turns.begin(&session, call, Asker::new(inbound, call));
+        self.turns.begin(
+            &session,
+            &inbound.room_name,
+            call,
+            Asker::new(inbound, call),
+        );
         let mut under_way = UnderWay {
             process: self,
             inbound,

@@ -132,10 +132,10 @@ async fn start_detached(project: &Project) -> Result<(), Failure> {
     project.prepare()?;
     let _ = files::remove(&project.status_file());
     let path = project.logs().join("up.log");
+    let _ = files::remove(&path);
     let log = OpenOptions::new()
         .create(true)
-        .write(true)
-        .truncate(true)
+        .append(true)
         .mode(0o600)
         .open(&path)?;
     let mut child = std::process::Command::new(std::env::current_exe()?)
