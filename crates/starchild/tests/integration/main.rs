@@ -28,6 +28,7 @@ mod proxy;
 mod seen_at_work;
 mod shortcuts;
 mod stand_in;
+mod stand_in_models;
 mod story;
 #[path = "../../../openstarry/tests/integration/support/mod.rs"]
 mod support;

@@ -240,7 +240,10 @@ async fn a_person_asks_allows_watches_and_whatever_is_killed_nothing_is_lost_or_
         let place = format!("#messages > li[data-seq='{}'] .content", message.seq);
         alice.reads(&message.content, &place).await;
     }
-    assert_eq!(alice.strings("complaints").await, Vec::<String>::new());
+    let none = Vec::<String>::new();
+    let failed = alice.texts("#typing .ended").await;
+    assert_eq!(failed, none, "who has answered after all did not fail");
+    assert_eq!(alice.strings("complaints").await, none);
     if let Ok(folder) = std::env::var("SC_TEST_SCREENSHOTS") {
         let file = format!("{folder}/story.png");
         alice.tell(json!({"do": "picture", "file": file})).await;
