@@ -242,7 +242,7 @@ impl Team {
             let invites = entering.await?;
             let program = agents::program(project, &ready, &invites)?;
             self.supervisor.start(program);
-            if plan.host.is_some() {
+            if !invites.is_empty() {
                 agents::wait_until_called(project, owner, &ready, &made, &mut *told).await?;
             }
             if was_up {
