@@ -27,7 +27,7 @@ async function quiet(page) {
 
 try {
   const page = await browser.newPage();
-  await page.setViewport({ width: 1100, height: 640 });
+  await page.setViewport({ width: 1100, height: 720 });
   const token = new URLSearchParams(new URL(link).hash.slice(1)).get("user_jwt");
   await page.goto(`${new URL(link).origin}/view?room=${room}#user_jwt=${token}`, { waitUntil: "domcontentloaded" });
   await page.waitForSelector("#compose", { timeout: 30_000 });

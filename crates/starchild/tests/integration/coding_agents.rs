@@ -250,7 +250,7 @@ async fn opencode_over_acp() {
         command: format!("{} acp", program("opencode")),
         model: chat_completions(),
         set_up: set_up_opencode,
-        denied: "I may not.",
+        denied: "I may not do that: execute was denied.",
     })
     .await;
 }
@@ -265,7 +265,7 @@ async fn streams_asks_its_owner_and_survives_what_happens_to_it(agent: AcpAgent)
         "--command",
         &agent.command,
         "--timeout-seconds",
-        "25",
+        "60",
         "--permissions",
         rules.to_str().unwrap(),
     ];
@@ -275,8 +275,8 @@ async fn streams_asks_its_owner_and_survives_what_happens_to_it(agent: AcpAgent)
     assert_eq!(scene.ask("hi").await, "Hello there, friend.");
     watcher.sees("the answer grows", is_begun).await;
 
-    let file = files.path().join("made");
-    let run = format!("{} run touch {}", scene.mention(), file.display());
+    let file = scene.owner.place().join("work/made");
+    let run = format!("{} run touch made", scene.mention());
     let seq = scene.room.say(&run).await;
     let question = asked(&scene, seq).await;
     assert_eq!(
@@ -319,7 +319,7 @@ async fn streams_asks_its_owner_and_survives_what_happens_to_it(agent: AcpAgent)
     assert!(scene.room.answers(seq).await.is_empty());
 
     let seq = scene.room.say(&format!("{} hang", scene.mention())).await;
-    let told = "no answer within 25 s";
+    let told = "no answer within 60 s";
     eventually(told, async || {
         scene.owner.log().contains(told).then_some(())
     })

@@ -134,7 +134,7 @@ async fn the_moderator_reads_along_and_speaks_where_a_rule_is_broken() {
     let advert = says(&team, &room, "Bob", advert).await;
     let handed_over = answer_to(&team, &room, advert).await;
     assert!(
-        handed_over.content.starts_with("@u_alice "),
+        handed_over.content.starts_with("@Alice "),
         "{}",
         handed_over.content
     );

@@ -222,18 +222,17 @@ impl Process {
             call.costs(|usage| usage.cost_usd = Some((cost - cost_before).max(0.0)));
             self.change(&inbound.room_name, |known| known.cost = cost);
         }
-        match turn? {
-            acp::StopReason::Cancelled if denied.is_some() => Ok(match text.trim().is_empty() {
-                false => text,
-                true => format!(
-                    "I may not do that: {} was denied.",
-                    denied.unwrap_or_default()
-                ),
-            }),
-            acp::StopReason::Cancelled => Err(TurnError::Failed(BackendError::Failed(
+        let is_silent = text.trim().is_empty();
+        match (turn?, denied) {
+            // Some end their turn as if it were answered, others break it off.
+            (acp::StopReason::Cancelled | acp::StopReason::EndTurn, Some(tool)) if is_silent => {
+                Ok(format!("I may not do that: {tool} was denied."))
+            }
+            (acp::StopReason::Cancelled, Some(_)) => Ok(text),
+            (acp::StopReason::Cancelled, None) => Err(TurnError::Failed(BackendError::Failed(
                 "the agent broke its turn off".into(),
             ))),
-            acp::StopReason::Refusal if text.trim().is_empty() => Err(TurnError::Failed(
+            (acp::StopReason::Refusal, _) if is_silent => Err(TurnError::Failed(
                 BackendError::Failed("the agent refuses to answer".into()),
             )),
             _ => Ok(text),
