@@ -124,14 +124,8 @@ impl HostedRooms {
             Box::pin(async move { client.remove_member(&room.room_id, &room.user_id).await })
         });
         match left.await {
-            Ok(_) => {}
-            // Out already: kicked, or the room is gone.
-            Err(error)
-                if matches!(
-                    error.code(),
-                    Some(ErrorCode::NotFound | ErrorCode::NotAMember | ErrorCode::KeyInvalid)
-                ) => {}
-            Err(error) => return Err(error),
+            Err(error) if !is_out_already(&error) => return Err(error),
+            _ => {}
         }
         let mut rooms = lock(&self.rooms);
         rooms.retain(|known| known.address() != room.address());
@@ -252,6 +246,14 @@ impl HostedRooms {
         }
         Ok(Some(renewed))
     }
+}
+
+/// Whether an agent that wants to leave is out already: kicked, or the room is gone.
+pub fn is_out_already(error: &ClientError) -> bool {
+    matches!(
+        error.code(),
+        Some(ErrorCode::NotFound | ErrorCode::NotAMember | ErrorCode::KeyInvalid)
+    )
 }
 
 /// What the host keeps, in the agent's folder.

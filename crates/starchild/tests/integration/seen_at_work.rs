@@ -1,11 +1,10 @@
 //! Answers are seen as they are written: the backends that have no test of their own for that.
 
 use crate::agent_at_work::model;
-use crate::backends::Scene;
+use crate::backends::{Scene, login_bundle};
 use crate::harness::Watcher;
 use crate::organism_in_room;
 use crate::stand_in::StandIn;
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use client::Event;
 use std::{io::Write, time::Duration};
 
@@ -66,11 +65,7 @@ async fn the_hosted_agent_is_seen_writing_through_the_bridge() {
         }
         stream.write_all(b"data: [DONE]\n\n")
     });
-    let inside = format!(
-        r#"{{"d":"{}","c":"","k":"sc_x9j2k7vp","s":"chat:bridge:cli","exp":4102444800,"l":"x"}}"#,
-        bridge.url()
-    );
-    let bundle = format!("starchild_{}", URL_SAFE_NO_PAD.encode(inside));
+    let bundle = login_bundle(&bridge);
     let scene = Scene::new(&["--backend", "starchild"], async |owner| {
         owner.types(&["login", &bundle]).await;
     })
