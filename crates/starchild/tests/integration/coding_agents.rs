@@ -220,6 +220,8 @@ struct AcpAgent {
     set_up: fn(&mut Owner, &StandIn),
     /// What the room reads where the agent was denied something.
     denied: &'static str,
+    /// What it tells of what it read and wrote.
+    tokens: Option<(i64, i64)>,
 }
 
 #[tokio::test]
@@ -229,6 +231,7 @@ async fn codex_over_acp() {
         model: responses(),
         set_up: set_up_codex,
         denied: "I may not do that: execute was denied.",
+        tokens: None,
     })
     .await;
 }
@@ -240,6 +243,7 @@ async fn gemini_over_acp() {
         model: gemini(),
         set_up: set_up_gemini,
         denied: "I may not.",
+        tokens: Some((100, 20)),
     })
     .await;
 }
@@ -251,6 +255,7 @@ async fn opencode_over_acp() {
         model: chat_completions(),
         set_up: set_up_opencode,
         denied: "I may not do that: execute was denied.",
+        tokens: None,
     })
     .await;
 }
@@ -272,7 +277,12 @@ async fn streams_asks_its_owner_and_survives_what_happens_to_it(agent: AcpAgent)
     let prepare = async |owner: &mut Owner| (agent.set_up)(owner, &agent.model);
     let scene = Scene::new(&add, prepare).await;
     let watcher = Watcher::new(&scene.room).await;
-    assert_eq!(scene.ask("hi").await, "Hello there, friend.");
+    let seq = scene.room.say(&format!("{} hi", scene.mention())).await;
+    let answer = scene.room.answer(seq).await;
+    assert_eq!(answer.content, "Hello there, friend.");
+    let told = answer.usage.as_ref();
+    let told = told.and_then(|usage| Some((usage.input_tokens?, usage.output_tokens?)));
+    assert_eq!(told, agent.tokens);
     watcher.sees("the answer grows", is_begun).await;
 
     let file = scene.owner.place().join("work/made");

@@ -7,6 +7,7 @@ mod notice;
 mod permission;
 pub mod policy;
 mod process;
+mod quota;
 mod turns;
 
 use super::{

@@ -5,6 +5,7 @@ use super::{
     lines,
     permission::permission,
     policy::Policy,
+    quota,
     turns::{Said, Turns},
 };
 use crate::backend::{
@@ -252,7 +253,10 @@ impl Process {
         tokio::pin!(turn);
         tokio::select! {
             answered = &mut turn => match answered {
-                Ok(answered) => Ok(answered.stop_reason),
+                Ok(answered) => {
+                    quota::count(call, answered.meta.as_ref());
+                    Ok(answered.stop_reason)
+                }
                 Err(error) => Err(self.why(error).await),
             },
             () = call.overdue(timeout) => {
