@@ -452,3 +452,56 @@ async fn init_takes_the_newest_model_that_the_server_has_and_makes_none_up() {
     let wanted = format!("default: {{kind: openai, model: \"talker-2\", base_url: \"{url}\"}}");
     assert!(text.contains(&wanted), "{text}");
 }
+
+#[tokio::test]
+async fn a_hosted_agent_is_called_leaves_rooms_and_becomes_one_that_follows_them() {
+    let host = format!("127.0.0.1:{}", free_port());
+    let file = TEAM
+        .replace("settings: {", "settings: {fanout.private_endpoints: all, ")
+        .replace("agents:", "  attic: {}\nagents:")
+        .replace("parrot.sh}", &format!("parrot.sh, host: \"{host}\"}}"));
+    let mut team = Team::new(&file);
+    team.write("parrot.sh", &PARROT.replace("SAYS", "re"));
+    team.up().await;
+    let (lobby, attic) = (team.room("lobby"), team.room("attic"));
+    for room in [&lobby, &attic] {
+        assert_eq!(team.ask(room, "one").await.content, "re one");
+    }
+    let path = team.folder.join("starchild.yaml");
+    let file = std::fs::read_to_string(&path).unwrap();
+    let one_room = file.replace("parrot.sh, ", "parrot.sh, rooms: [lobby], ");
+    std::fs::write(&path, &one_room).unwrap();
+    team.says("parrot left").await;
+    let parrot = async |room: &RoomId| {
+        let members = team.members(room).await.into_iter();
+        members
+            .filter(|one| one.user_name.as_deref() == Some("Parrot"))
+            .collect::<Vec<_>>()
+    };
+    assert!(parrot(&attic).await.is_empty());
+    assert_eq!(team.ask(&lobby, "two").await.content, "re two");
+    assert!(parrot(&lobby).await[0].has_agent_endpoint);
+
+    // From now on it follows the room, and the room calls nobody.
+    let pulled = one_room.replace(&format!(", host: \"{host}\""), "");
+    std::fs::write(&path, &pulled).unwrap();
+    team.says("parrot is in lobby\n").await;
+    assert_eq!(team.ask(&lobby, "three").await.content, "re three");
+    assert!(!parrot(&lobby).await[0].has_agent_endpoint);
+    let said = team.messages(&lobby).await;
+    let answers = said.iter().filter(|one| one.content == "re three");
+    assert_eq!(answers.count(), 1, "{said:?}");
+
+    std::fs::write(&path, &one_room).unwrap();
+    eventually("it is called again", async || {
+        let parrot = parrot(&lobby).await;
+        parrot.first()?.has_agent_endpoint.then_some(())
+    })
+    .await;
+    assert_eq!(team.ask(&lobby, "four").await.content, "re four");
+    let without = one_room.split("agents:").next().unwrap();
+    std::fs::write(&path, without).unwrap();
+    team.says("parrot is gone").await;
+    assert!(parrot(&lobby).await.is_empty());
+    team.interrupt().await;
+}
