@@ -80,7 +80,7 @@ impl Page {
 
     /// Waits until an agent is seen writing its answer.
     async fn sees_writing(&mut self, agent: &str) {
-        self.reads(agent, "#typing li:has(.content)").await;
+        self.tell(json!({"do": "sees", "agent": agent})).await;
     }
 }
 
@@ -133,7 +133,7 @@ async fn a_person_asks_allows_watches_and_whatever_is_killed_nothing_is_lost_or_
     let script = std::fs::read_to_string(team.folder.join("model.yaml")).unwrap();
     team.write(
         "model.yaml",
-        &script.replace("delay_ms: 40", "delay_ms: 300"),
+        &script.replace("delay_ms: 40", "delay_ms: 400"),
     );
     team.up().await;
     let room = team.room("support");

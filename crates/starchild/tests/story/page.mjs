@@ -34,18 +34,24 @@ const deeds = {
   },
   writes: async ({ words }) => {
     await page.waitForSelector("#compose", { visible: true });
+    await page.evaluate(() => { globalThis.seen = []; });
     await page.type("#compose", words);
     await page.keyboard.press("Enter");
   },
   texts: ({ selector }) => page.$$eval(selector, (found) => found.map(({ innerText }) => innerText.trim())),
-  /** Keeps what agents are seen writing, however short that is. */
+  /** Keeps what agents are seen writing, however short that is, since the last message was sent. */
   watches: () => page.evaluate(() => {
     globalThis.seen = [];
     new MutationObserver(() => {
-      for (const { innerText } of document.querySelectorAll("#typing .content")) globalThis.seen.push(innerText.trim());
+      for (const item of document.querySelectorAll("#typing li:has(.content)")) {
+        const text = item.querySelector(".content").innerText.trim();
+        globalThis.seen.push({ who: item.querySelector("b")?.innerText, text });
+      }
     }).observe(document.querySelector("#typing"), { childList: true, subtree: true });
   }),
-  seen: () => page.evaluate(() => globalThis.seen),
+  /** Waits until this agent was seen writing. */
+  sees: ({ agent }) => page.waitForFunction((agent) => globalThis.seen.some(({ who }) => who === agent), { polling: 100 }, agent),
+  seen: () => page.evaluate(() => globalThis.seen.map(({ text }) => text)),
   picture: ({ file }) => page.screenshot({ path: file }),
   complaints: () => complaints,
 };
