@@ -25,6 +25,7 @@ const TELL_EVERY_MS = 6000;
 export class TypingList {
   /** @type {Map<string, Working>} */ #working = new Map();
   /** People who write, and when that was last heard. @type {Map<string, number>} */ #people = new Map();
+  /** Who was stopped or has failed, at which message. @type {Map<string, {item: HTMLElement, seq: number | null | undefined}>} */ #endings = new Map();
   #line = h("li", { class: "people-typing", hidden: true });
   #told = 0;
 
@@ -49,6 +50,7 @@ export class TypingList {
   /** Nothing is known any more of who is at work. */
   clear() {
     this.#working.clear();
+    this.#endings.clear();
     this.#people.clear();
     this.place.replaceChildren(this.#line);
     this.#drawPeople();
@@ -85,12 +87,14 @@ export class TypingList {
   done(userId, replyTo) {
     this.#people.delete(userId);
     this.#drawPeople();
+    if ((this.#endings.get(userId)?.seq ?? null) === replyTo) this.#forgetEnding(userId);
     const known = this.#working.get(userId);
     if (known && (known.state.reply_to_seq ?? null) === replyTo) this.#forget(userId);
   }
 
   /** @param {AgentTyping} state @param {string} text */
   #show(state, text) {
+    this.#forgetEnding(state.user_id);
     const old = this.#working.get(state.user_id);
     const item = old?.item.isConnected ? old.item : h("li", { class: "typing" });
     const clock = h("span", { "aria-hidden": "true" });
@@ -126,7 +130,9 @@ export class TypingList {
   /** It was stopped or has failed: what it had written goes, and it can be asked again. @param {AgentTyping} event */
   #ended({ user_id, reply_to_seq, reason, by_user_id }) {
     const item = this.#working.get(user_id)?.item ?? h("li", { class: "typing" });
+    this.#forgetEnding(user_id);
     this.#working.delete(user_id);
+    this.#endings.set(user_id, { item, seq: reply_to_seq });
     const name = bdi(this.room.nameOf(user_id));
     const told = reason === "failed" ? [name, " could not answer. "] : [name, " was stopped", ...(by_user_id ? [" by ", bdi(this.room.nameOf(by_user_id))] : []), ". "];
     const again = reply_to_seq && (this.room.isOwner || this.isMine(reply_to_seq))
@@ -157,6 +163,12 @@ export class TypingList {
   #forget(userId) {
     this.#working.get(userId)?.item.remove();
     this.#working.delete(userId);
+  }
+
+  /** It is at work again, or has answered after all. @param {string} userId */
+  #forgetEnding(userId) {
+    this.#endings.get(userId)?.item.remove();
+    this.#endings.delete(userId);
   }
 
   /** @param {string} userId */

@@ -17,6 +17,7 @@ both_engines![
     a_message_is_answered_anew,
     a_consent_is_asked_seen_and_decided_once,
     a_consent_survives_a_restart_expires_and_goes_with_its_agent,
+    an_answer_that_is_stopped_takes_its_questions_back_and_no_others,
     what_an_answer_cost_stays_with_it_and_is_summed_up,
     a_policy_decides_what_wakes_an_agent,
     a_budget_that_is_used_up_is_told_once,
@@ -419,6 +420,33 @@ async fn a_consent_survives_a_restart_expires_and_goes_with_its_agent(setup: Set
     assert_eq!(
         (&told["state"], &told["consent_id"]),
         (&json!("withdrawn"), &long["consent_id"])
+    );
+}
+
+async fn an_answer_that_is_stopped_takes_its_questions_back_and_no_others(setup: Setup) {
+    let server = setup.start().await;
+    let (alice, room, otter) = room_with_agent(&server).await;
+    let path = format!("/rooms/{room}/consents");
+    let mut asked = Vec::new();
+    for words in ["one", "two"] {
+        let seq = alice.says(&room, words).await;
+        let ask = json!({"tool": "bash", "summary": "Lists files", "reply_to_seq": seq});
+        let consent = otter.post(&path, ask).await.created();
+        let one = format!("{path}/{}", consent["consent_id"].as_str().unwrap());
+        asked.push((seq, one));
+    }
+    let [(first, one), (_, other)] = &asked[..] else {
+        panic!("{asked:?}")
+    };
+    let stop = format!("/rooms/{room}/members/{}/stop", otter.id());
+    let stopped = alice.post(&stop, json!({"reply_to_seq": first})).await.ok();
+    assert_eq!(stopped["stopped"], true);
+    assert_eq!(otter.get(one).await.ok()["state"], "withdrawn");
+    assert_eq!(otter.get(other).await.ok()["state"], "open");
+    assert_eq!(
+        otter.delete(one).await.ok()["state"],
+        "withdrawn",
+        "as good"
     );
 }
 

@@ -25,6 +25,9 @@ const MAX_DELAY_MS: u64 = 10_000;
 ///   - when: weather in (\w+)    # what was said last; the first rule that fits
 ///     call: {get_weather: {city: $1}}
 ///   - after: get_weather        # the result of this tool came last
+///     when: storm               # and holds this, where `when` stands too
+///     say: "Stay in! $result"
+///   - after: get_weather
 ///     say: "There: $result"
 ///   - say: I do not know that.
 /// ```
@@ -69,8 +72,8 @@ struct Rule {
 enum Fits {
     /// Words that the pattern is found in.
     Words(Regex),
-    /// The result of this tool.
-    Result(String),
+    /// The result of this tool, with the pattern in it where there is one.
+    Result(String, Option<Regex>),
     Anything,
 }
 
@@ -176,16 +179,16 @@ impl Provider for Script {
 
 impl Rule {
     fn new(file: RuleFile) -> Result<Self, String> {
-        let fits = match (file.when, file.after) {
-            (Some(_), Some(_)) => return Err("a rule has `when` or `after`, not both".into()),
-            (Some(pattern), None) => {
-                let regex = RegexBuilder::new(&pattern)
-                    .case_insensitive(true)
-                    .size_limit(MAX_PATTERN)
-                    .build();
-                Fits::Words(regex.map_err(|error| error.to_string())?)
-            }
-            (None, Some(tool)) => Fits::Result(tool),
+        let pattern = file.when.as_deref().map(|pattern| {
+            let regex = RegexBuilder::new(pattern)
+                .case_insensitive(true)
+                .size_limit(MAX_PATTERN)
+                .build();
+            regex.map_err(|error| error.to_string())
+        });
+        let fits = match (file.after, pattern.transpose()?) {
+            (Some(tool), pattern) => Fits::Result(tool, pattern),
+            (None, Some(pattern)) => Fits::Words(pattern),
             (None, None) => Fits::Anything,
         };
         if file.say.is_empty() && file.call.is_empty() {
@@ -230,8 +233,12 @@ impl Rule {
                     out
                 }))
             }
-            (Fits::Result(name), Asked::Result { tool, text }) if name == tool => {
-                Some(Box::new(move |words| words.replace("$result", text)))
+            (Fits::Result(name, pattern), Asked::Result { tool, text }) if name == tool => {
+                let is_in = |pattern: &Regex| pattern.is_match(text);
+                pattern
+                    .as_ref()
+                    .is_none_or(is_in)
+                    .then(|| -> Fill<'a> { Box::new(move |words| words.replace("$result", text)) })
             }
             (Fits::Anything, Asked::Words(_)) => Some(Box::new(str::to_owned)),
             (Fits::Anything, Asked::Result { text, .. }) => {
@@ -318,6 +325,9 @@ rules:
     think: I look it up.
     call: {get_weather: {city: $1, days: [1, $1]}}
   - after: get_weather
+    when: storm
+    say: Stay in!
+  - after: get_weather
     say: \"There: $result\"
   - say: I do not know that.
 ";
@@ -342,22 +352,24 @@ rules:
             tool_call.args_text(),
             r#"{"city":"Oslo","days":[1,"Oslo"]}"#
         );
-        let result = ContentSegment::ToolResult {
-            tool_result: ToolResult {
-                id: "1".into(),
-                name: "get_weather".into(),
-                content: vec![ContentSegment::text("rain, $1")],
-                is_error: false,
-            },
-        };
-        let context = Context {
-            messages: vec![Message {
-                role: Role::Tool,
-                segments: vec![result],
-            }],
-            ..Context::default()
-        };
-        assert_eq!(joined_text(&said(context, "").await), "There: rain, $1");
+        for (result, answer) in [("rain, $1", "There: rain, $1"), ("a Storm", "Stay in!")] {
+            let result = ContentSegment::ToolResult {
+                tool_result: ToolResult {
+                    id: "1".into(),
+                    name: "get_weather".into(),
+                    content: vec![ContentSegment::text(result)],
+                    is_error: false,
+                },
+            };
+            let context = Context {
+                messages: vec![Message {
+                    role: Role::Tool,
+                    segments: vec![result],
+                }],
+                ..Context::default()
+            };
+            assert_eq!(joined_text(&said(context, "").await), answer);
+        }
     }
 
     #[tokio::test]
@@ -378,7 +390,7 @@ rules:
     fn a_script_that_cannot_work_is_refused() {
         let bomb = "a: &a [x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nrules: []";
         for (text, hint) in [
-            ("rules: [{when: a, after: b, say: c}]", "not both"),
+            ("rules: [{when: '(', after: b, say: c}]", "unclosed"),
             ("rules: [{when: '(', say: c}]", "unclosed"),
             ("rules: [{when: a}]", "`say` or `call`"),
             ("rules: [{call: {x: {}}}]", "needs `when` or `after`"),

@@ -79,7 +79,9 @@ pub(super) async fn serve(
         let turn = state.history.turns.get(turns..).and_then(<[_]>::last);
         let trace = turn.map(|turn| turn.rounds.clone()).unwrap_or_default();
         let last = trace.last().map(|round| round.reply().to_vec());
+        let asked = (!trace.is_empty()).then(|| provider.model()).flatten();
         let outcome = Outcome {
+            model: asked.map(str::to_owned),
             end,
             stop: trace.last().and_then(|round| round.stop().cloned()),
             segments: shown.or(last).unwrap_or_default(),

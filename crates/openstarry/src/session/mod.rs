@@ -401,6 +401,9 @@ pub struct Outcome {
     pub trace: Vec<Round>,
     /// What the session has used up so far.
     pub usage: Usage,
+    /// The model that was asked, where one was and has a name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
 }
 
 impl Outcome {
@@ -411,6 +414,7 @@ impl Outcome {
             segments: Vec::new(),
             trace: Vec::new(),
             usage: Usage::default(),
+            model: None,
         }
     }
 

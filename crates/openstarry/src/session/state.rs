@@ -9,6 +9,7 @@ use crate::approval::SessionGrants;
 use crate::provider::Fold;
 use crate::segment::{
     ContentSegment, Metadata, ProviderResponse, StopReason, ToolCall, ToolResult, Usage,
+    joined_text,
 };
 use crate::tool::builtin::Todo;
 use crate::tool::{Registered, ToolSet, nearest};
@@ -196,6 +197,13 @@ impl SessionState {
     /// Whether calls wait for a yes, also after a restart.
     pub fn waits(&self) -> bool {
         self.open.is_some() && self.deciding
+    }
+
+    /// What was said last: where calls wait, what they are for.
+    pub fn last_words(&self) -> String {
+        let last = self.history.turns.last();
+        last.map(|turn| joined_text(&turn.input))
+            .unwrap_or_default()
     }
 
     /// The calls of the open round wait for a yes, or do not any more.

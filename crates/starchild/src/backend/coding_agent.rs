@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 /// The variables with which each coding agent finds its model, by a word of its command.
-const KEYS: [(&str, &[&str]); 3] = [
+const KEYS: [(&str, &[&str]); 4] = [
     (
         "codex",
         &[
@@ -24,7 +24,16 @@ const KEYS: [(&str, &[&str]); 3] = [
             "CLAUDE_CONFIG_DIR",
         ],
     ),
-    ("gemini", &["GEMINI_API_KEY", "GOOGLE_API_KEY"]),
+    (
+        "gemini",
+        &[
+            "GEMINI_API_KEY",
+            "GOOGLE_API_KEY",
+            "GOOGLE_GEMINI_BASE_URL",
+            "GEMINI_MODEL",
+        ],
+    ),
+    ("opencode", &["OPENCODE_API_KEY", "OPENCODE_CONFIG"]),
 ];
 
 /// The variables of the agent that these words start.

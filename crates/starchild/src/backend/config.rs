@@ -270,6 +270,12 @@ impl BackendConfig {
         }
     }
 
+    /// Whether `threads` means all of a thread that the agent has a part in. Where nobody said what
+    /// wakes it, only answers to its own messages do.
+    pub fn follows_threads(&self) -> bool {
+        self.wake.is_some() || self.backend == BackendKind::Handler
+    }
+
     fn check(&self) -> Result<(), String> {
         self.check_limits()?;
         if !(1..=MAX_TIMEOUT_SECONDS).contains(&self.timeout_seconds) {
@@ -389,6 +395,8 @@ mod tests {
         );
         let policy = read("backend: codex\nwake: mentions\nbudget: {turns: 5, cost_usd: 0.5}");
         assert_eq!(policy.wake, Wake::Mentions);
+        let follows = |text: &str| BackendConfig::parse(text).unwrap().follows_threads();
+        assert!(!follows("backend: codex") && follows("backend: codex\nwake: threads"));
         assert_eq!(
             (policy.budget.turns, policy.budget.cost_usd),
             (Some(5), Some(0.5))

@@ -61,8 +61,8 @@ pub trait Backend: Send + Sync {
 /// Something said without being asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
-    /// The message that it goes back to.
-    pub reply_to_seq: i64,
+    /// The message that it goes back to, if any.
+    pub reply_to_seq: Option<i64>,
     /// What tells it from other remarks on that message.
     pub id: String,
     /// The words.

@@ -12,6 +12,8 @@ const CONTEXT_BYTES: usize = 32 << 10;
 /// How much of the rules is shown; a room cannot have more.
 const RULES_BYTES: usize = 16 << 10;
 const NAME_CHARS: usize = 64;
+/// Stands before the message to answer.
+const TO_ANSWER: &str = "The message to answer. ";
 
 /// A prompt in two parts, for backends that tell them apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,12 +88,15 @@ fn material(inbound: &Inbound) -> String {
         text.push('\n');
     }
     let message = &inbound.message;
-    text.push_str(&format!(
-        "The message to answer. {}:\n",
-        heading(message, &inbound.me)
-    ));
+    text.push_str(&format!("{TO_ANSWER}{}:\n", heading(message, &inbound.me)));
     quote(&mut text, &message.content);
     text
+}
+
+/// Whether a prompt asks for the answer to this message. What others wrote begins otherwise.
+pub fn is_about(prompt: &str, seq: i64) -> bool {
+    let wanted = format!("{TO_ANSWER}#{seq} ");
+    prompt.lines().any(|line| line.starts_with(&wanted))
 }
 
 /// The newest messages that fit, oldest first.

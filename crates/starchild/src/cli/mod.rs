@@ -223,7 +223,7 @@ async fn do_command(command: Command) -> Result<(), Failure> {
         Command::Up(args) => return up::up(args).await,
         Command::Down(which) => return up::down(which).await,
         Command::Ps(args) => return up::ps(&args),
-        Command::Init(args) => return up::init(args),
+        Command::Init(args) => return up::init(args).await,
         other => other,
     };
     let home = Home::find()?;

@@ -8,8 +8,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
 };
-use tracing::level_filters::LevelFilter;
-use tracing_subscriber::{Layer, fmt::MakeWriter};
+use tracing_subscriber::{Layer, filter::Targets, fmt::MakeWriter};
 
 /// From this size on a new file is begun; the one before is kept beside it.
 const MOST_BYTES: u64 = 10 * 1024 * 1024;
@@ -33,7 +32,11 @@ pub fn init(path: &Path, in_terminal: bool) -> io::Result<()> {
         .with_ansi(false)
         .with_target(false)
         .with_writer(log)
-        .with_filter(LevelFilter::from_level(level));
+        .with_filter(Targets::new().with_default(level).with_target(
+            // It tells of every handshake.
+            "rmcp",
+            level.min(tracing::Level::WARN),
+        ));
     crate::telemetry::begin(log).map_err(io::Error::other)
 }
 

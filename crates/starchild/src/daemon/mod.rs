@@ -74,6 +74,7 @@ impl Daemon {
             context_messages: config.context_messages,
             answer_in: config.answer_in(),
             wake_policy: config.wake_policy(),
+            follows_threads: config.follows_threads(),
             show_arguments: config.show_arguments,
             session,
         });

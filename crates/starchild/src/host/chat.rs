@@ -124,6 +124,18 @@ fn until_gone(
     .boxed()
 }
 
+/// A caller that goes away while a person is asked may come again with the same message: the question
+/// waits for it. Where somebody stopped the answer, the room has taken the question back.
+struct CallerGone<'a>(&'a Call);
+
+impl Drop for CallerGone<'_> {
+    fn drop(&mut self) {
+        if self.0.progress().questions > 0 {
+            self.0.leave();
+        }
+    }
+}
+
 /// What came of a call.
 #[derive(Debug, Clone)]
 enum Answered {
@@ -274,6 +286,8 @@ impl Shared {
         let call = Call::default();
         let mut progress = call.watch();
         let mut answer = self.backend.answer(inbound, &call);
+        // Dropped before the answer is.
+        let _gone = CallerGone(&call);
         let reply = loop {
             tokio::select! {
                 biased;
@@ -305,8 +319,9 @@ impl Shared {
             return Ok(None);
         }
         let me = match (hosted, &call.recipient) {
-            (_, Some(recipient)) => recipient.clone(),
-            (Some(hosted), None) => hosted.me(),
+            // The room's server knows best, also whose agent it is.
+            (Some(hosted), _) => self.rooms.me(hosted).await?,
+            (None, Some(recipient)) => recipient.clone(),
             (None, None) => self.me(),
         };
         let only_addressed = self.backend.answers_only_addressed();

@@ -95,7 +95,7 @@ impl Host {
         let lock = PidLock::acquire(&agent)?;
         log::init(&agent.log_file(), true)?;
         let backend = build(&config, agent.folder())?;
-        let folder = agent.folder().join("host");
+        let folder = rooms::folder(&agent);
         files::make_folder(&folder)?;
         files::sweep(&folder);
         let bound = |error: String| DaemonError::Io(std::io::Error::other(error));
@@ -122,7 +122,7 @@ impl Host {
             server,
             base_url: base_url.trim_end_matches('/').to_owned(),
             keys: Arc::new(Keys::open(folder.join("keys.json"))?),
-            rooms: HostedRooms::open(agent.clone(), folder.join("rooms.json"), user_token)?,
+            rooms: HostedRooms::open(agent.clone(), user_token)?,
             threads: Threads::default(),
             answers: Answers::default(),
             agent,

@@ -7,13 +7,17 @@ use crate::{
 };
 use client::{Client, ClientError, MessageQuery};
 use futures_util::future::BoxFuture;
-use protocol::{RoomId, RoomText, UserId};
+use protocol::{ErrorCode, RoomId, RoomText, UserId};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::HashMap,
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
+
+/// How long what a server said of the agent is believed: people rename members, and give them away.
+const FRESH_FOR: Duration = Duration::from_secs(30);
 
 /// The agent's place in one room.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -43,8 +47,8 @@ impl HostedRoom {
         RoomAddress::new(&self.server, &self.room_id)
     }
 
-    /// Who the agent is in it.
-    pub fn me(&self) -> Me {
+    /// Who the agent is in it, as far as is known here.
+    fn me(&self) -> Me {
         let user_id = self.user_id.to_string();
         let name = self.user_name.as_deref().unwrap_or(&user_id);
         Me {
@@ -64,15 +68,14 @@ pub struct HostedRooms {
     user_token: Option<Secret>,
     rooms: Mutex<Vec<HostedRoom>>,
     rules: Mutex<HashMap<RoomAddress, Arc<RoomText>>>,
+    /// Who the agent is, as the servers said, and when.
+    me: Mutex<HashMap<RoomAddress, (Me, Instant)>>,
 }
 
 impl HostedRooms {
     /// Those that are kept.
-    pub fn open(
-        agent: AgentHome,
-        path: PathBuf,
-        user_token: Option<Secret>,
-    ) -> Result<Self, FileError> {
+    pub fn open(agent: AgentHome, user_token: Option<Secret>) -> Result<Self, FileError> {
+        let path = folder(&agent).join("rooms.json");
         let rooms = files::read_json(&path)?.unwrap_or_default();
         Ok(Self {
             agent,
@@ -80,6 +83,7 @@ impl HostedRooms {
             user_token,
             rooms: Mutex::new(rooms),
             rules: Mutex::default(),
+            me: Mutex::default(),
         })
     }
 
@@ -114,6 +118,23 @@ impl HostedRooms {
         Ok(())
     }
 
+    /// Leaves a room, and forgets it.
+    pub async fn leave(&self, room: &HostedRoom) -> Result<(), ClientError> {
+        let left = self.call(room, |client| {
+            Box::pin(async move { client.remove_member(&room.room_id, &room.user_id).await })
+        });
+        match left.await {
+            Err(error) if !is_out_already(&error) => return Err(error),
+            _ => {}
+        }
+        let mut rooms = lock(&self.rooms);
+        rooms.retain(|known| known.address() != room.address());
+        if let Err(error) = files::write_json(&self.path, &*rooms) {
+            tracing::error!(%error, "a room that was left is still kept");
+        }
+        Ok(())
+    }
+
     /// The room's server, with the best credential that there is.
     pub fn client(&self, room: &HostedRoom) -> Result<Client, ClientError> {
         let client = Client::new(&room.server)?;
@@ -121,6 +142,33 @@ impl HostedRooms {
             Some(token) => client.with_token(token.expose()),
             None => Ok(client),
         }
+    }
+
+    /// Who the agent is in a room, as its server says; as it was when it joined where that is not told.
+    pub async fn me(&self, room: &HostedRoom) -> Result<Me, ClientError> {
+        let address = room.address();
+        let known = lock(&self.me).get(&address).cloned();
+        if let Some((me, _)) = known.filter(|(_, at)| at.elapsed() < FRESH_FOR) {
+            return Ok(me);
+        }
+        let read = self.call(room, |client| {
+            Box::pin(async move { client.me(&room.room_id).await })
+        });
+        let me = match read.await {
+            Ok(me) => Me {
+                user_id: me.user_id.to_string(),
+                user_name: me.user_name,
+                mention_key: me.mention_key,
+                owner_user_id: me.owner_user_id,
+            },
+            Err(error) if error.is_transient() => return Err(error),
+            Err(error) => {
+                tracing::warn!(room = %room.room_id, %error, "who the agent is there is not told");
+                room.me()
+            }
+        };
+        lock(&self.me).insert(address, (me.clone(), Instant::now()));
+        Ok(me)
     }
 
     /// The room's rules of this version, or the newest there are; nothing where the agent may not
@@ -198,6 +246,19 @@ impl HostedRooms {
         }
         Ok(Some(renewed))
     }
+}
+
+/// Whether an agent that wants to leave is out already: kicked, or the room is gone.
+pub fn is_out_already(error: &ClientError) -> bool {
+    matches!(
+        error.code(),
+        Some(ErrorCode::NotFound | ErrorCode::NotAMember | ErrorCode::KeyInvalid)
+    )
+}
+
+/// What the host keeps, in the agent's folder.
+pub fn folder(agent: &AgentHome) -> PathBuf {
+    agent.folder().join("host")
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -8,11 +8,23 @@ use super::{
     server::RoomServer,
     supervisor::Program,
 };
-use crate::home::{AgentHome, agent_id, files};
+use crate::{
+    home::{AgentHome, agent_id, files},
+    host::rooms::HostedRooms,
+};
 use client::Client;
 use protocol::{CreateInvite, RoomId};
 use serde_json::{Value, json};
-use std::{path::PathBuf, process::Stdio, time::SystemTime};
+use std::{
+    ffi::OsString,
+    path::PathBuf,
+    process::Stdio,
+    time::{Duration, Instant, SystemTime},
+};
+
+/// How long rooms may take to call an agent that was just started.
+const CALLED_WITHIN: Duration = Duration::from_secs(60);
+const CHECK_EVERY: Duration = Duration::from_millis(100);
 
 /// An agent as it runs.
 #[derive(Debug, Clone, PartialEq)]
@@ -97,29 +109,58 @@ pub fn write(
     })
 }
 
-/// Brings an agent into its rooms, and out of those that the file does not name any more.
-pub async fn join_rooms(
+/// Whether an agent that follows rooms is to be called by them from now on, or the other way round.
+/// It is made anew then: one that is both would answer twice.
+pub fn changes_sides(project: &Project, id: &str, plan: &Plan) -> Result<bool, UpError> {
+    let agent = find(project, id)?;
+    Ok(match plan.host {
+        Some(_) => !agent.rooms()?.is_empty(),
+        None => !HostedRooms::open(agent, None)?.all().is_empty(),
+    })
+}
+
+/// Brings an agent into its rooms, and out of those that the file does not name any more. Gives the
+/// invites with which a host enters by itself.
+pub async fn enter_rooms(
     project: &Project,
     server: &RoomServer,
     owner: &Client,
     ready: &Ready,
     made: &Made,
     mut told: impl FnMut(String),
-) -> Result<(), UpError> {
+) -> Result<Vec<String>, UpError> {
     let agent = find(project, &ready.id)?;
-    let wanted: Vec<&RoomId> = ready
-        .plan
-        .rooms
-        .iter()
-        .filter_map(|name| made.rooms.get(name))
-        .collect();
-    let files = agent.rooms()?;
-    let is_in = |room: &RoomId| {
-        let mut files = files.iter();
-        files.any(|file| file.room_id == *room && file.server == server.url && file.left.is_none())
-    };
-    for (name, room) in ready.plan.rooms.iter().zip(&wanted) {
-        if is_in(room) {
+    let hosted = HostedRooms::open(agent.clone(), None)?;
+    let mut known: Vec<RoomId> = Vec::new();
+    for file in agent.rooms()? {
+        if file.server == server.url && file.left.is_none() {
+            known.push(file.room_id);
+        }
+    }
+    for room in hosted.all() {
+        if room.server == server.url {
+            known.push(room.room_id);
+        }
+    }
+    let wanted = wanted(ready, made);
+    for room in &known {
+        let is_wanted = wanted.iter().any(|(_, id)| *id == room);
+        let is_ours = made.rooms.values().any(|ours| ours == room);
+        if is_wanted || !is_ours {
+            continue;
+        }
+        match hosted.all().iter().find(|one| one.room_id == *room) {
+            Some(room) => hosted.leave(room).await?,
+            None => {
+                let leave = ["room", "leave", room.as_str(), "--agent", &ready.id];
+                starchild(project, &leave).await?;
+            }
+        }
+        told(format!("{} left {room}", ready.plan.key));
+    }
+    let mut invites = Vec::new();
+    for (name, room) in wanted {
+        if known.contains(room) {
             continue;
         }
         let invite = CreateInvite {
@@ -127,31 +168,55 @@ pub async fn join_rooms(
             ..CreateInvite::default()
         };
         let code = owner.create_invite(room, &invite).await?.invite_code;
-        starchild(
-            project,
-            &[
-                "room",
-                "join",
-                &code,
-                "--agent",
-                &ready.id,
-                "--server",
-                &server.url,
-            ],
-        )
-        .await?;
+        if ready.plan.host.is_some() {
+            invites.push(code);
+            continue;
+        }
+        let join = ["room", "join", &code, "--agent", &ready.id];
+        starchild(project, &[&join[..], &["--server", &server.url]].concat()).await?;
         told(format!("{} is in {name}", ready.plan.key));
     }
-    let ours: Vec<&RoomId> = made.rooms.values().collect();
-    for file in &files {
-        let is_ours = ours.contains(&&file.room_id) && file.server == server.url;
-        if is_ours && !wanted.contains(&&file.room_id) {
-            let room = file.room_id.as_str();
-            starchild(project, &["room", "leave", room, "--agent", &ready.id]).await?;
-            told(format!("{} left {room}", ready.plan.key));
+    Ok(invites)
+}
+
+/// Waits until the rooms of a hosted agent call it.
+pub async fn wait_until_called(
+    project: &Project,
+    owner: &Client,
+    ready: &Ready,
+    made: &Made,
+    mut told: impl FnMut(String),
+) -> Result<(), UpError> {
+    let user = format!("{}{}", protocol::EXTERNAL_PREFIX, ready.id);
+    let begun = Instant::now();
+    for (name, room) in wanted(ready, made) {
+        loop {
+            let members = owner.members(room).await?.members;
+            let mut members = members.iter();
+            if members.any(|one| one.user_id.as_str() == user && one.has_agent_endpoint) {
+                break;
+            }
+            if begun.elapsed() > CALLED_WITHIN {
+                let log = log_file(project, ready);
+                return Err(UpError::Failed(format!(
+                    "{} did not come into {name}; {} may say why",
+                    ready.plan.key,
+                    log.display()
+                )));
+            }
+            tokio::time::sleep(CHECK_EVERY).await;
         }
+        told(format!("{} is in {name}, which calls it", ready.plan.key));
     }
     Ok(())
+}
+
+/// The rooms that an agent is to be in, with their names.
+fn wanted<'a>(ready: &'a Ready, made: &'a Made) -> Vec<(&'a String, &'a RoomId)> {
+    let names = ready.plan.rooms.iter();
+    names
+        .filter_map(|name| Some((name, made.rooms.get(name)?)))
+        .collect()
 }
 
 /// Takes an agent that the file does not name any more out of its rooms, and forgets it.
@@ -159,19 +224,31 @@ pub async fn remove(project: &Project, id: &str) -> Result<(), UpError> {
     starchild(project, &["byoa", "remove", id, "--yes"]).await
 }
 
-/// What is to be run for an agent.
-pub fn program(project: &Project, ready: &Ready) -> Result<Program, UpError> {
+/// What is to be run for an agent; a host comes into rooms with these invites.
+pub fn program(project: &Project, ready: &Ready, invites: &[String]) -> Result<Program, UpError> {
     let home = project.home().folder().to_owned();
+    let mut args: Vec<OsString> = match ready.plan.host {
+        None => ["run", "--foreground"].map(OsString::from).into(),
+        Some(address) => ["host", "--listen", &address.to_string()]
+            .map(OsString::from)
+            .into(),
+    };
+    args.extend(["--agent", &ready.id].map(OsString::from));
+    for code in invites {
+        args.extend(["--room", code].map(OsString::from));
+    }
     Ok(Program {
         name: ready.plan.key.clone(),
         command: std::env::current_exe()?,
-        args: ["run", "--foreground", "--agent", &ready.id]
-            .map(Into::into)
-            .into(),
+        args,
         env: vec![("STARCHILD_HOME".into(), home.display().to_string())],
         folder: project.folder().to_owned(),
-        log: project.logs().join(format!("{}.log", ready.id)),
+        log: log_file(project, ready),
     })
+}
+
+fn log_file(project: &Project, ready: &Ready) -> PathBuf {
+    project.logs().join(format!("{}.log", ready.id))
 }
 
 /// An agent's folder.

@@ -11,6 +11,9 @@ use std::{
     time::Instant,
 };
 
+/// The most characters of a name, a state, rooms or costs.
+const MAX_CELL: usize = 40;
+
 /// What is known of a team.
 #[derive(Default)]
 pub struct Board {
@@ -104,11 +107,17 @@ impl Board {
             agent.last = Some(text.clone());
         }
         let said = match message.via {
-            Via::System => text,
+            Via::System => self.with_names(text),
             _ => format!("{who}: {text}"),
         };
         self.news.push(format!("[{room}] {said}"));
         self.rooms.entry(room.to_owned()).or_default().last = Some(said);
+    }
+
+    /// The room's own words, with the agents' names in place of their ids.
+    fn with_names(&self, text: String) -> String {
+        let agents = self.agents.iter();
+        agents.fold(text, |text, (id, agent)| text.replace(id, &agent.name))
     }
 
     fn lines(
@@ -163,8 +172,13 @@ impl Board {
                 last,
             ]);
         }
+        for row in &mut rows {
+            for cell in &mut row[..4] {
+                *cell = cut(cell, MAX_CELL);
+            }
+        }
         let wide = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-        let widths = [0, 1, 2, 3].map(|column| wide(column).unwrap_or(0).min(30));
+        let widths = [0, 1, 2, 3].map(|column| wide(column).unwrap_or(0));
         let mut lines: Vec<String> = rows
             .iter()
             .map(|[name, state, rooms, cost, last]| {
@@ -177,15 +191,18 @@ impl Board {
                 lines.push(format!("  #{room}  {last}"));
             }
         }
-        let cut = |line: String| match line.chars().count() > width {
-            true => line
-                .chars()
-                .take(width.saturating_sub(1))
-                .chain(['…'])
-                .collect(),
-            false => line.trim_end().to_owned(),
-        };
-        lines.into_iter().map(cut).collect()
+        lines.iter().map(|line| cut(line, width)).collect()
+    }
+}
+
+/// A text of at most so many characters.
+fn cut(text: &str, most: usize) -> String {
+    match text.chars().count() > most {
+        true => {
+            let kept = text.chars().take(most.saturating_sub(1));
+            kept.chain(['…']).collect()
+        }
+        false => text.trim_end().to_owned(),
     }
 }
 

@@ -102,6 +102,8 @@ pub struct Plan {
     pub display_name: String,
     /// Whose rooms it is in, by name.
     pub rooms: Vec<String>,
+    /// Where its rooms call it; otherwise it follows them.
+    pub host: Option<SocketAddr>,
     /// Its handler.yaml, without the server.
     pub settings: Map<String, Value>,
     /// Its agent.yaml, where that stands in the file.
@@ -232,6 +234,14 @@ impl TeamFile {
             Some(Value::String(name)) if (1..=64).contains(&name.chars().count()) => name,
             Some(_) => return wrong("name", "name has 1 to 64 characters".into()),
         };
+        let host = match settings.remove("host").map(serde_json::from_value) {
+            None => None,
+            Some(Ok(host)) => Some(host),
+            Some(Err(_)) => {
+                let why = "host is where its rooms call it, e.g. 127.0.0.1:8100";
+                return wrong("host", why.into());
+            }
+        };
         let mut watched = Vec::new();
         if section == "organisms" {
             let file = settings.remove("file").unwrap_or(json!("organism.yaml"));
@@ -313,6 +323,7 @@ impl TeamFile {
             key: key.to_owned(),
             display_name,
             rooms,
+            host,
             settings,
             agent_file,
             watched,
@@ -321,8 +332,9 @@ impl TeamFile {
 }
 
 /// What an agent's entry may say besides what handler.yaml may.
-const AGENT_KEYS: [&str; 19] = [
+const AGENT_KEYS: [&str; 20] = [
     "rooms",
+    "host",
     "name",
     "model",
     "agent",
@@ -483,6 +495,12 @@ mod tests {
             ("rules:", "ruels:", "line 4", "rules"),
             ("handler_path:", "handler_pth:", "line 9", "handler_path"),
             ("rooms: [support]", "rooms: [suport]", "line 10", "support"),
+            (
+                "rooms: [support]",
+                "host: 8100",
+                "line 10",
+                "127.0.0.1:8100",
+            ),
             (
                 "agent: {",
                 "model: defalt\n    agent: {",

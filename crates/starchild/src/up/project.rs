@@ -10,15 +10,22 @@
 //! ```
 
 use super::UpError;
-use crate::home::{Home, files};
+use crate::{
+    daemon::log,
+    home::{Home, files},
+};
 use protocol::RoomId;
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
+    fs::{self, OpenOptions},
+    io,
     path::{Path, PathBuf},
 };
 
 const FILE: &str = "starchild.yaml";
+/// From this size on a log is begun anew.
+const MAX_LOG_BYTES: u64 = 10 << 20;
 
 /// A team's folder.
 #[derive(Debug, Clone)]
@@ -86,6 +93,20 @@ impl Project {
         self.kept.join("logs")
     }
 
+    /// Begins logs anew that have grown large; what they held is kept beside them. The programs hold
+    /// the files open and go on writing at their end.
+    pub fn rotate_logs(&self) -> io::Result<()> {
+        for entry in fs::read_dir(self.logs())? {
+            let path = entry?.path();
+            let is_log = path.extension().is_some_and(|end| end == "log");
+            if is_log && fs::metadata(&path)?.len() > MAX_LOG_BYTES {
+                fs::copy(&path, log::older(&path))?;
+                OpenOptions::new().write(true).open(&path)?.set_len(0)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Held for as long as the team is up.
     pub fn pid_file(&self) -> PathBuf {
         self.kept.join("up.pid")
@@ -104,5 +125,32 @@ impl Project {
     /// Keeps what was made.
     pub fn save_made(&self, made: &Made) -> Result<(), UpError> {
         Ok(files::write_json(&self.kept.join("state.json"), made)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn a_log_that_has_grown_large_is_begun_anew_under_its_writer() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = Project::find(folder.path()).unwrap();
+        project.prepare().unwrap();
+        let path = project.logs().join("server.log");
+        let mut writer = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .unwrap();
+        let line = vec![b'x'; MAX_LOG_BYTES as usize + 1];
+        writer.write_all(&line).unwrap();
+        project.rotate_logs().unwrap();
+        writer.write_all(b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::read(log::older(&path)).unwrap(), line);
+        project.rotate_logs().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
     }
 }

@@ -1,8 +1,9 @@
-//! The rooms: made where they are missing, their rules and visibility as the file has them.
+//! The rooms: made where they are missing, their rules and visibility as the file has them, and the
+//! people in them.
 
 use super::{UpError, file::RoomEntry, project::Made};
-use client::Client;
-use protocol::{Role, RoomId, UpdateRoom};
+use client::{Client, ClientError};
+use protocol::{AdapterType, CreateInvite, ErrorCode, Join, Role, RoomId, UpdateRoom};
 use std::collections::BTreeMap;
 
 /// Makes what is missing. A room of this name that the owner has already is taken.
@@ -53,4 +54,31 @@ pub async fn reconcile(
         }
     }
     Ok(())
+}
+
+/// Brings a person into the team's rooms.
+pub async fn admit(owner: &Client, person: &Client, made: &Made) -> Result<Vec<String>, UpError> {
+    let theirs = person.rooms().await?.rooms;
+    let mut entered = Vec::new();
+    for (name, room) in &made.rooms {
+        if theirs.iter().any(|one| one.room_id == *room) {
+            continue;
+        }
+        let invite = CreateInvite::default();
+        let join = Join {
+            invite_code: Some(owner.create_invite(room, &invite).await?.invite_code),
+            adapter_type: Some(AdapterType::Pull),
+            ..Join::default()
+        };
+        match person.join(room, &join, None).await {
+            Ok(_) => entered.push(name.clone()),
+            Err(error) if is_in(&error) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(entered)
+}
+
+fn is_in(error: &ClientError) -> bool {
+    error.code() == Some(ErrorCode::AlreadyMember)
 }

@@ -109,6 +109,15 @@ impl RoomServer {
         Ok(Client::new(&self.url)?.with_token(token)?)
     }
 
+    /// A person of the team, where the server is started here.
+    pub async fn person(&self, project: &Project, person: &str) -> Result<Option<Client>, UpError> {
+        let Some(program) = &self.program else {
+            return Ok(None);
+        };
+        let token = sign(program, &project.server_data(), person).await?;
+        Ok(Some(Client::new(&self.url)?.with_token(token)?))
+    }
+
     /// The links with which people sign in, where the server is started here.
     pub async fn sign_in_links(
         &self,

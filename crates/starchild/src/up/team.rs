@@ -174,6 +174,9 @@ impl Team {
             }
         }
         self.write_status();
+        if let Err(error) = self.project.rotate_logs() {
+            tracing::debug!(%error, "the logs are not looked after");
+        }
         told
     }
 
@@ -198,6 +201,14 @@ impl Team {
         let mut made = self.project.made()?;
         rooms::reconcile(&self.owner, &file.rooms, &mut made, &mut *told).await?;
         self.project.save_made(&made)?;
+        for person in file.people.iter().skip(1) {
+            let Some(client) = self.server.person(&self.project, person).await? else {
+                break;
+            };
+            for room in rooms::admit(&self.owner, &client, &made).await? {
+                told(format!("{person} is in {room}"));
+            }
+        }
         for (key, id) in made.agents.clone() {
             if !plans.iter().any(|plan| plan.key == key) {
                 self.supervisor.stop(&key).await;
@@ -218,19 +229,22 @@ impl Team {
             }
             let was_up = self.agents.remove(&plan.key).is_some();
             self.supervisor.stop(&plan.key).await;
+            if let Some(id) = made.agents.get(&plan.key)
+                && agents::changes_sides(&self.project, id, plan)?
+            {
+                agents::remove(&self.project, id).await?;
+            }
             let ready = agents::write(&self.project, &self.server, plan, &mut made)?;
             self.project.save_made(&made)?;
-            agents::join_rooms(
-                &self.project,
-                &self.server,
-                &self.owner,
-                &ready,
-                &made,
-                &mut *told,
-            )
-            .await?;
-            self.supervisor
-                .start(agents::program(&self.project, &ready)?);
+            let (project, owner) = (&self.project, &self.owner);
+            let entering =
+                agents::enter_rooms(project, &self.server, owner, &ready, &made, &mut *told);
+            let invites = entering.await?;
+            let program = agents::program(project, &ready, &invites)?;
+            self.supervisor.start(program);
+            if !invites.is_empty() {
+                agents::wait_until_called(project, owner, &ready, &made, &mut *told).await?;
+            }
             if was_up {
                 told(format!("{} is started anew", plan.key));
             }

@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// A model that speaks like OpenAI's and does what the newest message says: `write FILE` calls a tool,
 /// `forever` never ends, else it counts to three, slowly.
-fn model() -> StandIn {
+pub fn model() -> StandIn {
     StandIn::new(|request, stream| {
         let body: Value = serde_json::from_str(&request.body).unwrap();
         let messages = body["messages"].as_array().unwrap();
@@ -436,6 +436,32 @@ async fn an_owners_limits_hold_over_restarts_and_the_room_is_told_once() {
         .filter(|it| it.content.contains("budget"))
         .count();
     assert_eq!(told, 1, "{said:?}");
+}
+
+#[tokio::test]
+async fn a_thread_wakes_an_agent_that_has_a_part_in_it_where_its_owner_says_so() {
+    let add = ["--backend", "custom", "--command", "echo hi"];
+    for (yaml, wakes) in [("wake: threads\n", true), ("", false)] {
+        let scene = Scene::with_yaml(&add, yaml, async |_| {}).await;
+        let first = scene.room.say(&format!("{} one", scene.mention())).await;
+        scene.room.answer(first).await;
+        // Alice answers herself, in the thread in which the agent was named.
+        let more = PostMessage {
+            content: "and two".into(),
+            reply_to_seq: Some(first),
+            ..PostMessage::default()
+        };
+        let posted = scene.room.alice.post_message(&scene.room.id, &more, None);
+        let more = posted.await.unwrap().seq;
+        let elsewhere = scene.room.say("three").await;
+        if wakes {
+            scene.room.answer(more).await;
+        }
+        passed(&scene, elsewhere).await;
+        let woken = !scene.room.answers(more).await.is_empty();
+        assert_eq!(woken, wakes, "{yaml:?}");
+        assert!(scene.room.answers(elsewhere).await.is_empty());
+    }
 }
 
 /// Waits until the daemon has dealt with a message.

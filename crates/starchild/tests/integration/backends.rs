@@ -218,6 +218,15 @@ async fn a_backend_that_is_silent_or_fails_posts_nothing_and_the_next_message_is
     );
 }
 
+/// What an owner logs in with at this bridge.
+pub fn login_bundle(bridge: &StandIn) -> String {
+    let inside = format!(
+        r#"{{"d":"{}","c":"","k":"sc_x9j2k7vp","s":"chat:bridge:cli","exp":4102444800,"l":"x"}}"#,
+        bridge.url()
+    );
+    format!("starchild_{}", URL_SAFE_NO_PAD.encode(inside))
+}
+
 #[tokio::test]
 async fn the_hosted_agent_answers_through_the_bridge() {
     let bridge = StandIn::always(
@@ -225,11 +234,7 @@ async fn the_hosted_agent_answers_through_the_bridge() {
         "text/event-stream",
         "data: {\"type\":\"thinking\",\"text\":\"hmm\"}\n\ndata: {\"delta\":\"from afar\"}\n\n",
     );
-    let inside = format!(
-        r#"{{"d":"{}","c":"","k":"sc_x9j2k7vp","s":"chat:bridge:cli","exp":4102444800,"l":"x"}}"#,
-        bridge.url()
-    );
-    let bundle = format!("starchild_{}", URL_SAFE_NO_PAD.encode(inside));
+    let bundle = login_bundle(&bridge);
     let scene = Scene::new(&["--backend", "starchild"], async |owner| {
         owner.types(&["login", &bundle]).await;
     })

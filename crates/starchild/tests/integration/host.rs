@@ -1,7 +1,9 @@
 //! `starchild host` as rooms, scripts and strangers meet it: the real host, called by the real server.
 
 use crate::harness::{Daemon, OBEY, Owner, PARROT, Room, Server, eventually};
+use client::{Client, PostMessage};
 use futures_util::StreamExt;
+use protocol::{Consent, ConsentDecision, ConsentState, DecideConsent};
 use reqwest::{StatusCode, header};
 use serde_json::{Value, json};
 use std::{
@@ -503,4 +505,86 @@ async fn a_server_that_may_not_call_here_is_explained() {
     ] {
         assert!(said.contains(hint), "{said}");
     }
+}
+
+/// The question about a message, once it is asked.
+async fn asked(alice: &Client, room: &Room, seq: i64) -> Consent {
+    eventually("somebody is asked", async || {
+        let all = alice.consents(&room.id, false).await.unwrap().consents;
+        all.into_iter().find(|it| it.reply_to_seq == Some(seq))
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_hosted_agent_asks_in_the_room_and_its_owners_commands_are_commands() {
+    let mut server = server().await;
+    let room = Room::new(&server.alice()).await;
+    let model = crate::agent_at_work::model();
+    let project = tempfile::tempdir().unwrap();
+    let file = project.path().join("agent.yaml");
+    let text = format!(
+        "provider: {{ kind: openai, model: m, base_url: \"{}/v1\", retries: 0 }}\n\
+         tools: {{fs: write}}\nconfirm: {{from: moderate}}\n",
+        model.url()
+    );
+    std::fs::write(&file, text).unwrap();
+    let mut owner = Owner::without_agent();
+    owner.env.push(("OPENAI_API_KEY", "k".into()));
+    let (file, url) = (file.to_str().unwrap(), server.url());
+    let add = ["byoa", "add", "--prefix", "curious_otter", "--backend"];
+    let add = [&add[..], &["agent", "--agent-file", file, "--server", &url]].concat();
+    owner.agent = owner.types(&add).await.trim().to_owned();
+    let code = room.invite().await.short_code;
+    let _host = Host::start(&owner, &["--room", &code, "--display-name", "Otter"]).await;
+    is_in(&room, "Otter").await;
+    let alice = server.person("u_alice", "Alice");
+
+    let seq = room.say("@Otter write a.txt").await;
+    let question = asked(&alice, &room, seq).await;
+    server.kill();
+    server.launch();
+    eventually("it asks again", async || {
+        let log = owner.log();
+        (log.matches("asked in the room").count() == 2).then_some(())
+    })
+    .await;
+    let all = alice.consents(&room.id, false).await.unwrap().consents;
+    assert_eq!(all.len(), 1, "it is the same question: {all:?}");
+    let decision = DecideConsent {
+        decision: ConsentDecision::Allow,
+        reason: None,
+    };
+    let decided = alice.decide_consent(&room.id, &question.consent_id, &decision);
+    decided.await.unwrap();
+    let answer = room.answer(seq).await.content;
+    assert!(answer.starts_with("Result: "), "{answer}");
+    assert!(project.path().join("a.txt").exists());
+    let rounds = model.requests().len();
+    assert_eq!(rounds, 2, "the model was asked once for each round");
+
+    // What is stopped asks no more, and the next message is answered for itself.
+    let seq = room.say("@Otter write b.txt").await;
+    let question = asked(&alice, &room, seq).await;
+    let user = format!("ext_{}", owner.agent).parse().unwrap();
+    let stopped = alice.stop_turn(&room.id, &user, Some(seq)).await;
+    assert!(stopped.unwrap().stopped);
+    let now = alice.consent(&room.id, &question.consent_id).await.unwrap();
+    assert_eq!(now.state, ConsentState::Withdrawn);
+    assert_eq!(room.ask("@Otter count").await, "One two three.");
+    assert!(!project.path().join("b.txt").exists());
+    assert!(room.answers(seq).await.is_empty());
+
+    let rounds = model.requests().len();
+    let me = "u_alice".parse().unwrap();
+    let key = room.alice.create_room_key(&room.id, &me, None).await;
+    let person = room.alice.with_token(key.unwrap().token).unwrap();
+    let message = PostMessage {
+        content: "@Otter /cost".into(),
+        ..PostMessage::default()
+    };
+    let posted = person.post_message(&room.id, &message, None).await;
+    let cost = room.answer(posted.unwrap().seq).await.content;
+    assert!(cost.contains("tokens read"), "{cost}");
+    assert_eq!(model.requests().len(), rounds, "no model was asked");
 }

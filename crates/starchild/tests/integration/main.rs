@@ -25,8 +25,11 @@ mod organism_observed;
 mod personal;
 mod plain;
 mod proxy;
+mod seen_at_work;
 mod shortcuts;
 mod stand_in;
+mod stand_in_models;
+mod story;
 #[path = "../../../openstarry/tests/integration/support/mod.rs"]
 mod support;
 mod up;

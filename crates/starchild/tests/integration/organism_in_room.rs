@@ -27,15 +27,15 @@ text=$(printf %s "$question" | sed 's/\\/\\\\/g; s/"/\\"/g')
 printf '{"Answer": {"text": "%s"}}' "$text"
 "#;
 
-struct World {
+pub struct World {
     server: Server,
-    room: Room,
-    owner: Owner,
+    pub room: Room,
+    pub owner: Owner,
     project: TempDir,
 }
 
 impl World {
-    async fn new() -> Self {
+    pub async fn new() -> Self {
         let server = Server::start().await;
         let room = Room::new(&server.alice()).await;
         let project = tempfile::tempdir().unwrap();
@@ -67,7 +67,7 @@ impl World {
         }
     }
 
-    fn mention(&self, words: &str) -> String {
+    pub fn mention(&self, words: &str) -> String {
         format!("@ext_{} {words}", self.owner.agent)
     }
 
@@ -77,7 +77,7 @@ impl World {
         lines.unwrap_or_default().lines().count()
     }
 
-    fn touch(&self, name: &str) {
+    pub fn touch(&self, name: &str) {
         std::fs::write(Path::join(self.project.path(), name), "").unwrap();
     }
 }

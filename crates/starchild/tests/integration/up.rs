@@ -1,6 +1,7 @@
 //! `starchild up`: a team from one file, with the real server and the real daemons.
 
 use crate::harness::{eventually, server_program};
+use crate::stand_in::StandIn;
 use client::{Client, MessageQuery, PostMessage};
 use protocol::{Message, RoomId};
 use serde_json::Value;
@@ -74,6 +75,7 @@ impl Team {
         let file = std::fs::read_to_string(folder.path().join("starchild.yaml")).unwrap();
         let file = file.replace("127.0.0.1:8080", "127.0.0.1:PORT");
         assert!(file.contains("PORT"), "the example says where it listens");
+        let file = file.replace("127.0.0.1:8100", &format!("127.0.0.1:{}", free_port()));
         Self::at(folder.path().to_owned(), Some(folder), &file)
     }
 
@@ -171,7 +173,8 @@ impl Team {
     /// A person, with a token of the team's own server.
     pub fn person(&self, user: &str, name: &str) -> Client {
         let output = Command::new(server_program())
-            .args(["token", "--user", user, "--name", name, "--data"])
+            .args(["token", "--user", user, "--name", name])
+            .args(["--type", "access", "--data"])
             .arg(self.folder.join(".starchild/server"))
             .output()
             .unwrap();
@@ -309,7 +312,8 @@ async fn a_team_comes_up_answers_changes_with_its_file_and_goes_down() {
     team.up().await;
     assert_eq!(team.room("lobby"), room);
     assert!(!team.said().contains("made the room"), "{}", team.said());
-    assert_eq!(team.members(&room).await.len(), 2, "Alice and the parrot");
+    let members = team.members(&room).await.len();
+    assert_eq!(members, 3, "Alice, Bob and the parrot");
     let alice = team.person("u_alice", "Alice");
     let rooms = alice.rooms().await.unwrap().rooms;
     assert_eq!(rooms.iter().filter(|room| room.name == "lobby").count(), 1);
@@ -420,4 +424,84 @@ async fn init_writes_a_team_that_works_without_asking() {
         "{}",
         answer.content
     );
+}
+
+#[tokio::test]
+async fn init_takes_the_newest_model_that_the_server_has_and_makes_none_up() {
+    let listed = serde_json::json!({"data": [
+        {"id": "talker-1", "created": 1}, {"id": "talker-2", "created": 2},
+        {"id": "embed-3", "created": 3},
+    ]});
+    let model = StandIn::always("200 OK", "application/json", &listed.to_string());
+    let team = Team::new("");
+    let file = team.folder.join("starchild.yaml");
+    std::fs::remove_file(&file).unwrap();
+    let init = |url: &str| {
+        let words = ["init", "--yes", "--person", "Alice", "--answers", "openai"];
+        team.types(&[&words[..], &["--base-url", url]].concat())
+    };
+    let untold = init("http://127.0.0.1:1/v1");
+    assert_eq!(untold.status.code(), Some(1), "{untold:?}");
+    let said = String::from_utf8_lossy(&untold.stderr).into_owned();
+    assert!(said.contains("--model NAME"), "{said}");
+    assert!(!file.exists(), "nothing is made up");
+    let url = format!("{}/v1", model.url());
+    let output = init(&url);
+    assert!(output.status.success(), "{output:?}");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let wanted = format!("default: {{kind: openai, model: \"talker-2\", base_url: \"{url}\"}}");
+    assert!(text.contains(&wanted), "{text}");
+}
+
+#[tokio::test]
+async fn a_hosted_agent_is_called_leaves_rooms_and_becomes_one_that_follows_them() {
+    let host = format!("127.0.0.1:{}", free_port());
+    let file = TEAM
+        .replace("settings: {", "settings: {fanout.private_endpoints: all, ")
+        .replace("agents:", "  attic: {}\nagents:")
+        .replace("parrot.sh}", &format!("parrot.sh, host: \"{host}\"}}"));
+    let mut team = Team::new(&file);
+    team.write("parrot.sh", &PARROT.replace("SAYS", "re"));
+    team.up().await;
+    let (lobby, attic) = (team.room("lobby"), team.room("attic"));
+    for room in [&lobby, &attic] {
+        assert_eq!(team.ask(room, "one").await.content, "re one");
+    }
+    let path = team.folder.join("starchild.yaml");
+    let file = std::fs::read_to_string(&path).unwrap();
+    let one_room = file.replace("parrot.sh, ", "parrot.sh, rooms: [lobby], ");
+    std::fs::write(&path, &one_room).unwrap();
+    team.says("parrot left").await;
+    let parrot = async |room: &RoomId| {
+        let members = team.members(room).await.into_iter();
+        members
+            .filter(|one| one.user_name.as_deref() == Some("Parrot"))
+            .collect::<Vec<_>>()
+    };
+    assert!(parrot(&attic).await.is_empty());
+    assert_eq!(team.ask(&lobby, "two").await.content, "re two");
+    assert!(parrot(&lobby).await[0].has_agent_endpoint);
+
+    // From now on it follows the room, and the room calls nobody.
+    let pulled = one_room.replace(&format!(", host: \"{host}\""), "");
+    std::fs::write(&path, &pulled).unwrap();
+    team.says("parrot is in lobby\n").await;
+    assert_eq!(team.ask(&lobby, "three").await.content, "re three");
+    assert!(!parrot(&lobby).await[0].has_agent_endpoint);
+    let said = team.messages(&lobby).await;
+    let answers = said.iter().filter(|one| one.content == "re three");
+    assert_eq!(answers.count(), 1, "{said:?}");
+
+    std::fs::write(&path, &one_room).unwrap();
+    eventually("it is called again", async || {
+        let parrot = parrot(&lobby).await;
+        parrot.first()?.has_agent_endpoint.then_some(())
+    })
+    .await;
+    assert_eq!(team.ask(&lobby, "four").await.content, "re four");
+    let without = one_room.split("agents:").next().unwrap();
+    std::fs::write(&path, without).unwrap();
+    team.says("parrot is gone").await;
+    assert!(parrot(&lobby).await.is_empty());
+    team.interrupt().await;
 }

@@ -234,6 +234,30 @@ pub async fn withdraw_all(
     Ok(())
 }
 
+/// Takes back what an agent asks for in an answer that somebody stopped.
+pub async fn withdraw_turn(app: &App, room: &RoomId, user: &UserId, seq: i64) -> Result<()> {
+    let now = Now::get();
+    let mut tx = RoomTx::begin(app).await?;
+    let (Some(row), Some(agent)) = (tx.lock_room(room).await?, tx.member(room, user).await?) else {
+        return Ok(());
+    };
+    let owner = owner_of(&mut tx, &row, &agent).await?;
+    let mut asked = tx.open_consents_of(room, user).await?;
+    asked.retain(|consent| consent.reply_to_seq == Some(seq));
+    if asked.is_empty() {
+        return Ok(());
+    }
+    let mut log = RoomLog::new(row);
+    for mut consent in asked {
+        consent.state = ConsentState::Withdrawn;
+        close(&mut tx, &mut consent, now).await?;
+        tell(&mut tx, &mut log, &consent, &owner).await?;
+    }
+    tx.tell(log);
+    tx.commit().await?;
+    Ok(())
+}
+
 /// Closes the requests that nobody answered in time.
 pub async fn expire(app: &App) -> Result<()> {
     let now = Now::get();

@@ -1,6 +1,6 @@
 //! Stopping an agent: its call is dropped, or it is told to stop.
 
-use super::{owner_of, refuse_unknown};
+use super::{consents, owner_of, refuse_unknown};
 use crate::{
     app::App,
     auth::Caller,
@@ -83,6 +83,9 @@ pub async fn stop(
             by_user_id: by.to_string(),
         };
         app.live.stop(room, stop);
+    }
+    if stopped && let Some(seq) = seq {
+        consents::withdraw_turn(app, room, user, seq).await?;
     }
     Ok(TurnStopped {
         ok: true,

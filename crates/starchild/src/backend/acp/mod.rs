@@ -1,11 +1,13 @@
 //! Any coding agent that speaks the Agent Client Protocol: one process for the agent, one session
 //! for each room, started again when it dies.
 
+mod grants;
 pub mod lines;
 mod notice;
 mod permission;
 pub mod policy;
 mod process;
+mod quota;
 mod turns;
 
 use super::{
@@ -15,6 +17,7 @@ use super::{
     environment::Environment,
 };
 use futures_util::future::BoxFuture;
+use grants::Grants;
 use policy::Policy;
 use process::{Launch, Process, TurnError};
 use std::{path::Path, sync::Arc};
@@ -24,6 +27,7 @@ use tokio::sync::Mutex;
 pub struct Acp {
     launch: Launch,
     policy: Arc<Policy>,
+    grants: Arc<Grants>,
     process: Mutex<Option<Arc<Process>>>,
 }
 
@@ -49,6 +53,7 @@ impl Acp {
                 owner: config.system_prompt.clone(),
             },
             policy: Arc::new(policy(config, folder)),
+            grants: Arc::new(Grants::open(folder)),
             process: Mutex::new(None),
         })
     }
@@ -60,7 +65,8 @@ impl Acp {
             return Ok(alive.clone());
         }
         *process = None;
-        let started = Process::start(&self.launch, inbound, self.policy.clone()).await?;
+        let (policy, grants) = (self.policy.clone(), self.grants.clone());
+        let started = Process::start(&self.launch, inbound, policy, grants).await?;
         Ok(process.insert(Arc::new(started)).clone())
     }
 

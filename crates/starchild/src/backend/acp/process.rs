@@ -1,9 +1,11 @@
 //! One process of a coding agent, the connection to it, and a session for each room.
 
 use super::{
+    grants::Grants,
     lines,
     permission::permission,
     policy::Policy,
+    quota,
     turns::{Said, Turns},
 };
 use crate::backend::{
@@ -126,6 +128,7 @@ impl Process {
         launch: &Launch,
         inbound: &Inbound,
         policy: Arc<Policy>,
+        grants: Arc<Grants>,
     ) -> Result<Self, BackendError> {
         let not_started = |why: String| {
             let program = launch.words.first().map_or("", String::as_str);
@@ -136,7 +139,7 @@ impl Process {
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(not_started("it has no pipes".into()));
         };
-        let turns = Arc::new(Turns::default());
+        let turns = Arc::new(Turns::new(grants));
         let (send_connection, connected) = oneshot::channel();
         let serving = serve(
             lines::transport(stdin, stdout),
@@ -197,7 +200,12 @@ impl Process {
         let session = conversation.session.clone();
         let cost_before = conversation.cost;
         self.remember(inbound, conversation);
-        self.turns.begin(&session, call, Asker::new(inbound, call));
+        self.turns.begin(
+            &session,
+            &inbound.room_name,
+            call,
+            Asker::new(inbound, call),
+        );
         let mut under_way = UnderWay {
             process: self,
             inbound,
@@ -215,18 +223,17 @@ impl Process {
             call.costs(|usage| usage.cost_usd = Some((cost - cost_before).max(0.0)));
             self.change(&inbound.room_name, |known| known.cost = cost);
         }
-        match turn? {
-            acp::StopReason::Cancelled if denied.is_some() => Ok(match text.trim().is_empty() {
-                false => text,
-                true => format!(
-                    "I may not do that: {} was denied.",
-                    denied.unwrap_or_default()
-                ),
-            }),
-            acp::StopReason::Cancelled => Err(TurnError::Failed(BackendError::Failed(
+        let is_silent = text.trim().is_empty();
+        match (turn?, denied) {
+            // Some end their turn as if it were answered, others break it off.
+            (acp::StopReason::Cancelled | acp::StopReason::EndTurn, Some(tool)) if is_silent => {
+                Ok(format!("I may not do that: {tool} was denied."))
+            }
+            (acp::StopReason::Cancelled, Some(_)) => Ok(text),
+            (acp::StopReason::Cancelled, None) => Err(TurnError::Failed(BackendError::Failed(
                 "the agent broke its turn off".into(),
             ))),
-            acp::StopReason::Refusal if text.trim().is_empty() => Err(TurnError::Failed(
+            (acp::StopReason::Refusal, _) if is_silent => Err(TurnError::Failed(
                 BackendError::Failed("the agent refuses to answer".into()),
             )),
             _ => Ok(text),
@@ -246,7 +253,10 @@ impl Process {
         tokio::pin!(turn);
         tokio::select! {
             answered = &mut turn => match answered {
-                Ok(answered) => Ok(answered.stop_reason),
+                Ok(answered) => {
+                    quota::count(call, answered.meta.as_ref());
+                    Ok(answered.stop_reason)
+                }
                 Err(error) => Err(self.why(error).await),
             },
             () = call.overdue(timeout) => {

@@ -1,6 +1,6 @@
 //! What an agent has said so far in each of its sessions.
 
-use super::{notice::is_notice, policy::ToolCall};
+use super::{grants::Grants, notice::is_notice, policy::ToolCall};
 use crate::backend::{
     Call,
     consent::{Answer, Asker, Question},
@@ -11,23 +11,20 @@ use agent_client_protocol::v1::schema::{
 use runtime::CancellationToken;
 use sha2::{Digest, Sha256};
 use std::{
-    collections::{HashMap, HashSet},
-    sync::{Mutex, MutexGuard, PoisonError},
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 /// What is kept of one answer; a message is shorter.
 const MAX_TEXT_BYTES: usize = 64 << 10;
 /// How many tool calls of one turn are remembered.
 const MAX_CALLS: usize = 256;
-/// How many calls an owner may allow for good.
-const MAX_GRANTED: usize = 1000;
 
 /// The turns that are under way, and what was allowed for good.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Turns {
     turns: Mutex<HashMap<SessionId, Turn>>,
-    /// What the owner allowed for as long as a session lives.
-    granted: Mutex<HashSet<(SessionId, String)>>,
+    grants: Arc<Grants>,
 }
 
 /// What came of a turn.
@@ -43,6 +40,8 @@ pub struct Said {
 
 #[derive(Debug)]
 struct Turn {
+    /// What the room is called on this machine.
+    room: String,
     said: Said,
     calls: HashMap<ToolCallId, ToolCall>,
     /// Who is told how it comes along.
@@ -80,9 +79,18 @@ impl Drop for Turn {
 }
 
 impl Turns {
+    /// None yet.
+    pub fn new(grants: Arc<Grants>) -> Self {
+        Self {
+            turns: Mutex::default(),
+            grants,
+        }
+    }
+
     /// A turn begins.
-    pub fn begin(&self, session: &SessionId, progress: &Call, asker: Asker) {
+    pub fn begin(&self, session: &SessionId, room: &str, progress: &Call, asker: Asker) {
         let turn = Turn {
+            room: room.to_owned(),
             said: Said::default(),
             calls: HashMap::new(),
             progress: progress.clone(),
@@ -181,17 +189,17 @@ impl Turns {
         }
     }
 
-    /// Whether the owner allowed the same in this session for good.
+    /// Whether the owner allowed the same in this room for good.
     pub fn is_granted(&self, session: &SessionId, call: &ToolCall) -> bool {
-        let granted = self.granted.lock().unwrap_or_else(PoisonError::into_inner);
-        granted.contains(&(session.clone(), subject(call)))
+        let turns = self.turns();
+        let turn = turns.get(session);
+        turn.is_some_and(|turn| self.grants.contains(&turn.room, &subject(call)))
     }
 
-    /// The owner allows this for as long as the session lives.
+    /// The owner allows this in this room for good.
     pub fn grant(&self, session: &SessionId, call: &ToolCall) {
-        let mut granted = self.granted.lock().unwrap_or_else(PoisonError::into_inner);
-        if granted.len() < MAX_GRANTED {
-            granted.insert((session.clone(), subject(call)));
+        if let Some(turn) = self.turns().get(session) {
+            self.grants.add(&turn.room, &subject(call));
         }
     }
 

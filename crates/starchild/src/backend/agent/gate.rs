@@ -29,10 +29,13 @@ impl Gate for RoomGate {
 
 fn question(consent: &Consent) -> Question {
     let arguments = consent.call.args_text();
+    let path = consent.call.args["path"].as_str();
+    // Where the change is shown, the file is enough.
+    let about = path.filter(|_| consent.preview.is_some());
     Question {
         id: consent.id.clone(),
         tool: consent.call.name.clone(),
-        summary: format!("{} {arguments}", consent.call.name),
+        summary: format!("{} {}", consent.call.name, about.unwrap_or(&arguments)),
         detail: Some(consent.preview.clone().unwrap_or(arguments)),
     }
 }

@@ -10,7 +10,7 @@ mod workspace;
 use super::{
     Backend, BackendError, Call, Inbound, Me, Reply,
     config::BackendConfig,
-    prompt::{Prompt, quote, stopped_note},
+    prompt::{Prompt, is_about, quote, stopped_note},
 };
 use futures_util::future::BoxFuture;
 use gate::RoomGate;
@@ -61,7 +61,7 @@ struct RoomSession {
     /// The newest message that it was shown.
     seen_seq: i64,
     rules_version: Option<i64>,
-    /// Whether a call waited for a yes when the daemon last ended.
+    /// Whether a call for this message waited for a yes when the program last ended.
     waits: bool,
     /// The message whose answer somebody stopped, until the model is told.
     stopped_seq: Option<i64>,
@@ -177,6 +177,7 @@ impl Agent {
             estimated: outcome.usage.estimated,
         };
         call.costs(|usage| {
+            usage.model.clone_from(&outcome.model);
             usage.input_tokens = Some(used.input_tokens);
             usage.output_tokens = Some(used.output_tokens);
             usage.cost_usd = self.config.limits.price.map(|price| price.of(used));
@@ -200,7 +201,7 @@ impl Agent {
         };
         // One that was just given up may still be about to be saved.
         let (state, file) = opened.map_err(|error| BackendError::Unavailable(error.to_string()))?;
-        let waits = state.waits();
+        let waits = state.waits() && is_about(&state.last_words(), inbound.message.seq);
         let counted = state.spent.usage;
         let system = Prompt::new(inbound, Some(&self.owner)).instructions;
         let agent = started.built.agent.with_system(system);

@@ -301,6 +301,20 @@ fn shown_member(member: &MemberView) -> String {
     format!("{name} ({id}, {}, {here})", member.member_kind.as_str())
 }
 
+/// What calls a member: its name, unless another has the same.
+fn mention_of<'a>(member: &'a MemberView, members: &[MemberView]) -> &'a str {
+    let id = member.user_id.as_str();
+    let name = member.user_name.as_deref().unwrap_or(id);
+    let is_same = |one: &&MemberView| {
+        let other = one.user_name.as_deref().unwrap_or_default();
+        other.to_lowercase() == name.to_lowercase()
+    };
+    match members.iter().filter(is_same).count() {
+        1 => name,
+        _ => id,
+    }
+}
+
 async fn hand_over(room: Arc<RoomContext>, args: HandOver) -> Result<String, ToolError> {
     let members = member_list(&room).await?;
     let wanted = args.to.trim().trim_start_matches('@');
@@ -319,7 +333,7 @@ async fn hand_over(room: Arc<RoomContext>, args: HandOver) -> Result<String, Too
     if member.user_id.as_str() == room.me.user_id {
         return Err(ToolError::new("that is you"));
     }
-    let text = format!("@{} {}", member.user_id, args.text);
+    let text = format!("@{} {}", mention_of(member, &members), args.text);
     let seq = room.post(text).await.map_err(ToolError::new)?;
     Ok(format!(
         "posted as #{seq}; answer [SILENT] unless you have more to say"

@@ -4,16 +4,18 @@
 mod answers;
 mod payload;
 mod progress;
+mod remarks;
 
-use super::{Backend, BackendError, Call, Inbound, Reply, config::BackendConfig};
+use super::{Backend, BackendError, Call, Inbound, Remark, Reply, config::BackendConfig};
 use crate::organism::{
     config::{File, load},
-    gateway::{GatewayKind, room::RoomFile},
+    gateway::{Connected, GatewayKind, room::RoomFile},
 };
 use agentserver::{Conversation, Delivered, Pump, SendError, system};
 use answers::Answers;
 use futures_util::future::BoxFuture;
 use progress::Calls;
+use remarks::{Remarks, ToRooms};
 use std::{
     collections::VecDeque,
     path::{Path, PathBuf},
@@ -26,12 +28,16 @@ use tokio::sync::OnceCell;
 const STATE: &str = "organism";
 /// Threads of rooms that are open at once; the one that was silent longest is closed first.
 const MAX_OPEN: usize = 1000;
+/// How long to wait until one that could not be started is started again.
+const START_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
 /// An organism with a conversation for each thread.
 pub struct Organism {
     file: PathBuf,
     state: PathBuf,
     timeout: Duration,
+    /// Whether it says something by itself.
+    has_schedule: bool,
     started: OnceCell<Started>,
 }
 
@@ -43,6 +49,8 @@ struct Started {
     calls: Calls,
     /// The latest used last.
     open: Mutex<VecDeque<Arc<Conversation>>>,
+    remarks: Remarks,
+    _schedules: Connected,
 }
 
 impl Organism {
@@ -58,10 +66,12 @@ impl Organism {
         let (read, organism) = loaded.map_err(|error| missing(error.to_string()))?;
         let (gateway, room) = room_gateway(&read).map_err(missing)?;
         payload::check(&organism.offers(&gateway), &room).map_err(missing)?;
+        let is_schedule = |kind: &GatewayKind| matches!(kind, GatewayKind::Schedule(_));
         Ok(Self {
             file,
             state: folder.join(STATE),
             timeout: config.timeout(),
+            has_schedule: read.gateways.iter().any(|one| is_schedule(&one.kind)),
             started: OnceCell::new(),
         })
     }
@@ -75,8 +85,15 @@ impl Organism {
         let calls = Calls::default();
         let mut settings = file.settings();
         settings.trace = Some(calls.listen());
+        let limits = settings.xml;
         let pump = Pump::start_durable(organism, settings, &journal);
         let pump = pump.map_err(|error| failed(&error))?;
+        let remarks = Remarks::open(&self.state).map_err(|error| failed(&error))?;
+        let to_rooms = ToRooms {
+            pump: pump.clone(),
+            remarks: remarks.clone(),
+        };
+        let schedules = Connected::schedules(&file, &pump, limits, to_rooms);
         let open = pump.recovered(&gateway).into_iter().map(Arc::new);
         Ok(Started {
             open: Mutex::new(open.collect()),
@@ -84,7 +101,23 @@ impl Organism {
             gateway,
             room,
             calls,
+            remarks,
+            _schedules: schedules.map_err(|error| failed(&error))?,
         })
+    }
+
+    /// What it says by itself in a room.
+    async fn remark(&self, room_name: &str) -> Remark {
+        if !self.has_schedule {
+            return std::future::pending().await;
+        }
+        loop {
+            match self.started.get_or_try_init(|| self.start()).await {
+                Ok(started) => return started.remarks.next(room_name).await,
+                Err(error) => tracing::error!(%error, "the organism does not start"),
+            }
+            tokio::time::sleep(START_AGAIN_AFTER).await;
+        }
     }
 
     async fn ask(&self, inbound: &Inbound, call: &Call) -> Result<Reply, BackendError> {
@@ -123,6 +156,18 @@ impl Backend for Organism {
         call: &'a Call,
     ) -> BoxFuture<'a, Result<Reply, BackendError>> {
         Box::pin(self.ask(inbound, call))
+    }
+
+    fn next_remark<'a>(&'a self, room_name: &'a str) -> BoxFuture<'a, Remark> {
+        Box::pin(self.remark(room_name))
+    }
+
+    fn remark_is_dealt_with(&self, room_name: &str, remark: &Remark) {
+        if let Some(started) = self.started.get()
+            && let Err(error) = started.remarks.remove(room_name, &remark.id)
+        {
+            tracing::error!(%error, "what was said is still kept");
+        }
     }
 }
 

@@ -91,7 +91,10 @@ impl Backend for Plain {
     }
 
     fn remark_is_dealt_with(&self, room_name: &str, remark: &Remark) {
-        if let Err(error) = self.reminders.remove(room_name, remark.reply_to_seq) {
+        let Some(seq) = remark.reply_to_seq else {
+            return;
+        };
+        if let Err(error) = self.reminders.remove(room_name, seq) {
             tracing::error!(%error, "a reminder that was given is still kept");
         }
     }

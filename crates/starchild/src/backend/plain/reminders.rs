@@ -76,7 +76,7 @@ impl Reminders {
             };
             if first.at <= now {
                 return Remark {
-                    reply_to_seq: first.seq,
+                    reply_to_seq: Some(first.seq),
                     id: format!("reminder-{}", first.at),
                     text: format!("⏰ You wanted to be reminded: {}", first.of),
                 };
@@ -120,8 +120,8 @@ mod tests {
         assert!(reminders.add("rm_a", reminder(7, 10)).unwrap(), "once more");
         assert!(reminders.add("rm_a", reminder(8, 20)).unwrap());
         let again = Reminders::new(folder.path());
-        assert_eq!(again.next("rm_a").await.reply_to_seq, 7);
-        assert_eq!(again.next("rm_a").await.reply_to_seq, 7);
+        assert_eq!(again.next("rm_a").await.reply_to_seq, Some(7));
+        assert_eq!(again.next("rm_a").await.reply_to_seq, Some(7));
         again.remove("rm_a", 7).unwrap();
         assert_eq!(
             again.next("rm_a").await.text,

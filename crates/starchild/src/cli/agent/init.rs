@@ -5,17 +5,15 @@
 use super::{Failure, models};
 use crate::cli::show;
 use clap::Args;
-use openstarry::provider::{Model, ProviderConfig, ProviderKind};
+use openstarry::provider::ProviderKind;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 const TEMPLATE: &str = include_str!("agent.yaml");
 /// Stands where the name of a model belongs.
 const NO_MODEL: &str = "NAME_OF_A_MODEL";
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What `init` takes.
 #[derive(Args)]
@@ -104,7 +102,7 @@ async fn find(args: &InitArgs, env: &dyn Fn(&str) -> Option<String>) -> Found {
     };
     let (model, context_tokens, because) = match &args.model {
         Some(model) => (model.clone(), None, because),
-        None => match newest(kind, args, env).await {
+        None => match models::newest(kind, args.base_url.as_deref(), env).await {
             Ok(model) => (
                 model.id,
                 model.context_tokens,
@@ -124,21 +122,6 @@ async fn find(args: &InitArgs, env: &dyn Fn(&str) -> Option<String>) -> Found {
         context_tokens,
         because,
     }
-}
-
-/// The newest model of the API.
-async fn newest(
-    kind: ProviderKind,
-    args: &InitArgs,
-    env: &dyn Fn(&str) -> Option<String>,
-) -> Result<Model, String> {
-    let mut provider = ProviderConfig::new(kind, "");
-    provider.base_url.clone_from(&args.base_url);
-    let listed = tokio::time::timeout(PATIENCE, provider.models(env)).await;
-    let listed = listed.map_err(|_| "no answer".to_owned())?;
-    let listed = listed.map_err(|error| error.to_string())?;
-    let picked = models::pick(&listed).ok_or("it has none that talks")?;
-    Ok(picked.clone())
 }
 
 fn fill(found: &Found, base_url: Option<&str>) -> String {

@@ -7,7 +7,7 @@ mod gate;
 mod init;
 mod lines;
 mod markdown;
-mod models;
+pub mod models;
 mod prompts;
 mod questions;
 mod run;

@@ -8,6 +8,10 @@ use openstarry::config::AgentConfig;
 use openstarry::provider::{Model, ProviderConfig, ProviderKind};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
+
+/// How long a server may take to tell its models.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What `models` takes.
 #[derive(Args)]
@@ -87,6 +91,21 @@ pub async fn models(args: ModelsArgs) -> Result<ExitCode, Failure> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The model of this API that a new agent begins with, or why none is known.
+pub async fn newest(
+    kind: ProviderKind,
+    base_url: Option<&str>,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Model, String> {
+    let mut provider = ProviderConfig::new(kind, "");
+    provider.base_url = base_url.map(str::to_owned);
+    let listed = tokio::time::timeout(PATIENCE, provider.models(env)).await;
+    let listed = listed.map_err(|_| "no answer".to_owned())?;
+    let listed = listed.map_err(|error| error.to_string())?;
+    let picked = pick(&listed).ok_or("it has none that talks")?;
+    Ok(picked.clone())
 }
 
 /// Words in the names of models that do not hold a conversation.

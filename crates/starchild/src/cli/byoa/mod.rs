@@ -13,6 +13,7 @@ use crate::{
     backend::config::{BackendConfig, BackendKind},
     daemon::{credentials::refresh, process},
     home::{AgentHome, Home, agent_id, files},
+    host::rooms::HostedRooms,
 };
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -296,6 +297,12 @@ async fn remove(agent: &AgentHome, yes: bool) -> Result<(), Failure> {
     for file in agent.rooms()? {
         if let Err(error) = room::leave_room(agent, &file).await {
             show::note(&format!("note: {} was not told: {error}", file.room_id));
+        }
+    }
+    let hosted = HostedRooms::open(agent.clone(), None)?;
+    for room in hosted.all() {
+        if let Err(error) = hosted.leave(&room).await {
+            show::note(&format!("note: {} was not told: {error}", room.room_id));
         }
     }
     std::fs::remove_dir_all(agent.folder())?;

@@ -15,9 +15,10 @@ use crate::{
     },
     daemon::credentials::refresh,
     home::{AgentHome, Home, RoomAddress, RoomFile},
+    host::rooms::is_out_already,
 };
 use clap::{Args, Subcommand};
-use client::{Client, protocol::ErrorCode};
+use client::Client;
 use protocol::RoomId;
 use serde::Serialize;
 use std::time::Duration;
@@ -116,14 +117,8 @@ pub async fn leave_room(agent: &AgentHome, file: &RoomFile) -> Result<(), Failur
     if file.left.is_none() {
         let client = Client::new(&file.server)?.with_token(file.member_token.expose())?;
         match client.remove_member(&file.room_id, &file.user_id).await {
-            Ok(_) => {}
-            // Out already: kicked, or the room is gone.
-            Err(error)
-                if matches!(
-                    error.code(),
-                    Some(ErrorCode::NotFound | ErrorCode::NotAMember | ErrorCode::KeyInvalid)
-                ) => {}
-            Err(error) => return Err(error.into()),
+            Err(error) if !is_out_already(&error) => return Err(error.into()),
+            _ => {}
         }
     }
     agent.unremember_room(&file.address())?;

@@ -1,8 +1,9 @@
 //! `starchild init`: looks at what is on this machine, asks three questions, and writes a
 //! `starchild.yaml` that works.
 
-use crate::cli::{failure::Failure, show};
+use crate::cli::{agent::models, failure::Failure, show};
 use clap::Args;
+use openstarry::provider::ProviderKind;
 use std::{
     fmt,
     io::{self, IsTerminal, Write},
@@ -31,6 +32,12 @@ pub struct InitArgs {
     /// What answers: anthropic, openai, gemini, ollama, codex, claude, acp or script.
     #[arg(long)]
     answers: Option<Answers>,
+    /// The model, where a model answers; otherwise the newest that its server has.
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// Where the model's server is.
+    #[arg(long, value_name = "URL")]
+    base_url: Option<String>,
     /// Take what is found, and ask nothing.
     #[arg(long, short)]
     yes: bool,
@@ -39,22 +46,26 @@ pub struct InitArgs {
 /// What answers in the room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answers {
-    Anthropic,
-    OpenAi,
-    Gemini,
-    Ollama,
+    Model(ProviderKind),
     Codex,
     Claude,
     Acp,
     Script,
 }
 
+/// Coding agents that speak the Agent Client Protocol: their programs, and how they are told to.
+const ACP_AGENTS: [(&str, &str); 3] = [
+    ("codex-acp", "codex-acp"),
+    ("gemini", "gemini --experimental-acp"),
+    ("opencode", "opencode acp"),
+];
+
 impl Answers {
     const ALL: [Self; 8] = [
-        Self::Anthropic,
-        Self::OpenAi,
-        Self::Gemini,
-        Self::Ollama,
+        Self::Model(ProviderKind::Anthropic),
+        Self::Model(ProviderKind::OpenAi),
+        Self::Model(ProviderKind::Gemini),
+        Self::Model(ProviderKind::Ollama),
         Self::Codex,
         Self::Claude,
         Self::Acp,
@@ -63,10 +74,7 @@ impl Answers {
 
     fn word(self) -> &'static str {
         match self {
-            Self::Anthropic => "anthropic",
-            Self::OpenAi => "openai",
-            Self::Gemini => "gemini",
-            Self::Ollama => "ollama",
+            Self::Model(kind) => kind.word(),
             Self::Codex => "codex",
             Self::Claude => "claude",
             Self::Acp => "acp",
@@ -76,68 +84,42 @@ impl Answers {
 
     /// Why it can be offered, where it is here.
     fn found(self) -> Option<String> {
-        let variable = |name: &str| {
-            let is_set = std::env::var_os(name).is_some_and(|value| !value.is_empty());
-            is_set.then(|| format!("{name} is set"))
-        };
-        let program = |name: &str| {
-            let path = std::env::var_os("PATH")?;
-            let mut places = std::env::split_paths(&path).map(|folder| folder.join(name));
-            let place = places.find(|place| place.is_file())?;
-            Some(place.display().to_string())
-        };
         match self {
-            Self::Anthropic => variable("ANTHROPIC_API_KEY"),
-            Self::OpenAi => variable("OPENAI_API_KEY"),
-            Self::Gemini => variable("GEMINI_API_KEY"),
-            Self::Ollama => {
+            Self::Model(ProviderKind::Ollama) => {
                 let connected = TcpStream::connect_timeout(&OLLAMA, Duration::from_millis(200));
                 connected
                     .ok()
                     .map(|_| format!("a model server answers at {OLLAMA}"))
             }
+            Self::Model(kind) => {
+                let name = kind.default_key_env()?;
+                let is_set = std::env::var_os(name).is_some_and(|value| !value.is_empty());
+                is_set.then(|| format!("{name} is set"))
+            }
             Self::Codex => program("codex"),
             Self::Claude => program("claude"),
-            Self::Acp => program("codex-acp")
-                .or_else(|| program("gemini"))
-                .or_else(|| program("opencode")),
+            Self::Acp => acp_agent().map(|(found, _)| found),
             Self::Script => Some("a scripted model, without a network".into()),
-        }
-    }
-
-    /// The agent's part of the file, and what else the file needs.
-    fn agent(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Anthropic => (
-                "models:\n  default: {kind: anthropic, model: claude-sonnet-4-5}\n",
-                INLINE,
-            ),
-            Self::OpenAi => (
-                "models:\n  default: {kind: openai, model: gpt-5-mini}\n",
-                INLINE,
-            ),
-            Self::Gemini => (
-                "models:\n  default: {kind: gemini, model: gemini-2.5-flash}\n",
-                INLINE,
-            ),
-            Self::Ollama => (
-                "models:\n  default: {kind: ollama, model: llama3.2}\n",
-                INLINE,
-            ),
-            Self::Script => (
-                "models:\n  default: script model.yaml   # for a real one: {kind: anthropic, model: …}\n",
-                INLINE,
-            ),
-            Self::Codex => ("", "    backend: codex\n"),
-            Self::Claude => ("", "    backend: claude\n"),
-            Self::Acp => (
-                "",
-                "    backend: acp\n    command: codex-acp   # any agent that speaks the Agent Client Protocol\n",
-            ),
         }
     }
 }
 
+/// Where a program of this name is, on PATH.
+fn program(name: &str) -> Option<String> {
+    let path = std::env::var_os("PATH")?;
+    let mut places = std::env::split_paths(&path).map(|folder| folder.join(name));
+    let place = places.find(|place| place.is_file())?;
+    Some(place.display().to_string())
+}
+
+/// The first ACP agent that is here, and how it is started.
+fn acp_agent() -> Option<(String, &'static str)> {
+    let mut known = ACP_AGENTS.into_iter();
+    known.find_map(|(name, command)| Some((program(name)?, command)))
+}
+
+const SCRIPTED: &str =
+    "models:\n  default: script model.yaml   # for a real one: {kind: anthropic, model: …}\n";
 const INLINE: &str = "    agent:\n      system: You help the people in this room. Be brief.\n";
 const SCRIPT: &str = "# What the scripted model says: the first rule that fits. docs/agents.md tells of all keys.\nrules:\n  - when: hello|hi\\b\n    say: Hello! I follow a script, so I know little. Edit model.yaml, or give me a real model in starchild.yaml.\n  - say: My script has no answer to that. Edit model.yaml, or give me a real model in starchild.yaml.\n";
 
@@ -156,7 +138,7 @@ impl FromStr for Answers {
 }
 
 /// Writes the file.
-pub fn init(args: InitArgs) -> Result<(), Failure> {
+pub async fn init(args: InitArgs) -> Result<(), Failure> {
     let path = args.folder.join(FILE);
     if path.exists() {
         return Err(
@@ -183,15 +165,39 @@ pub fn init(args: InitArgs) -> Result<(), Failure> {
         "lobby",
         plain,
     )?;
+    let all = Answers::ALL.map(Answers::word).join(", ");
     let answers = answer(
         args.answers,
         asks,
-        "What shall answer there?",
+        &format!("What shall answer there? One of {all}."),
         usual.word(),
         |text| text.parse(),
     )?;
-    let (models, agent) = answers.agent();
-    let quoted = |text: &str| serde_json::Value::from(text).to_string();
+    let (models, agent) = match answers {
+        Answers::Model(kind) => {
+            let model = match args.model {
+                Some(model) => model,
+                None => choose_model(kind, args.base_url.as_deref(), asks).await?,
+            };
+            let base = args
+                .base_url
+                .map(|url| format!(", base_url: {}", quoted(&url)));
+            let (kind, model) = (kind.word(), quoted(&model));
+            let base = base.unwrap_or_default();
+            let models = format!("models:\n  default: {{kind: {kind}, model: {model}{base}}}\n");
+            (models, INLINE.to_owned())
+        }
+        Answers::Script => (SCRIPTED.to_owned(), INLINE.to_owned()),
+        Answers::Codex => (String::new(), "    backend: codex\n".into()),
+        Answers::Claude => (String::new(), "    backend: claude\n".into()),
+        Answers::Acp => {
+            let command = acp_agent().map_or("codex-acp", |(_, command)| command);
+            let agent = format!(
+                "    backend: acp\n    command: {command}   # any agent that speaks the Agent Client Protocol\n"
+            );
+            (String::new(), agent)
+        }
+    };
     let (person, room) = (quoted(&person), quoted(&room));
     let text = format!(
         "# A team of people and agents; docs/up.md tells of every key.\n\
@@ -207,11 +213,44 @@ pub fn init(args: InitArgs) -> Result<(), Failure> {
         write_new(&args.folder.join("model.yaml"), SCRIPT)?;
     }
     show::print(&format!("{}\n", path.display()))?;
+    let folder = match args.folder.to_str() {
+        Some(".") => String::new(),
+        _ => format!(" {}", args.folder.display()),
+    };
     show::note(&format!(
-        "Next: starchild up {}, and in the room: @Helper hello",
-        args.folder.display()
+        "Next: starchild up{folder}, and in the room: @Helper hello"
     ));
     Ok(())
+}
+
+/// The newest model that the server has; where it does not tell, the one that is named.
+async fn choose_model(
+    kind: ProviderKind,
+    base_url: Option<&str>,
+    asks: bool,
+) -> Result<String, Failure> {
+    let env = |name: &str| std::env::var(name).ok();
+    let why = match models::newest(kind, base_url, &env).await {
+        Ok(model) => {
+            let id = &model.id;
+            show::note(&format!(
+                "the model is {id}, the newest of {kind} that talks; starchild agent models --provider {kind} lists all",
+                kind = kind.word(),
+            ));
+            return Ok(model.id);
+        }
+        Err(why) => why,
+    };
+    let untold = format!("{} did not tell its models ({why})", kind.word());
+    if !asks {
+        return Err(Failure::permanent(untold).with_hint("Name one: --model NAME"));
+    }
+    show::note(&untold);
+    answer(None, asks, "Which model?", "", plain)
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
 }
 
 fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
@@ -235,7 +274,10 @@ fn answer<T>(
     }
     let mut lines = asks.then(|| io::stdin().lines());
     while let Some(lines) = &mut lines {
-        eprint!("{question} [{usual}] ");
+        match usual {
+            "" => eprint!("{question} "),
+            usual => eprint!("{question} [{usual}] "),
+        }
         io::stderr().flush()?;
         let Some(line) = lines.next().transpose()? else {
             break;

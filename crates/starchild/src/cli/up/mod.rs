@@ -24,7 +24,7 @@ use screen::Screen;
 use std::{
     fs::OpenOptions,
     os::unix::fs::OpenOptionsExt,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Stdio,
     time::{Duration, Instant},
 };
@@ -77,7 +77,7 @@ impl From<UpError> for Failure {
 pub async fn up(args: UpArgs) -> Result<(), Failure> {
     let project = Project::find(&args.which.path)?;
     if args.detach {
-        return start_detached(&project).await;
+        return start_detached(&project, &args.which.path).await;
     }
     if args.detached {
         process::detach();
@@ -121,7 +121,7 @@ async fn run(project: Project, shutdown: &Shutdown) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn start_detached(project: &Project) -> Result<(), Failure> {
+async fn start_detached(project: &Project, named: &Path) -> Result<(), Failure> {
     if let Some(pid) = process::running_of(&project.pid_file()) {
         let pid = pid.as_raw_nonzero();
         show::note(&format!("The team is up already, as process {pid}."));
@@ -132,10 +132,10 @@ async fn start_detached(project: &Project) -> Result<(), Failure> {
     project.prepare()?;
     let _ = files::remove(&project.status_file());
     let path = project.logs().join("up.log");
+    let _ = files::remove(&path);
     let log = OpenOptions::new()
         .create(true)
-        .write(true)
-        .truncate(true)
+        .append(true)
         .mode(0o600)
         .open(&path)?;
     let mut child = std::process::Command::new(std::env::current_exe()?)
@@ -154,7 +154,11 @@ async fn start_detached(project: &Project) -> Result<(), Failure> {
             drop(spinner);
             // It holds the links with which people sign in.
             show::print(&std::fs::read_to_string(&path)?)?;
-            show::next("starchild ps, or starchild down");
+            let named = match named.to_str() {
+                Some(".") => String::new(),
+                _ => format!(" {}", named.display()),
+            };
+            show::next(&format!("starchild ps{named}, or starchild down{named}"));
             return Ok(());
         }
         let ended = child.try_wait()?.is_some();

@@ -74,7 +74,8 @@ impl Screen {
     fn erase(&mut self) -> String {
         match std::mem::take(&mut self.drawn) {
             0 => String::new(),
-            lines => format!("\x1b[{lines}A\x1b[J"),
+            // What was typed meanwhile, a ^C for example, has moved the cursor.
+            lines => format!("\r\x1b[{lines}A\x1b[J"),
         }
     }
 

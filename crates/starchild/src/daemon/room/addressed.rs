@@ -33,7 +33,8 @@ pub fn addressed_to(message: &Message, me: &Me) -> Addressed {
         .map_or(Addressed::No, Addressed::IfMine)
 }
 
-fn mentions(content: &str, me: &Me) -> bool {
+/// Whether a text names the agent.
+pub fn mentions(content: &str, me: &Me) -> bool {
     let names = [me.mention_key.trim_start_matches('@'), &me.user_id];
     names.iter().any(|name| is_mentioned(content, name))
 }

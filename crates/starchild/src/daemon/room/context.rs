@@ -2,7 +2,7 @@
 //! agent is in the room, the room's rules by version, and which messages are its own.
 
 use super::{
-    addressed::{Addressed, addressed_to},
+    addressed::{Addressed, addressed_to, mentions},
     wake::Relation,
 };
 use crate::{backend::Me, home::RoomFile};
@@ -12,6 +12,8 @@ use std::{collections::VecDeque, sync::Arc};
 
 /// How many of the agent's own messages are remembered.
 const MAX_OWN: usize = 200;
+/// How far back a thread is looked at for the agent's part in it.
+const MAX_THREAD: usize = 50;
 
 /// What is known of the room so far.
 pub struct RoomContext {
@@ -74,6 +76,20 @@ impl RoomContext {
                 false => Relation::Other,
             }),
         })
+    }
+
+    /// Whether the agent spoke in the message's thread, or was named in it; as the server looks at it.
+    pub async fn has_part_in_thread(
+        &self,
+        client: &Client,
+        message: &Message,
+    ) -> Result<bool, ClientError> {
+        let thread = client.thread(&self.room, message.seq).await?.thread;
+        let mut newest = thread.iter().rev().take(MAX_THREAD);
+        Ok(newest.any(|said| {
+            let is_mine = said.sender_user_id == self.me.user_id && said.via == Via::Agent;
+            is_mine || mentions(&said.content, &self.me)
+        }))
     }
 
     /// The room's rules of this version, or the newest there are.

@@ -46,6 +46,8 @@ pub struct Shared {
     pub answer_in: AnswerIn,
     /// What wakes it and what it may spend, as its owner wants.
     pub wake_policy: WakePolicy,
+    /// Whether it is woken by all that is said in a thread that it has a part in.
+    pub follows_threads: bool,
     /// Whether rooms see the arguments of its tools.
     pub show_arguments: bool,
     /// This start of the daemon.
@@ -124,7 +126,9 @@ impl Room {
             }
             received = self.connection.next() => received?,
             remark = shared.backend.next_remark(&self.name) => {
-                self.post_remark(&remark).await?;
+                if self.answers_here() {
+                    self.post_remark(&remark).await?;
+                }
                 shared.backend.remark_is_dealt_with(&self.name, &remark);
                 return Ok(());
             }
@@ -215,12 +219,20 @@ impl Room {
         }
         let relation = async |client: &Client| self.context.relation(client, message).await;
         let relation = self.connection.retry(relation).await?.flatten();
-        // The server is asked only about what would wake the agent.
-        let Some(relation) = relation.filter(|relation| relation.wakes(own)) else {
+        let Some(relation) = relation else {
             return Ok(false);
         };
+        let may_be_of_thread = self.shared.follows_threads && message.reply_to_seq.is_some();
+        // The server is asked only about what would wake the agent.
+        if !relation.wakes(own) && !(own == Wake::Threads && may_be_of_thread) {
+            return Ok(false);
+        }
         let wake = self.limits.wake(self.connection.client()).await;
-        Ok(relation.wakes(wake))
+        if relation.wakes(wake) || wake != Wake::Threads || !may_be_of_thread {
+            return Ok(relation.wakes(wake));
+        }
+        let part = async |client: &Client| self.context.has_part_in_thread(client, message).await;
+        Ok(self.connection.retry(part).await?.unwrap_or(false))
     }
 
     /// Whether the owner wants answers in this room; the first time they do not, the log says so.

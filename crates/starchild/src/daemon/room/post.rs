@@ -27,10 +27,11 @@ impl Room {
     pub(super) async fn post_remark(&mut self, remark: &Remark) -> Result<(), End> {
         let message = PostMessage {
             content: remark.text.clone(),
-            reply_to_seq: Some(remark.reply_to_seq),
+            reply_to_seq: remark.reply_to_seq,
             ..PostMessage::default()
         };
-        self.post(remark.reply_to_seq, &remark.id, message).await
+        let seq = remark.reply_to_seq.unwrap_or(0);
+        self.post(seq, &remark.id, message).await
     }
 
     async fn post(&mut self, seq: i64, attempt: &str, message: PostMessage) -> Result<(), End> {

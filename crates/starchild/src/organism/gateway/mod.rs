@@ -10,6 +10,7 @@ mod webhook;
 use super::config::File;
 use crate::http_server as server;
 use agentserver::Pump;
+use agentserver::gateway::Outlet;
 use agentserver::xml::Limits;
 use serde::Deserialize;
 use std::time::Duration;
@@ -59,10 +60,36 @@ impl Connected {
             let started = match &gateway.kind {
                 GatewayKind::Stdin | GatewayKind::Room(_) => continue,
                 GatewayKind::Http(http) => http.start(outside, &mut tasks).await,
-                GatewayKind::Schedule(schedule) => schedule.start(outside, &mut tasks),
+                GatewayKind::Schedule(schedule) => {
+                    let gateway = name.clone();
+                    schedule.start(outside, log::ToLog { gateway }, &mut tasks)
+                }
                 GatewayKind::Webhook(webhook) => webhook.start(outside, &mut tasks).await,
             };
             started.map_err(|error| format!("{name}: {error}"))?;
+        }
+        Ok(Self(tasks))
+    }
+
+    /// Connects the schedules alone. What comes of them goes to `outlet`.
+    pub fn schedules(
+        file: &File,
+        pump: &Pump,
+        limits: Limits,
+        outlet: impl Outlet + Clone,
+    ) -> Result<Self, String> {
+        let mut tasks = JoinSet::new();
+        for gateway in &file.gateways {
+            let name = &gateway.name.value;
+            if let GatewayKind::Schedule(schedule) = &gateway.kind {
+                let outside = Outside {
+                    pump: pump.clone(),
+                    gateway: name.clone(),
+                    limits,
+                };
+                let started = schedule.start(outside, outlet.clone(), &mut tasks);
+                started.map_err(|error| format!("{name}: {error}"))?;
+            }
         }
         Ok(Self(tasks))
     }

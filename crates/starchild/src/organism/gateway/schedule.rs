@@ -1,8 +1,7 @@
 //! The clock as a gateway: a payload is sent whenever a cron expression says so.
 
 use super::Outside;
-use super::log::ToLog;
-use agentserver::gateway::{Conversations, CorrelationId, Idle};
+use agentserver::gateway::{Conversations, CorrelationId, Idle, Outlet};
 use croner::Cron;
 use jiff::Zoned;
 use jiff::tz::TimeZone;
@@ -37,7 +36,12 @@ fn utc() -> String {
 const NAP: Duration = Duration::from_secs(60);
 
 impl ScheduleFile {
-    pub(super) fn start(&self, outside: Outside, tasks: &mut JoinSet<()>) -> Result<(), String> {
+    pub(super) fn start(
+        &self,
+        outside: Outside,
+        outlet: impl Outlet,
+        tasks: &mut JoinSet<()>,
+    ) -> Result<(), String> {
         let cron =
             Cron::from_str(&self.cron).map_err(|error| format!("{:?}: {error}", self.cron))?;
         let zone = TimeZone::get(&self.timezone).map_err(|error| error.to_string())?;
@@ -52,17 +56,21 @@ impl ScheduleFile {
             .json_to_xml(fields)
             .map_err(|error| error.to_string())?;
         let to = self.to.clone();
-        tasks.spawn(run(outside, cron, zone, to, xml));
+        let Outside { pump, gateway, .. } = outside;
+        let conversations = Conversations::new(pump, &gateway, outlet, Idle(NAP));
+        tasks.spawn(run(conversations, gateway, cron, zone, to, xml));
         Ok(())
     }
 }
 
-async fn run(outside: Outside, cron: Cron, zone: TimeZone, to: Option<String>, xml: String) {
-    let Outside { pump, gateway, .. } = outside;
-    let outlet = ToLog {
-        gateway: gateway.clone(),
-    };
-    let conversations = Conversations::new(pump, &gateway, outlet, Idle(NAP));
+async fn run(
+    conversations: Conversations<impl Outlet>,
+    gateway: String,
+    cron: Cron,
+    zone: TimeZone,
+    to: Option<String>,
+    xml: String,
+) {
     let mut last = Zoned::now().with_time_zone(zone.clone());
     loop {
         let next = match cron.find_next_occurrence(&last, false) {
