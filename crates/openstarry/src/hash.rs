@@ -11,3 +11,14 @@ pub(crate) fn fnv_bytes(bytes: impl IntoIterator<Item = u8>) -> u64 {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
+
+/// So many letters and digits that stand for a text.
+pub(crate) fn letters(text: &str, count: usize) -> String {
+    let mut hash = fnv([text]);
+    let mut next = || {
+        let digit = char::from_digit((hash % 36) as u32, 36).unwrap_or('0');
+        hash /= 36;
+        digit
+    };
+    (0..count).map(|_| next()).collect()
+}

@@ -210,7 +210,7 @@ impl Approval {
             }
             Ok(Some(Answer::Deny { reason: None })) => denied("the user said no"),
             Ok(Some(Answer::Deny { reason: Some(why) })) => {
-                denied(&format!("the user says: {why}"))
+                denied(&format!("the answer was no: {why}"))
             }
             Ok(None) => denied("the question failed"),
             Err(_) => denied("nobody answered in time"),
@@ -220,6 +220,7 @@ impl Approval {
 
 /// The words for a call that may not run.
 pub(crate) fn denied(why: &str) -> Decision {
+    let why = why.trim_end_matches('.');
     Decision::Deny(format!(
         "Denied, so the call did not run: {why}. Do not repeat it unchanged."
     ))

@@ -1,14 +1,14 @@
 //! `agent.yaml`: what an agent is, and the making of one.
 
 mod build;
+mod confirm;
 
 pub use build::{Built, Surroundings};
+pub use confirm::{ConfirmConfig, RuleConfig};
 
-use crate::approval::{Effect, Pattern, Policy, Rule};
 use crate::pain::AgentPain;
 use crate::provider::Providers;
 use crate::session::Price;
-use crate::tool::Risk;
 use crate::tool::mcp::McpConfig;
 use crate::tool::retrieval::{EmbeddingsConfig, Selector};
 use serde::Deserialize;
@@ -199,80 +199,6 @@ impl Default for RetrievalConfig {
     }
 }
 
-/// The `confirm` part.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct ConfirmConfig {
-    /// Calls of this risk and above need a yes.
-    pub from: Risk,
-    /// Tools that need none.
-    pub approve: Vec<String>,
-    /// What is allowed, asked about or denied, by tool and arguments.
-    pub rules: Vec<RuleConfig>,
-}
-
-/// One of the `rules`: `allow`, `ask` or `deny`, and nothing but one of them.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct RuleConfig {
-    /// The tools that may run.
-    pub allow: Option<String>,
-    /// The tools that are asked about.
-    pub ask: Option<String>,
-    /// The tools that may not run.
-    pub deny: Option<String>,
-    /// Of them, the calls whose arguments fit.
-    pub args: BTreeMap<String, String>,
-    /// What the model is told when a call is denied.
-    pub reason: Option<String>,
-}
-
-impl RuleConfig {
-    fn rule(&self) -> Result<Rule, ConfigError> {
-        let (effect, tool) = match (&self.allow, &self.ask, &self.deny) {
-            (Some(tool), None, None) => (Effect::Allow, tool),
-            (None, Some(tool), None) => (Effect::Ask, tool),
-            (None, None, Some(tool)) => (Effect::Deny, tool),
-            _ => {
-                let why = "want one of allow, ask and deny, with the name of a tool";
-                return Err(wrong("confirm.rules", why));
-            }
-        };
-        let args = self.args.iter();
-        Ok(Rule {
-            effect,
-            tool: Pattern::new(tool),
-            args: args
-                .map(|(name, pattern)| (name.clone(), Pattern::new(pattern)))
-                .collect(),
-            reason: self.reason.clone(),
-        })
-    }
-}
-
-impl ConfirmConfig {
-    /// The owner's rules.
-    fn policy(&self) -> Result<Policy, ConfigError> {
-        let approved = self.approve.iter();
-        let approved = approved.map(|name| Ok(Rule::new(Effect::Allow, Pattern::new(name))));
-        let rules = self.rules.iter().map(RuleConfig::rule);
-        Ok(Policy {
-            rules: approved.chain(rules).collect::<Result<_, ConfigError>>()?,
-            ask_from: self.from,
-        })
-    }
-}
-
-impl Default for ConfirmConfig {
-    fn default() -> Self {
-        Self {
-            from: Risk::Destructive,
-            approve: Vec::new(),
-            rules: Vec::new(),
-        }
-    }
-}
-
 /// The `limits` part.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -419,83 +345,4 @@ fn seconds(key: &str, value: f64) -> Result<Duration, ConfigError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SMALL: &str = "provider: { kind: ollama, model: m }";
-
-    #[test]
-    fn a_provider_is_all_it_takes_and_nothing_dangerous_is_on() {
-        let config = AgentConfig::parse(SMALL).unwrap();
-        assert_eq!(config.tools.fs, FsAccess::Read);
-        assert!(config.tools.shell.is_none() && config.tools.http.is_none());
-        assert_eq!(config.confirm.from, Risk::Destructive);
-        assert_eq!((config.limits.rounds, config.limits.tokens), (10, 0));
-        assert_eq!(config.memory.strategy, Strategy::Summary);
-    }
-
-    #[test]
-    fn one_provider_or_a_list_of_them() {
-        let one = AgentConfig::parse(SMALL).unwrap();
-        assert_eq!(one.providers.iter().count(), 1);
-        let chain = "providers: [{ kind: openai, model: a }, { kind: ollama, model: b }]";
-        let chain = AgentConfig::parse(chain).unwrap();
-        let models: Vec<_> = chain.providers.iter().map(|p| p.model.as_str()).collect();
-        assert_eq!(models, ["a", "b"]);
-        for text in ["providers: []", "{}", "provider: 7"] {
-            assert!(AgentConfig::parse(text).is_err(), "{text}");
-        }
-        let both = format!("{SMALL}\nproviders: [{{ kind: ollama, model: m }}]");
-        assert!(AgentConfig::parse(&both).is_err());
-    }
-
-    #[test]
-    fn a_key_that_does_not_exist_is_told() {
-        for text in [
-            "provider: {kind: ollama, model: m, modle: x}",
-            &format!("{SMALL}\ntool: {{}}"),
-        ] {
-            let error = AgentConfig::parse(text).unwrap_err().to_string();
-            assert!(error.contains("unknown field"), "{error}");
-        }
-    }
-
-    #[test]
-    fn values_that_make_no_sense_are_told_with_their_key() {
-        for (more, key) in [
-            ("name: '../x'", "name"),
-            ("tools: {timeout_seconds: -1}", "tools.timeout_seconds"),
-            ("tools: {timeout_seconds: .nan}", "tools.timeout_seconds"),
-            ("tools: {shell: {allow: []}}", "tools.shell.allow"),
-            ("limits: {money: 1}", "limits.money"),
-            ("memory: {turns: 0}", "memory.turns"),
-            ("confirm: {rules: [{reason: x}]}", "confirm.rules"),
-            ("confirm: {rules: [{allow: a, deny: b}]}", "confirm.rules"),
-        ] {
-            let error = AgentConfig::parse(&format!("{SMALL}\n{more}")).unwrap_err();
-            assert!(error.to_string().starts_with(key), "{more}: {error}");
-        }
-    }
-
-    #[test]
-    fn hostile_yaml_ends_with_an_error() {
-        let deep = format!("system: {}", "[".repeat(50_000));
-        let long = format!("system: {}", "x".repeat(MAX_FILE));
-        let mut bomb = String::from("a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n");
-        for n in 1..12 {
-            let list = vec![format!("*a{}", n - 1); 10].join(",");
-            bomb.push_str(&format!("a{n}: &a{n} [{list}]\n"));
-        }
-        for text in [
-            "",
-            "[]",
-            "\0",
-            "provider: &a {kind: *a}",
-            &deep,
-            &long,
-            &bomb,
-        ] {
-            assert!(AgentConfig::parse(text).is_err());
-        }
-    }
-}
+mod tests;

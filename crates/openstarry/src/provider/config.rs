@@ -1,19 +1,18 @@
 //! Which model to ask, and how.
 
 use super::{
-    Anthropic, CallLimits, Endpoint, Fallback, Gemini, Model, Ollama, OpenAi, Provider, Responses,
-    Script, models,
+    Anthropic, CallLimits, Endpoint, Gemini, Model, Ollama, OpenAi, Provider, Responses, models,
 };
 use crate::pain::AgentPain;
 use crate::segment::MediaKind;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Error as _, MapAccess, SeqAccess, Unexpected, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// How the addresses of Azure end.
+const AZURE: &str = ".azure.com";
 
 /// The APIs there are adapters for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
@@ -165,99 +164,8 @@ fn yes() -> bool {
     true
 }
 
-/// Who answers: one provider, a list of which the next is asked where one gives no answer, or no
-/// API at all.
-#[derive(Clone, Debug)]
-pub enum Providers {
-    /// Models behind APIs.
-    Apis {
-        /// The one that is asked first.
-        first: Box<ProviderConfig>,
-        /// Those that stand in for it, in their order.
-        others: Vec<ProviderConfig>,
-    },
-    /// The script in this file.
-    Script(PathBuf),
-}
-
-/// `provider: script`, with the file behind it where it has another name.
-const SCRIPT: &str = "script";
-const SCRIPT_FILE: &str = "script.yaml";
-
-impl Providers {
-    /// All that are APIs.
-    pub fn iter(&self) -> impl Iterator<Item = &ProviderConfig> {
-        let (first, others) = match self {
-            Self::Apis { first, others } => (Some(&**first), others.as_slice()),
-            Self::Script(_) => (None, &[][..]),
-        };
-        first.into_iter().chain(others)
-    }
-
-    /// Makes the provider, or the chain.
-    pub fn build(&self, env: Env<'_>) -> Result<Arc<dyn Provider>, AgentPain> {
-        let (first, others) = match self {
-            Self::Script(path) => return Ok(Arc::new(Script::load(path)?)),
-            Self::Apis { first, others } => (first.build(env)?, others),
-        };
-        let others = others.iter().map(|config| config.build(env));
-        let others: Vec<_> = others.collect::<Result<_, _>>()?;
-        Ok(match others.is_empty() {
-            true => first,
-            false => Arc::new(Fallback::new(first, others)),
-        })
-    }
-
-    /// A script counts from this folder.
-    pub(crate) fn resolve_path(&mut self, folder: &Path) {
-        if let Self::Script(path) = self {
-            *path = folder.join(&*path);
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Providers {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct OneOrMany;
-        impl<'de> Visitor<'de> for OneOrMany {
-            type Value = Providers;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a provider, a list of them, or `script FILE`")
-            }
-
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Providers, E> {
-                let (word, file) = text.split_once(' ').unwrap_or((text, SCRIPT_FILE));
-                match word {
-                    SCRIPT => Ok(Providers::Script(file.trim().into())),
-                    _ => Err(E::invalid_value(Unexpected::Str(text), &self)),
-                }
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Providers, A::Error> {
-                let first = ProviderConfig::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(Providers::Apis {
-                    first: Box::new(first),
-                    others: Vec::new(),
-                })
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Providers, A::Error> {
-                let none = || A::Error::custom("want at least one provider");
-                let first = list.next_element()?.ok_or_else(none)?;
-                let mut others = Vec::new();
-                while let Some(next) = list.next_element()? {
-                    others.push(next);
-                }
-                Ok(Providers::Apis { first, others })
-            }
-        }
-        deserializer.deserialize_any(OneOrMany)
-    }
-}
-
 /// Looks up environment variables.
-type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
+pub(super) type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 impl ProviderConfig {
     /// The settings of `kind` with everything else at its default.
@@ -314,6 +222,19 @@ impl ProviderConfig {
         }
     }
 
+    /// Whether OpenAI itself is asked.
+    pub(crate) fn is_at_openai(&self) -> bool {
+        let base = self.base_url.as_deref();
+        base.is_none_or(|base| host(base) == "api.openai.com")
+    }
+
+    /// Whether OpenAI's models are asked, there or at Azure. They take a limit by
+    /// another name than servers that speak like them.
+    pub(crate) fn has_openai_models(&self) -> bool {
+        let base = self.base_url.as_deref();
+        self.is_at_openai() || base.is_some_and(|base| host(base).ends_with(AZURE))
+    }
+
     /// Makes the provider. `env` looks up variables. A key that is missing is an
     /// error at the API's own address, and goes unsent at another.
     pub fn build(&self, env: Env<'_>) -> Result<Arc<dyn Provider>, AgentPain> {
@@ -350,8 +271,7 @@ impl ProviderConfig {
             endpoint = endpoint.header("anthropic-version", "2023-06-01");
         }
         if let Some(key) = key {
-            let azure = place(base).split(':').next().unwrap_or_default();
-            let usual = match azure.ends_with(".azure.com") {
+            let usual = match host(base).ends_with(AZURE) {
                 true => "api-key",
                 false => self.kind.key_header(),
             };
@@ -421,6 +341,11 @@ impl ProviderConfig {
     }
 }
 
+/// The host of an address.
+fn host(base: &str) -> &str {
+    place(base).split(':').next().unwrap_or_default()
+}
+
 /// The host and port of an address.
 fn place(base: &str) -> &str {
     let place = base.split_once("://").map_or(base, |(_, rest)| rest);
@@ -438,5 +363,30 @@ fn seconds(key: &str, value: Option<f64>) -> Result<Option<Duration>, AgentPain>
         None => Err(AgentPain::Config(format!(
             "{key}: want seconds above 0, up to a day"
         ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn openais_models_are_known_by_their_address() {
+        for (base, own, models) in [
+            (None, true, true),
+            (Some("https://api.openai.com/v1"), true, true),
+            (
+                Some("https://x.openai.azure.com/openai/deployments/d?api-version=1"),
+                false,
+                true,
+            ),
+            (Some("https://x.azure.com.evil.example/v1"), false, false),
+            (Some("http://localhost:8000/v1"), false, false),
+        ] {
+            let mut config = ProviderConfig::new(ProviderKind::OpenAi, "m");
+            config.base_url = base.map(String::from);
+            assert_eq!(config.is_at_openai(), own, "{base:?}");
+            assert_eq!(config.has_openai_models(), models, "{base:?}");
+        }
     }
 }

@@ -2,7 +2,8 @@
 
 use super::audit::{AuditLine, Verdict};
 use super::history::failed;
-use super::state::{Planned, PlannedAction, Settled, unknown_tool};
+use super::plan::{Planned, PlannedAction, unknown_tool};
+use super::state::Settled;
 use super::{SessionEvent, Settings, span};
 use crate::approval::{Decision, Ruling, SessionGrants, denied};
 use crate::pain::excerpt;

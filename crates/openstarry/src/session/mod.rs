@@ -7,13 +7,16 @@
 mod audit;
 mod budget;
 mod call;
+mod command;
 mod compact;
 mod drive;
+mod end;
 mod expenses;
 mod extract;
 mod failures;
 mod history;
 mod hook;
+mod plan;
 pub mod slash;
 pub mod span;
 mod state;
@@ -22,12 +25,13 @@ mod window;
 
 pub use audit::{Audit, AuditLine, FileAudit, LogAudit, Verdict};
 pub use budget::{Limits, Price, Spent};
+pub use end::EndReason;
 pub use expenses::Expenses;
 pub use extract::ExtractError;
 pub use failures::{Alarm, Failures};
 pub use history::{History, Round, Summary, Turn};
 pub use hook::Hook;
-pub use state::{EndReason, SessionState};
+pub use state::SessionState;
 pub use store::{OpenSession, SessionInfo, SessionStore, StoreError};
 pub use window::{Window, window};
 

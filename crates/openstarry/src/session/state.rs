@@ -2,25 +2,24 @@
 //! do next, does it, and tells what came of it.
 
 use super::budget::{Limits, Spent, usage_of};
+use super::end::{EndReason, end_of};
 use super::expenses::Expenses;
 use super::failures::{Alarm, Failures};
 use super::history::{History, OpenRound};
+use super::plan::{Planned, plan};
 use crate::approval::SessionGrants;
 use crate::provider::Fold;
 use crate::segment::{
-    ContentSegment, Metadata, ProviderResponse, StopReason, ToolCall, ToolResult, Usage,
-    joined_text,
+    ContentSegment, Metadata, ProviderResponse, StopReason, ToolResult, Usage, joined_text,
 };
+use crate::tool::ToolSet;
 use crate::tool::builtin::Todo;
-use crate::tool::{Registered, ToolSet, nearest};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 /// Tools used lately, which stay on offer.
 const RECENT_TOOLS: usize = 12;
-const NEAREST: usize = 3;
 /// Requests of fewer tokens say little about how the API counts.
 const SMALLEST_COMPARED: u64 = 200;
 
@@ -86,47 +85,6 @@ pub(crate) struct Hearing {
     pub(crate) request: u64,
 }
 
-/// Why a turn ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "reason", content = "detail", rename_all = "snake_case")]
-pub enum EndReason {
-    /// The model gave its answer, and finished it.
-    Answered,
-    /// The model began an answer and could not finish it.
-    Incomplete(String),
-    /// The model or its API would not answer.
-    Refused(String),
-    /// A slash command was run.
-    Command,
-    /// The rounds of the turn are used up.
-    Rounds(String),
-    /// Tokens or money are used up.
-    Budget(String),
-    /// The session is stopped until it is reset.
-    Stopped(String),
-    /// The provider failed.
-    Failed(String),
-    /// Nobody waits for the answer any more.
-    Cancelled,
-}
-
-impl EndReason {
-    /// In words.
-    pub fn why(&self) -> &str {
-        match self {
-            Self::Answered => "it was answered",
-            Self::Command => "a command was run",
-            Self::Cancelled => "it was cancelled",
-            Self::Incomplete(why)
-            | Self::Refused(why)
-            | Self::Rounds(why)
-            | Self::Budget(why)
-            | Self::Stopped(why)
-            | Self::Failed(why) => why,
-        }
-    }
-}
-
 /// What to do next.
 #[derive(Debug)]
 pub(crate) enum Step {
@@ -136,28 +94,6 @@ pub(crate) enum Step {
     Run(Vec<Planned>),
     /// The turn is over.
     End(EndReason),
-}
-
-/// A call with what is to be done about it.
-pub(crate) struct Planned {
-    pub(crate) at: usize,
-    pub(crate) call: ToolCall,
-    pub(crate) action: PlannedAction,
-}
-
-impl std::fmt::Debug for Planned {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {}", self.at, self.call.name)
-    }
-}
-
-pub(crate) enum PlannedAction {
-    /// The arguments fit.
-    Run(Arc<Registered>),
-    /// It cannot run; this is told in its place.
-    Refuse(String),
-    /// It may not run; this is told in its place.
-    Deny(String),
 }
 
 /// What came of a call.
@@ -428,87 +364,6 @@ impl SessionState {
     pub(crate) fn note_overflow(&mut self, request: u64) {
         let counted = request as f64 * self.token_ratio.unwrap_or(1.0);
         self.overflow = Some((counted * 2.0 / 3.0) as u64);
-    }
-}
-
-/// How a turn ends with a reply that stopped for this reason and calls no tool.
-fn end_of(stop: Option<&StopReason>, extra: &Map<String, Value>) -> EndReason {
-    let said: Vec<&str> = ["blockReason", "finishReason", "finishMessage"]
-        .iter()
-        .filter_map(|key| extra.get(*key)?.as_str())
-        .collect();
-    let detail = match said.is_empty() {
-        true => String::new(),
-        false => format!(" ({})", said.join(": ")),
-    };
-    match stop {
-        None | Some(StopReason::EndTurn | StopReason::ToolUse) => EndReason::Answered,
-        Some(StopReason::MaxTokens) => EndReason::Incomplete(
-            "the answer was cut at the limit of output tokens; say \"go on\", or raise \
-             provider.max_output_tokens"
-                .into(),
-        ),
-        Some(StopReason::ContextFull) => EndReason::Incomplete(
-            "the model's context window is full; /compact shortens the conversation, /reset \
-             starts anew"
-                .into(),
-        ),
-        Some(StopReason::Refusal) => {
-            EndReason::Refused(format!("the model refused to answer{detail}"))
-        }
-        Some(StopReason::ContentFilter) => EndReason::Refused(format!(
-            "a content filter of the API stopped the answer{detail}"
-        )),
-        Some(StopReason::BlockedPrompt) => EndReason::Refused(format!(
-            "the API blocked the request before the model saw it{detail}"
-        )),
-        Some(StopReason::Pause | StopReason::MalformedCall) => {
-            EndReason::Incomplete(format!("the model was interrupted{detail}"))
-        }
-        Some(StopReason::Other(word)) => {
-            EndReason::Incomplete(format!("the model stopped early: {word}{detail}"))
-        }
-    }
-}
-
-/// What is to be done about a call: broken or unfit arguments and unknown tools
-/// are answered, and nothing runs.
-fn plan(at: usize, call: &ToolCall, tools: &ToolSet, cut: bool) -> Planned {
-    let action = match (tools.get(&call.name), &call.broken) {
-        (_, Some(_)) if cut => PlannedAction::Refuse(
-            "Your reply reached the limit of output tokens before the arguments were complete, so \
-             the tool did not run. Call it again with less in it, or in several calls."
-                .into(),
-        ),
-        (None, _) => PlannedAction::Refuse(unknown_tool(&call.name, tools)),
-        (Some(_), Some(broken)) => PlannedAction::Refuse(format!(
-            "The arguments are no JSON, so the tool did not run: {}. Call it again with a JSON object.",
-            broken.error
-        )),
-        (Some(tool), None) => match tool.check(&call.args) {
-            Ok(()) => PlannedAction::Run(Arc::clone(tool)),
-            Err(error) => PlannedAction::Refuse(format!(
-                "The arguments do not fit, so the tool did not run: {error}"
-            )),
-        },
-    };
-    Planned {
-        at,
-        call: call.clone(),
-        action,
-    }
-}
-
-/// The system observation for a tool that does not exist.
-pub(crate) fn unknown_tool(name: &str, tools: &ToolSet) -> String {
-    let name = crate::pain::excerpt(name, 100);
-    let near = nearest(name, tools.names(), NEAREST);
-    match near.is_empty() {
-        true => format!("System observation: there is no tool named {name:?}."),
-        false => format!(
-            "System observation: there is no tool named {name:?}. The nearest are: {}.",
-            near.join(", ")
-        ),
     }
 }
 

@@ -1,5 +1,6 @@
+use super::super::plan::PlannedAction;
 use super::*;
-use crate::segment::{BrokenArgs, Metadata};
+use crate::segment::{BrokenArgs, Metadata, ToolCall};
 use crate::tool::{FnTool, Registry, Risk, ToolSpec};
 use serde_json::{Value, json};
 

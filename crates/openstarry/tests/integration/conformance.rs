@@ -390,7 +390,7 @@ async fn what_a_provider_signed_is_sent_back_with_its_signature() {
                 let block = &sent["messages"][1]["content"][0];
                 assert_eq!(
                     *block,
-                    json!({ "type": "thinking", "thinking": "hm", "signature": "signed" })
+                    json!({ "type": "thinking", "thinking": "hm", "signature": "signed hm" })
                 );
             }
             ProviderKind::Responses => {

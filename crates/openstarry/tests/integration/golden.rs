@@ -69,7 +69,7 @@ fn context(provider: &str) -> Context {
                             Some("responses") => {
                                 json!({ "type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "sealed" })
                             }
-                            _ => json!({ "signature": "signed" }),
+                            _ => json!({ "signature": wire::signature("I should look.") }),
                         },
                     },
                     ContentSegment::text("Let me look."),

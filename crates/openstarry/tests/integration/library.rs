@@ -405,6 +405,9 @@ impl tracing::Subscriber for Spans {
 fn spans_have_the_names_of_the_conventions_for_generative_ai() {
     let spans = Spans::default();
     let seen = spans.clone();
+    // With one subscriber alone, `tracing` takes the word of whichever thread comes to
+    // a span first, and another test's thread has no subscriber.
+    let _second = tracing::Dispatch::new(Spans::default());
     // One thread, so that the subscriber sees all of it.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

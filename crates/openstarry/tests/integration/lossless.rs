@@ -14,9 +14,10 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Every server there are rules for.
-const EVERY: [(Dialect, ProviderKind); 12] = [
+const EVERY: [(Dialect, ProviderKind); 13] = [
     (Dialect::Usual, ProviderKind::OpenAi),
     (Dialect::DeepSeek, ProviderKind::OpenAi),
+    (Dialect::DeepSeek4, ProviderKind::OpenAi),
     (Dialect::Kimi, ProviderKind::OpenAi),
     (Dialect::GeminiChat, ProviderKind::OpenAi),
     (Dialect::Qwen, ProviderKind::OpenAi),
@@ -34,6 +35,7 @@ fn config(server: &Server, dialect: Dialect, kind: ProviderKind) -> ProviderConf
     config.retries = Some(0);
     match dialect {
         Dialect::GeminiChat | Dialect::Gemini3 => config.model = "gemini-3-pro".into(),
+        Dialect::Mistral => config.model = "devstral-small".into(),
         Dialect::Thinking => {
             let thinking = json!({ "type": "enabled", "budget_tokens": 1024 });
             config.options.insert("thinking".into(), thinking);
@@ -329,6 +331,18 @@ async fn redacted_thoughts_come_first_and_unknown_blocks_come_back_whole() {
             vec![],
         ),
         (
+            json!({ "type": "thinking", "thinking": "", "signature": "", "origin": { "kind": "new" } }),
+            vec![
+                json!({ "type": "thinking_delta", "thinking": "hm" }),
+                json!({ "type": "signature_delta", "signature": wire::signature("hm") }),
+            ],
+        ),
+        // A thought that the API keeps to itself.
+        (
+            json!({ "type": "thinking", "thinking": "", "signature": "" }),
+            vec![json!({ "type": "signature_delta", "signature": wire::signature("") })],
+        ),
+        (
             json!({ "type": "compaction", "content": "" }),
             vec![
                 json!({ "type": "compaction_delta", "content": "it was " }),
@@ -372,6 +386,8 @@ async fn redacted_thoughts_come_first_and_unknown_blocks_come_back_whole() {
         sent,
         json!([
             { "type": "redacted_thinking", "data": "sealed" },
+            { "type": "thinking", "thinking": "hm", "signature": "signed hm", "origin": { "kind": "new" } },
+            { "type": "thinking", "thinking": "", "signature": "signed " },
             { "type": "compaction", "content": "it was long" },
             { "type": "server_tool_use", "id": "srv", "name": "web_search", "input": { "query": "x" } },
             { "type": "tool_use", "id": "a", "name": "nothing", "input": {}, "caller": { "type": "direct" } },
@@ -402,7 +418,10 @@ async fn a_session_that_another_model_began_goes_on_with_each() {
         )
         .await;
         let mut config = config(&server, every.0, every.1);
-        if matches!(every.0, Dialect::DeepSeek | Dialect::Kimi) {
+        if matches!(
+            every.0,
+            Dialect::DeepSeek | Dialect::DeepSeek4 | Dialect::Kimi
+        ) {
             // The adapter knows these by their address alone, until they have spoken.
             config.base_url = Some(format!("{}/api.deepseek.com", server.url));
         }
@@ -416,4 +435,37 @@ async fn a_session_that_another_model_began_goes_on_with_each() {
         let outcome = within(session.say("and?").unwrap().outcome()).await;
         assert_eq!(outcome.end, EndReason::Answered, "{every:?}");
     }
+}
+
+/// What another server of the same format sent is no field of OpenAI's, and its
+/// ids may be longer than OpenAI takes.
+#[tokio::test]
+async fn openai_itself_gets_no_field_that_another_server_sent() {
+    let long = "call_".repeat(20);
+    let began = json!({ "id": "s", "history": { "turns": [{
+        "input": [{ "type": "text", "text": "look" }],
+        "rounds": [{
+            "reply": [
+                { "type": "reasoning", "text": "hm" },
+                { "type": "provider", "provider": "openai https://api.deepseek.com",
+                  "item": { "reasoning": "reasoning_content", "message": { "prefix": true } } },
+                { "type": "tool_call", "toolCall": { "id": long, "name": "nothing", "args": {} } },
+            ],
+            "results": [{ "id": long, "name": "nothing", "content": [] }],
+        }],
+    }] } });
+    let kind = ProviderKind::OpenAi;
+    let replies = vec![
+        say(kind, &[call("a", "nothing", "{}")]),
+        say(kind, &[Say::Text("Yes.")]),
+    ];
+    let server = Server::as_strict_as(Dialect::OpenAi, replies).await;
+    let provider = config(&server, Dialect::OpenAi, kind).build(&|_| None);
+    let agent = Agent::new(provider.unwrap(), tools(), Settings::default());
+    let state: SessionState = serde_json::from_value(began).unwrap();
+    let session = agent.session(state, None);
+    let outcome = within(session.say("and?").unwrap().outcome()).await;
+    assert_eq!(outcome.end, EndReason::Answered);
+    let sent = server.asked()[1].body.to_string();
+    assert!(!sent.contains("hm") && !sent.contains("prefix"), "{sent}");
 }

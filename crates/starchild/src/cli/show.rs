@@ -56,6 +56,12 @@ impl<const N: usize> Table<N> {
     }
 }
 
+/// How wide the terminal is that standard output goes to.
+pub fn terminal_columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    (size.ws_col > 0).then(|| usize::from(size.ws_col).max(20))
+}
+
 /// Cells that stay cells.
 fn one_line_each<const N: usize>(row: &[String; N]) -> [String; N] {
     row.each_ref().map(|cell| one_line(cell))

@@ -182,10 +182,16 @@ impl Writer<'_> {
             } else if let Some(item) = own_item(segment, self.name) {
                 match (item.get("signature"), item.get("fields")) {
                     // A thought goes back with its signature, or not at all.
-                    (Some(signature), _) => blocks.push(json!({
-                        "type": "thinking", "thinking": thought.take().unwrap_or_default(),
-                        "signature": signature,
-                    })),
+                    (Some(signature), fields) => {
+                        let mut block = Map::new();
+                        block.insert("type".into(), "thinking".into());
+                        block.insert("thinking".into(), thought.take().unwrap_or("").into());
+                        block.insert("signature".into(), signature.clone());
+                        if let Some(Value::Object(fields)) = fields {
+                            wire::merge(&mut block, fields);
+                        }
+                        blocks.push(block.into());
+                    }
                     (None, Some(Value::Object(fields))) => {
                         if let Some(Value::Object(block)) = blocks.last_mut() {
                             wire::merge(block, fields);

@@ -36,6 +36,7 @@ enum Block {
     },
     Thought {
         signature: String,
+        fields: Map<String, Value>,
     },
     Call {
         input: Value,
@@ -70,8 +71,10 @@ impl Blocks {
             Some("thinking") => {
                 let thought = text(block, "thinking").unwrap_or_default();
                 out.push(Event::Reasoning(thought));
+                decode::keep_unknown(&mut fields, block, &["type", "thinking", "signature"]);
                 Block::Thought {
                     signature: text(block, "signature").unwrap_or_default(),
+                    fields,
                 }
             }
             Some("tool_use") => {
@@ -107,9 +110,10 @@ impl Blocks {
                 }
                 decode::keep_unknown(fields, delta, &["type", "text", "citation"]);
             }
-            Some(Block::Thought { signature }) => {
+            Some(Block::Thought { signature, fields }) => {
                 out.extend(text(delta, "thinking").map(Event::Reasoning));
                 signature.push_str(&text(delta, "signature").unwrap_or_default());
+                decode::keep_unknown(fields, delta, &["type", "thinking", "signature"]);
             }
             Some(Block::Call {
                 streamed, fields, ..
@@ -139,8 +143,12 @@ impl Blocks {
     fn stop(&mut self, index: u64, out: &mut Vec<Event>) {
         match self.open.remove(&index) {
             Some(Block::Text { fields }) => out.extend(self.fields(fields)),
-            Some(Block::Thought { signature }) if !signature.is_empty() => {
-                out.push(self.item(json!({ "signature": signature })));
+            Some(Block::Thought { signature, fields }) if !signature.is_empty() => {
+                let mut item = json!({ "signature": signature });
+                if !fields.is_empty() {
+                    item["fields"] = fields.into();
+                }
+                out.push(self.item(item));
             }
             Some(Block::Call {
                 input,

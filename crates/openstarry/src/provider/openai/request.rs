@@ -9,11 +9,16 @@ use crate::provider::wire::{self, NO_OUTPUT, Notes, Request, WireTools, as_text,
 use crate::provider::{Context, ProviderConfig};
 use crate::segment::{ContentSegment, Media, MediaData, MediaKind, Message, Role, ToolResult};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
 /// Stands between results and a user who speaks before the model has answered.
 const AFTER_RESULTS: &str = "(Those were the results.)";
 /// What a reply without thoughts had to think, for servers that insist.
 const NO_THOUGHT: &str = " ";
+/// The length of a call's id that Mistral's models take, and no other.
+const SHORT_ID: usize = 9;
+/// The longest id of a call that OpenAI takes.
+const MAX_ID: usize = 40;
 /// The mark of thoughts that came as parts of the content.
 pub(super) const THINKING_PART: &str = "thinking";
 
@@ -57,23 +62,22 @@ pub(super) fn build(api: &Api, prompt: &str, context: &Context) -> Result<Reques
             json!({ "type": "json_schema", "json_schema": format }),
         );
     }
-    let at_openai = config.base_url.is_none();
     if let Some(most) = config.max_output_tokens {
-        let key = match at_openai {
+        let key = match config.has_openai_models() {
             true => "max_completion_tokens",
             false => "max_tokens",
         };
         rest.insert(key.into(), most.into());
     }
-    if let (true, true, Some(json)) = (at_openai, config.cache, &tools.json) {
+    if let (true, true, Some(json)) = (config.is_at_openai(), config.cache, &tools.json) {
         let key = format!("openstarry-{:016x}", crate::hash::fnv([json.get()]));
         rest.insert("prompt_cache_key".into(), key.into());
     }
     Request::new(rest, &config.options, &tools, true, notes)
 }
 
-/// The field in which this server takes thoughts back with every call: the one
-/// it sent them in, or the one that its makers insist on.
+/// The field in which this server takes thoughts back: the one it sent them in, or
+/// the one that its makers insist on.
 fn reasoning_field(messages: &[Message], api: &Api) -> Option<String> {
     let segments = messages.iter().flat_map(|message| &message.segments);
     let sent = segments
@@ -125,8 +129,11 @@ impl Writer<'_> {
     /// A message of the user. It joins the one before it.
     fn user(&mut self, parts: Vec<Value>) {
         if self.last_role() == Some("tool") && !parts.is_empty() {
-            self.out
-                .push(json!({ "role": "assistant", "content": AFTER_RESULTS }));
+            let mut message = Map::new();
+            self.think(&mut message, "");
+            message.insert("role".into(), "assistant".into());
+            message.insert("content".into(), AFTER_RESULTS.into());
+            self.out.push(message.into());
         }
         wire::join(&mut self.out, "user", "content", parts);
     }
@@ -191,7 +198,7 @@ impl Writer<'_> {
         for segment in segments {
             if let Some(call) = segment.as_call() {
                 // Some servers read the arguments of old calls: they must be JSON.
-                calls.push(json!({ "id": call.id(), "type": "function", "function": {
+                calls.push(json!({ "id": self.call_id(call.id()), "type": "function", "function": {
                     "name": self.tools.names.wire(&call.name), "arguments": call.args_object().to_string(),
                 }}));
             } else if let Some((kind, media)) = segment.as_media() {
@@ -235,14 +242,7 @@ impl Writer<'_> {
             Some(field) => {
                 message.insert(field.into(), thought.into());
             }
-            None => {
-                let field = self.reasoning.as_deref().filter(|f| *f != THINKING_PART);
-                if let Some(field) = field.filter(|_| !calls.is_empty()) {
-                    let thought = Some(thought).filter(|thought| !thought.is_empty());
-                    let thought = thought.unwrap_or_else(|| NO_THOUGHT.into());
-                    message.insert(field.into(), thought.into());
-                }
-            }
+            None => self.think(&mut message, &thought),
         }
         message.insert("role".into(), "assistant".into());
         let content = match words.is_empty() {
@@ -264,6 +264,34 @@ impl Writer<'_> {
             message.insert("tool_calls".into(), calls.into());
         }
         self.out.push(message.into());
+    }
+
+    /// A thought for a server that wants one with every call, or with every message.
+    fn think(&self, message: &mut Map<String, Value>, thought: &str) {
+        let field = self.reasoning.as_deref().filter(|f| *f != THINKING_PART);
+        if let Some(field) = field {
+            let thought = if thought.is_empty() {
+                NO_THOUGHT
+            } else {
+                thought
+            };
+            message.insert(field.into(), thought.into());
+        }
+    }
+
+    /// The id of a call as this server takes it: Mistral's want nine letters and
+    /// digits, also where the server itself made others; OpenAI has a longest.
+    fn call_id<'i>(&self, id: &'i str) -> Cow<'i, str> {
+        let model = self.config.model.to_lowercase();
+        let mistral = ["stral", "xtral"].iter().any(|part| model.contains(part));
+        let fits = match mistral {
+            true => id.len() == SHORT_ID && id.chars().all(|c| c.is_ascii_alphanumeric()),
+            false => id.len() <= MAX_ID,
+        };
+        match fits {
+            true => Cow::Borrowed(id),
+            false => Cow::Owned(crate::hash::letters(id, SHORT_ID)),
+        }
     }
 
     /// Gemini behind this API wants a signature on the first call; one that
@@ -288,7 +316,7 @@ impl Writer<'_> {
             };
             let content = self.result_text(tool_result, &mut media);
             self.out.push(json!({
-                "role": "tool", "tool_call_id": tool_result.id, "content": content,
+                "role": "tool", "tool_call_id": self.call_id(&tool_result.id), "content": content,
             }));
         }
         self.user(media);

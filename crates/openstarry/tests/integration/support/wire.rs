@@ -134,6 +134,11 @@ fn openai(says: &[Say], called: bool) -> Vec<Value> {
     out
 }
 
+/// Anthropic's signature of a thought: it fits no other.
+pub fn signature(thought: &str) -> String {
+    format!("signed {thought}")
+}
+
 fn anthropic(says: &[Say], called: bool) -> Vec<Value> {
     let mut out = vec![
         json!({ "type": "message_start", "message": { "id": "m", "type": "message", "role": "assistant",
@@ -156,7 +161,7 @@ fn anthropic(says: &[Say], called: bool) -> Vec<Value> {
                 json!({ "type": "thinking", "thinking": "" }),
                 vec![
                     json!({ "type": "thinking_delta", "thinking": text }),
-                    json!({ "type": "signature_delta", "signature": "signed" }),
+                    json!({ "type": "signature_delta", "signature": signature(text) }),
                 ],
             ),
             Say::Call(id, name, parts) => (

@@ -2,8 +2,10 @@
 //! at once where that cannot turn out wrong; the marks themselves go.
 
 mod code;
+mod table;
 
 use code::Code;
+use table::Table;
 
 const BOLD: &str = "\x1b[1m";
 const ITALIC: &str = "\x1b[3m";
@@ -11,15 +13,22 @@ const CODE: &str = "\x1b[36m";
 const DIM: &str = "\x1b[2m";
 const RESET: &str = "\x1b[0m";
 
+/// The columns of a terminal that does not tell.
+const COLUMNS: usize = 80;
+
 /// Draws a text that comes in pieces.
 #[derive(Default)]
 pub struct Markdown {
+    /// How wide the terminal is, where it tells.
+    columns: Option<usize>,
     /// What has come of the line, as long as it is not clear what it is.
     held: String,
     line: Line,
     inline: Inline,
     /// The block of code that is open.
     fence: Option<Code>,
+    /// The table that is open.
+    table: Option<Table>,
     /// The last character that was drawn of the line.
     before: Option<char>,
 }
@@ -36,6 +45,8 @@ enum Line {
     Heading,
     /// Within a block of code, drawn as it comes.
     Code,
+    /// Of a table, which is drawn when it ends.
+    Table,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -46,6 +57,11 @@ struct Inline {
 }
 
 impl Markdown {
+    /// Tables are drawn no wider than this.
+    pub fn set_columns(&mut self, columns: Option<usize>) {
+        self.columns = columns;
+    }
+
     /// What to print for the next piece, which is printable.
     pub fn push(&mut self, text: &str) -> String {
         let mut out = String::new();
@@ -65,13 +81,24 @@ impl Markdown {
     /// What is left to print at the end.
     pub fn end(&mut self) -> String {
         let mut out = String::new();
+        let within_table = self.line == Line::Table;
+        if within_table {
+            self.end_line(&mut out);
+        }
+        self.end_table(&mut out);
+        if within_table && out.ends_with('\n') {
+            out.pop();
+        }
         if !self.held.is_empty() || self.line != Line::Unknown {
             self.finish_line(&mut out);
         }
         if self.fence.is_some() || self.inline.bold || self.inline.italic || self.inline.code {
             out.push_str(RESET);
         }
-        *self = Self::default();
+        *self = Self {
+            columns: self.columns,
+            ..Self::default()
+        };
         out
     }
 
@@ -98,7 +125,18 @@ impl Markdown {
         }
         let indent = self.held.len() - self.held.trim_start().len();
         let begun = self.held.trim_start();
-        if begun.is_empty() || is_open_mark(begun) {
+        if begun.starts_with('|') {
+            self.line = Line::Table;
+            return;
+        }
+        if begun.is_empty() {
+            return;
+        }
+        if self.table.is_some() {
+            self.end_table(out);
+        }
+        let begun = self.held.trim_start();
+        if is_open_mark(begun) {
             return;
         }
         let (pad, rest) = self.held.split_at(indent);
@@ -120,10 +158,45 @@ impl Markdown {
     }
 
     fn end_line(&mut self, out: &mut String) {
+        if self.line == Line::Table {
+            self.line = Line::Unknown;
+            let line = std::mem::take(&mut self.held);
+            if self.table.get_or_insert_default().push(line) {
+                self.end_table(out);
+            }
+            return;
+        }
+        self.end_table(out);
         self.finish_line(out);
         out.push('\n');
         self.line = Line::Unknown;
         self.before = None;
+    }
+
+    /// Draws the table that is open, or the lines that only began like one.
+    fn end_table(&mut self, out: &mut String) {
+        let Some(table) = self.table.take() else {
+            return;
+        };
+        let inline = |cell: &str| {
+            let mut words = Self {
+                held: cell.to_owned(),
+                line: Line::Words,
+                ..Self::default()
+            };
+            let mut drawn = String::new();
+            words.finish_line(&mut drawn);
+            drawn
+        };
+        match table.draw(self.columns.unwrap_or(COLUMNS), inline) {
+            Some(drawn) => out.push_str(&drawn),
+            None => {
+                for line in table.into_lines() {
+                    out.push_str(&inline(&line));
+                    out.push('\n');
+                }
+            }
+        }
     }
 
     /// Draws what is left of the line.
@@ -323,6 +396,64 @@ mod tests {
         let colours = drawn.matches('\x1b').count();
         assert!(colours >= 4, "keyword and string stand out: {drawn:?}");
         assert!(markdown.push("```\nlet").ends_with("let"), "words again");
+    }
+
+    const TABLE: &str =
+        "So:\n\n| Name | **Cost** |\n|:---|---:|\n| a `b` | 1 |\n| 天氣 \\| c | 12,000 |\n\nDone";
+    const DRAWN: &str =
+        "So:\n\nName     │   Cost\n─────────┼───────\na b      │      1\n天氣 | c │ 12,000\n\nDone";
+
+    #[test]
+    fn a_table_is_drawn_in_columns_however_it_comes() {
+        assert_eq!(bare(&whole(TABLE)), DRAWN);
+        for size in 1..9 {
+            let chars: Vec<char> = TABLE.chars().collect();
+            let mut markdown = Markdown::default();
+            let mut drawn = String::new();
+            for piece in chars.chunks(size) {
+                drawn.push_str(&markdown.push(&piece.iter().collect::<String>()));
+            }
+            drawn.push_str(&markdown.end());
+            assert_eq!(bare(&drawn), DRAWN, "in pieces of {size}");
+        }
+        let drawn = whole("| **a** |\n|---|\n| `b` |");
+        assert!(drawn.contains(BOLD) && drawn.contains(&format!("{CODE}b")));
+    }
+
+    #[test]
+    fn a_wide_table_is_wrapped_and_lines_that_are_no_table_stay() {
+        let mut markdown = Markdown::default();
+        markdown.set_columns(Some(30));
+        let text = "| a | b |\n|---|---|\n| one | a long text of many words in a cell |\n| averyveryverylongwordwithoutanend | x |\n";
+        let drawn = bare(&(markdown.push(text) + &markdown.end()));
+        assert!(
+            drawn.lines().all(|line| line.chars().count() <= 30),
+            "{drawn}"
+        );
+        let flat: String = drawn.split(['\n', '│', ' ']).collect();
+        assert!(
+            flat.contains("averyveryverylongwordwithoutanend"),
+            "{drawn}"
+        );
+        for text in [
+            "| not a table",
+            "|x|\n|y|\nz",
+            "| a | b |\n|---|\n| c |",
+            "||\n",
+            "|",
+        ] {
+            assert_eq!(bare(&whole(text)).trim_end(), text.trim_end(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_table_without_end_is_drawn_as_far_as_it_came() {
+        let mut markdown = Markdown::default();
+        let mut drawn = markdown.push("| a |\n|---|\n");
+        for _ in 0..10_000 {
+            drawn.push_str(&markdown.push("| some words |\n"));
+        }
+        assert!(drawn.len() > 60_000, "{}", drawn.len());
     }
 
     #[test]

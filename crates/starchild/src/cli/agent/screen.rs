@@ -2,7 +2,7 @@
 
 use super::markdown::Markdown;
 use super::status::Status;
-use crate::cli::show::has_colour;
+use crate::cli::show::{has_colour, terminal_columns};
 use crate::terminal::printable;
 use openstarry::segment::{ContentSegment, MediaData, ToolCall, ToolResult};
 use openstarry::session::{EndReason, SessionEvent};
@@ -226,7 +226,10 @@ impl Screen {
         };
         self.fresh_line = last == '\n';
         match &mut self.markdown {
-            Some(markdown) => self.answer.write_all(markdown.push(&text).as_bytes())?,
+            Some(markdown) => {
+                markdown.set_columns(terminal_columns());
+                self.answer.write_all(markdown.push(&text).as_bytes())?;
+            }
             None => self.answer.write_all(text.as_bytes())?,
         }
         self.answer.flush()

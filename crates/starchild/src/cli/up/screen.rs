@@ -1,6 +1,7 @@
 //! What `starchild up` shows: a board that is drawn anew at a terminal, plain lines elsewhere.
 
 use crate::{
+    cli::show::terminal_columns,
     terminal::one_line,
     up::{board::SharedBoard, supervisor::ProgramState},
 };
@@ -59,8 +60,7 @@ impl Screen {
             return self.tell(news);
         }
         let mut text = self.erase();
-        let width = rustix::termios::tcgetwinsize(io::stdout());
-        let width = width.map_or(DEFAULT_WIDTH, |size| usize::from(size.ws_col).max(20));
+        let width = terminal_columns().unwrap_or(DEFAULT_WIDTH);
         let lines = board.lines(states, width);
         for line in &lines {
             text.push_str(line);

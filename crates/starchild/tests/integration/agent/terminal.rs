@@ -121,6 +121,22 @@ async fn a_change_is_shown_as_a_diff_and_answered_with_yes_always_or_a_reason() 
 }
 
 #[tokio::test]
+async fn a_call_that_changes_nothing_is_shown_before_its_question() {
+    let write = "{\"path\":\"b.txt\",\"content\":\"same\"}";
+    let user = User::with_model(&[&[call("a", "fs.write", write)], &[Say::Text("ok")]]).await;
+    std::fs::write(user.path("b.txt"), "same").unwrap();
+    let talk = [
+        ("> ", "go\r"),
+        ("→ fs.write", ""),
+        ("run it?", "no thanks.\r"),
+        ("ok", ""),
+        ("> ", "/quit\r"),
+    ];
+    let shown = at_terminal(&user, "run", &talk).await;
+    assert!(shown.contains("no thanks. Do not repeat"), "{shown}");
+}
+
+#[tokio::test]
 async fn always_is_for_good_and_no_is_no_answer_of_the_models() {
     let write = |content: &str| {
         let args = json!({ "path": "b.txt", "content": content }).to_string();
@@ -217,11 +233,11 @@ fn sleeps(time: &str) -> bool {
 }
 
 #[tokio::test]
-async fn thoughts_are_folded_code_has_colours_and_a_wait_tells_its_seconds() {
+async fn thoughts_are_folded_code_and_tables_are_drawn_and_a_wait_tells_its_seconds() {
     let says = [
         Say::Think("what could it be"),
         Say::Text("See:\n\n```rust\nlet a = \"b\"; // c\n```\n"),
-        Say::Text("| a | b |\n|---|---|\nThat is *all*."),
+        Say::Text("| item | price |\n|---|--:|\n| tea | 3 |\nThat is *all*."),
     ];
     let mut frames = wire::frames(KIND, &says).into_iter();
     let mut pieces = vec![
@@ -247,6 +263,12 @@ async fn thoughts_are_folded_code_has_colours_and_a_wait_tells_its_seconds() {
     for drawn in ["\u{1b}[35mlet\u{1b}[0m", "\u{1b}[2m// c", "\u{1b}[3mall"] {
         assert!(shown.contains(drawn), "{drawn:?}: {shown:?}");
     }
+    assert!(!shown.contains("|--"), "a table has no marks: {shown}");
+    let columns = "\u{1b}[2m │ \u{1b}[0m    3";
+    assert!(
+        shown.contains(columns),
+        "prices stand at the right: {shown:?}"
+    );
     assert_eq!(shown.matches("what could it be").count(), 1, "{shown}");
 }
 

@@ -50,7 +50,9 @@ pub(super) fn preview_write(workspace: &Workspace, args: Value) -> Option<String
     let args: WriteArgs = parse(args).ok()?;
     let before = held(workspace, &args.path).ok()?;
     let before = before.map_or(Ok(String::new()), |held| String::from_utf8(held.bytes));
-    Some(diff(&args.path, &before.ok()?, &args.content))
+    let before = before.ok()?;
+    // A diff of nothing would show nothing: the call itself is shown then.
+    (before != args.content).then(|| diff(&args.path, &before, &args.content))
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -1,6 +1,7 @@
 //! Anthropic's messages.
 
 use super::{Checked, Dialect, list, plain_name};
+use crate::support::wire;
 use serde_json::Value;
 
 pub fn check(dialect: Dialect, body: &Value) -> Checked {
@@ -67,6 +68,15 @@ fn blocks(at: usize, message: &Value) -> Checked {
             "thinking" if block["signature"].as_str().is_none_or(str::is_empty) => {
                 return Err(format!(
                     "messages.{at}.content.{n}.thinking.signature: Field required"
+                ));
+            }
+            // As our stand-in signs: the thought has to be the one that was signed.
+            "thinking"
+                if block["signature"]
+                    != wire::signature(block["thinking"].as_str().unwrap_or("")) =>
+            {
+                return Err(format!(
+                    "messages.{at}.content.{n}: Invalid `signature` in `thinking` block"
                 ));
             }
             "thinking" | "redacted_thinking" if block["cache_control"].is_object() => {

@@ -24,8 +24,8 @@ pub fn check(dialect: Dialect, body: &Value) -> Checked {
     }
     for (at, message) in messages.iter().enumerate() {
         content(dialect, at, message)?;
-        if dialect == Dialect::Usual {
-            fields(at, message)?;
+        if matches!(dialect, Dialect::Usual | Dialect::OpenAi) {
+            fields(dialect, at, message)?;
         }
     }
     pairing(messages)?;
@@ -35,6 +35,7 @@ pub fn check(dialect: Dialect, body: &Value) -> Checked {
                 "Missing `reasoning_content` field in the assistant message at message index {at}. For more information, please refer to https://api-docs.deepseek.com/guides/thinking_mode#tool-calls"
             )
         }),
+        Dialect::DeepSeek4 => reasoning_everywhere(messages),
         Dialect::Kimi => reasoning(messages, |at| {
             format!(
                 "thinking is enabled but reasoning_content is missing in assistant tool call message at index {at}"
@@ -42,7 +43,11 @@ pub fn check(dialect: Dialect, body: &Value) -> Checked {
         }),
         Dialect::GeminiChat => signatures(messages),
         Dialect::Qwen => system_first(messages),
-        Dialect::Mistral => system_first(messages).and_then(|()| alternating(messages)),
+        Dialect::Mistral => {
+            system_first(messages)?;
+            short_ids(messages)?;
+            alternating(messages)
+        }
         _ => Ok(()),
     }
 }
@@ -102,10 +107,10 @@ fn content(dialect: Dialect, at: usize, message: &Value) -> Checked {
     }
 }
 
-fn fields(at: usize, message: &Value) -> Checked {
+fn fields(dialect: Dialect, at: usize, message: &Value) -> Checked {
     let fields = message.as_object().into_iter().flatten();
     for (key, _) in fields {
-        let theirs = key.starts_with("reasoning") || key == "extra_content";
+        let theirs = dialect == Dialect::Usual && key.starts_with("reasoning");
         if !FIELDS.contains(&key.as_str()) && !theirs {
             return Err(format!("Unknown parameter: 'messages[{at}].{key}'."));
         }
@@ -139,7 +144,14 @@ fn pairing(messages: &[Value]) -> Checked {
                     "Invalid 'messages[].tool_calls[].function.arguments': not JSON".into(),
                 );
             }
-            open.push(call["id"].as_str().unwrap_or_default());
+            let id = call["id"].as_str().unwrap_or_default();
+            if id.len() > 40 {
+                return Err(format!(
+                    "Invalid 'messages[].tool_calls[].id': string too long. Expected a string with maximum length 40, but got a string with length {} instead.",
+                    id.len()
+                ));
+            }
+            open.push(id);
         }
     }
     unanswered(&open)
@@ -160,6 +172,31 @@ fn reasoning(messages: &[Value], words: impl Fn(usize) -> String) -> Checked {
         let thought = message["reasoning_content"].as_str().unwrap_or_default();
         if !list(message, "tool_calls").is_empty() && thought.is_empty() {
             return Err(words(at));
+        }
+    }
+    Ok(())
+}
+
+/// Plain answers too.
+fn reasoning_everywhere(messages: &[Value]) -> Checked {
+    let mut said = messages.iter().filter(|m| m["role"] == "assistant");
+    match said.all(|message| message["reasoning_content"].is_string()) {
+        true => Ok(()),
+        false => Err(
+            "The `reasoning_content` in the thinking mode must be passed back to the API.".into(),
+        ),
+    }
+}
+
+fn short_ids(messages: &[Value]) -> Checked {
+    let calls = messages
+        .iter()
+        .flat_map(|message| list(message, "tool_calls"));
+    for id in calls.filter_map(|call| call["id"].as_str()) {
+        if id.len() != 9 || !id.chars().all(|c| c.is_ascii_alphanumeric()) {
+            return Err(format!(
+                "Tool call id was {id} but must be a-z, A-Z, 0-9, with a length of 9."
+            ));
         }
     }
     Ok(())

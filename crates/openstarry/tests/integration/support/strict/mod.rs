@@ -12,17 +12,21 @@ use serde_json::{Value, json};
 /// Servers that take less than the API they speak like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// The API itself.
+    /// The API itself, or a server that takes back what it sends.
     Usual,
+    /// OpenAI's own server: no field that it does not know.
+    OpenAi,
     /// Thoughts go back with every message that calls tools.
     DeepSeek,
-    /// The same, in other words; and no empty message.
+    /// From version 4 on: with every message of the assistant.
+    DeepSeek4,
+    /// The same as the first, in other words; and no empty message.
     Kimi,
     /// Gemini behind OpenAI's format: calls are signed.
     GeminiChat,
     /// llama.cpp, vLLM and others with Qwen's template: one system message, first.
     Qwen,
-    /// Mistral's template: the user and the assistant by turns.
+    /// Mistral's template: the user and the assistant by turns, ids of nine letters.
     Mistral,
     /// Gemini from version 3 on: the first call of a reply is signed.
     Gemini3,
