@@ -27,7 +27,7 @@ export class Thread {
    * @param {Room} room
    * @param {number} seq
    * @param {() => Message[]} shown the messages on the page
-   * @param {{jump: (seq: number) => void, send: (content: string, replyTo: number | null) => void, leave: () => void, typing: () => void}} actions
+   * @param {{jump: (seq: number) => void, send: (content: string, replyTo: number | null) => void, leave: () => void, typing: () => void, seen: (seqs: number[]) => void}} actions
    */
   constructor(room, seq, shown, actions) {
     this.room = room;
@@ -107,6 +107,10 @@ export class Thread {
   #draw() {
     const messages = [...this.#known.values()].sort((a, b) => a.seq - b.seq);
     this.#list.replaceChildren(...messages.map((message) => this.#item(message)));
+    const { readBefore, userId } = this.room;
+    const fresh = readBefore > 0 && messages.find(({ seq, sender_user_id }) => seq > readBefore && sender_user_id !== userId);
+    for (const item of this.#list.children) item.classList.toggle("first-new", fresh && Number(/** @type {HTMLElement} */ (item).dataset.seq) === fresh.seq);
+    this.actions.seen(messages.map(({ seq }) => seq));
   }
 
   /** @param {Message} message */

@@ -5,7 +5,7 @@ use super::{
     invite::{self, Kind},
 };
 use crate::{
-    backend::config::{BackendConfig, default_name},
+    backend::config::{BackendConfig, BackendKind, default_name},
     cli::{
         byoa,
         failure::Failure,
@@ -87,6 +87,10 @@ pub async fn join(home: &Home, args: JoinArgs) -> Result<(), Failure> {
         show::note(&format!("Like every agent, it is now in {rooms} too."));
     }
     answering::save_choice(&agent, &config, room, answer)?;
+    if answer {
+        let words = words_to_call(&agent, room, &config.backend);
+        show::note(&format!("To call it, write in the room: {words}"));
+    }
     if process::running(&agent).is_none() {
         show::next(&format!("starchild run --agent {}", agent.id()));
     }
@@ -99,6 +103,18 @@ enum Admission {
     Member,
     /// An invite, and the short code that stood for it.
     Invite(String, Option<String>),
+}
+
+/// What to type in the room so that the agent answers: the name it has there, which is nobody else's.
+fn words_to_call(agent: &AgentHome, room: &RoomAddress, backend: &BackendKind) -> String {
+    let file = agent.room(room).ok().flatten();
+    let name = file.and_then(|file| file.user_name);
+    let name = name.unwrap_or_else(|| agent.id().to_string());
+    let said = match backend {
+        BackendKind::Plain => "help",
+        _ => "hello",
+    };
+    format!("@{name} {said}")
 }
 
 /// The room that the agent entered with this code before.
