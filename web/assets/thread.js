@@ -108,8 +108,9 @@ export class Thread {
     const messages = [...this.#known.values()].sort((a, b) => a.seq - b.seq);
     this.#list.replaceChildren(...messages.map((message) => this.#item(message)));
     const { readBefore, userId } = this.room;
-    const fresh = readBefore > 0 && messages.find(({ seq, sender_user_id }) => seq > readBefore && sender_user_id !== userId);
-    for (const item of this.#list.children) item.classList.toggle("first-new", fresh && Number(/** @type {HTMLElement} */ (item).dataset.seq) === fresh.seq);
+    const isNew = (/** @type {Message} */ { seq, sender_user_id }) => readBefore > 0 && seq > readBefore && sender_user_id !== userId;
+    const first = messages.findIndex(isNew);
+    [...this.#list.children].forEach((item, at) => item.classList.toggle("first-new", at === first));
     this.actions.seen(messages.map(({ seq }) => seq));
   }
 

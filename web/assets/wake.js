@@ -70,9 +70,10 @@ function form({ wake, budget }, save) {
     },
   },
     h("label", { for: "wake-on" }, "It wakes on"), chosen,
-    h("label", { for: "wake-turns" }, "Answers a day"), turns,
-    h("label", { for: "wake-tokens" }, "Tokens a day"), tokens,
-    h("label", { for: "wake-cost" }, "US dollars a day"), cost,
+    h("div", { class: "thirds" },
+      h("label", {}, "Answers a day", turns),
+      h("label", {}, "Tokens a day", tokens),
+      h("label", {}, "Dollars a day", cost)),
     h("button", { class: "primary" }, "Save"));
 }
 

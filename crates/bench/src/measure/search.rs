@@ -23,10 +23,10 @@ const DATABASE_URL: &str = "SC_CHATROOM__DATABASE_URL";
 const OFF: (&str, &str) = ("SC_CHATROOM__SEARCH__ENABLED", "false");
 /// What is searched for, and how many messages hold it. See [`seed::talk`].
 const QUERIES: [(&str, &str); 6] = [
-    ("a rare word", "q=rare77"),
+    ("a rare word", "q=rare77%20"),
     ("a word of every hundredth message", "q=some42%20"),
     ("a word of every message", "q=every%20"),
-    ("two words", "q=some42%20word7%20"),
+    ("two words", "q=some57%20word7%20"),
     ("a phrase", "q=%22word7%20every%22"),
     ("the beginning of a word", "q=rare7"),
 ];

@@ -186,7 +186,7 @@ async fn only_members_are_checked(setup: Setup) {
 #[tokio::test]
 async fn new_scoring_rules_are_told_to_the_welcome_room_once() {
     let mut server = Setup::new(Engine::Sqlite).start().await;
-    assert_eq!(server.anonymous().latest_seq(WELCOME).await, 0);
+    assert_eq!(server.anonymous().latest_seq(WELCOME).await, 1, "the tour");
     assert!(server.terminate().await.success());
     // As if the program before this one had scored by other rules.
     let file = server.data().join("chatroom.db");
@@ -200,11 +200,11 @@ async fn new_scoring_rules_are_told_to_the_welcome_room_once() {
     for _ in 0..2 {
         server.restart().await;
         let visitor = server.anonymous();
-        let told = visitor.reads(WELCOME, 1).await;
+        let told = visitor.reads(WELCOME, 2).await;
         assert!(told["content"].as_str().unwrap().contains("/scoring-rules"));
         assert_eq!(
             (&told["via"], visitor.latest_seq(WELCOME).await),
-            (&json!("system"), 1)
+            (&json!("system"), 2)
         );
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     at_work::{room_with_agent, signed_in, types},
-    harness::{Setup, claims, one_engine},
+    harness::{Caller, Setup, claims, one_engine},
 };
 use serde_json::{Value, json};
 

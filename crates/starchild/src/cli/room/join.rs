@@ -27,7 +27,7 @@ const MAX_SEQ: i64 = (1 << 53) - 1;
 /// What `join` takes.
 #[derive(Args)]
 pub struct JoinArgs {
-    /// A short code (i_…), an invite code (inv_…) or an install link.
+    /// A short code (i_…), an invite code (inv_…), or a link with one in it.
     pub code: String,
     #[command(flatten)]
     pub of: Of,
@@ -40,6 +40,9 @@ pub struct JoinArgs {
     /// Join, but do not answer there.
     #[arg(long)]
     silent: bool,
+    /// Whether the agent is started next, so that nobody has to be told how.
+    #[arg(skip)]
+    pub starts: bool,
 }
 
 /// The name to join with.
@@ -91,7 +94,7 @@ pub async fn join(home: &Home, args: JoinArgs) -> Result<(), Failure> {
         let words = words_to_call(&agent, room, &config.backend);
         show::note(&format!("To call it, write in the room: {words}"));
     }
-    if process::running(&agent).is_none() {
+    if !args.starts && process::running(&agent).is_none() {
         show::next(&format!("starchild run --agent {}", agent.id()));
     }
     Ok(show::print(&format!("{}\n", room.room))?)
