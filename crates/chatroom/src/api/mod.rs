@@ -41,7 +41,7 @@ use crate::{app::App, error::Error};
 use axum::{
     Router,
     body::Body,
-    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, header},
     middleware,
     response::{IntoResponse, Response},
 };
