@@ -20,6 +20,7 @@ export interface Message {
   mentions_me?: boolean;
   usage?: Usage;
   event?: Notice;
+  answers?: { count: number; last_seq: number; unread: number };
 }
 
 /** Something that acts for the person who asks. */
@@ -67,6 +68,21 @@ export interface Member {
   picture?: string | null;
   last_error?: string;
   welcome_score?: WelcomeScore;
+}
+
+export interface Budget { turns?: number; tokens?: number; cost_usd?: number }
+
+export interface WakePolicy { wake: "everything" | "threads" | "mentions" | "nothing"; budget: Budget }
+
+export interface WakeView {
+  user_id: string;
+  effective: WakePolicy;
+  own: WakePolicy;
+  room: WakePolicy;
+  spent: { turns: number; tokens: number; cost_usd: number };
+  used_up: boolean;
+  day_ends_at: number;
+  yours?: "own" | "room";
 }
 
 export interface Me {

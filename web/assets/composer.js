@@ -109,14 +109,22 @@ export class Composer {
 
   #typed() {
     if (!this.#editing) write(this.draft, this.text.value || null);
-    this.text.style.height = "auto";
-    this.text.style.height = `${Math.min(this.text.scrollHeight, 240)}px`;
+    this.#fit();
     const bytes = encoder.encode(this.text.value).length;
     const left = MAX_BYTES - bytes;
     this.count.textContent = bytes < WARN_BYTES ? "" : left >= 0 ? `${left} left` : `${-left} too many`;
     this.count.classList.toggle("over", left < 0);
     this.button.disabled = left < 0 || this.text.value.trim() === "";
     this.#complete();
+  }
+
+  /** As high as what is written. The row keeps its height meanwhile, so that nothing around it moves. */
+  #fit() {
+    const row = /** @type {HTMLElement} */ (this.text.parentElement);
+    row.style.height = `${row.offsetHeight}px`;
+    this.text.style.height = "auto";
+    this.text.style.height = `${Math.min(this.text.scrollHeight, 240)}px`;
+    row.style.height = "";
   }
 
   async #submit() {

@@ -30,11 +30,11 @@ async function show() {
   const query = `window=${field("window").value}&limit=${field("limit").value}`;
   const path = scope === "global" ? `/leaderboard?${query}` : `/rooms/${encodeURIComponent(room())}/leaderboard?${query}`;
   try {
-    const token = scope === "room" ? credential() : null;
+    const token = scope === "room" ? credential() : (identity()?.token ?? null);
     const [{ leaderboard }, names] = await Promise.all([readBoard(path, token), rooms]);
     if (mine !== turn) return;
     board.replaceChildren(...(scope === "room" ? [title(names.get(room()))] : []), ranking(leaderboard));
-    if (token) await showMine(mine, token);
+    if (token && scope === "room") await showMine(mine, token);
   } catch (error) {
     if (mine === turn) board.replaceChildren(h("p", { class: "note", role: "alert" }, refused(error)));
   }

@@ -1,14 +1,16 @@
 // Who is in the room.
 
-import { call, words } from "./api.js";
+import { words } from "./api.js";
 import { avatar } from "./avatar.js";
+import { checksView } from "./checklist.js";
 import { bdi, h } from "./dom.js";
 import { hostOf } from "./message.js";
 import { kindWords } from "./room.js";
 import { full } from "./time.js";
 import { confirm, dialog, notify } from "./ui.js";
+import { wakeView } from "./wake.js";
 
-/** @import { Check, Member, Ranked } from "../types.js" */
+/** @import { Member, Ranked } from "../types.js" */
 /** @import { Room } from "./room.js" */
 
 /** @param {Member} member */
@@ -59,7 +61,8 @@ export async function memberCard(room, userId) {
     member.welcome_score ? row("Welcome", `${welcome(member)} passed`) : []);
   const card = dialog(member.user_name ?? member.user_id, [
     h("div", { class: "card" }, avatar(member.avatar_seed, isAgent(member), member.user_name, member.picture), facts),
-    checks(member),
+    isAgent(member) ? wakeView(room, member) : "",
+    checksView(member),
     actions(room, member, () => card.close()),
   ]);
   score.textContent = await scoreOf(room, userId);
@@ -75,24 +78,6 @@ function reach(member) {
 
 /** @param {Member} member */
 const welcome = ({ welcome_score: score }) => score && `${score.passed} of ${score.total} checks`;
-
-/** The checks of the welcome room: what each is about, and how an agent passes it. @param {Member} member */
-function checks({ welcome_score: score }) {
-  if (!score) return "";
-  const list = h("ul", { class: "checks" });
-  const draw = (/** @type {Check[]} */ known) => list.replaceChildren(...Object.entries(score.checks).map(([id, at]) => {
-    const about = known.find((check) => check.id === id);
-    const title = `${at ? "✓" : "○"} ${about?.title ?? id.replaceAll("_", " ")}`;
-    return at || !about
-      ? h("li", { class: at ? "passed" : "" }, title)
-      : h("li", {}, h("details", {}, h("summary", {}, title), h("p", { class: "note" }, about.verifies), h("p", { class: "note" }, h("code", {}, about.how))));
-  }));
-  draw([]);
-  call("/rooms/rm_welcome/checklist").then((found) => draw(found.checks), () => {});
-  return h("div", {},
-    h("p", { class: "note" }, "The checks show that an agent can do what a member does. It passes each by doing it once in this room; open one to see how."),
-    list);
-}
 
 /** @param {Room} room @param {string} userId */
 async function scoreOf(room, userId) {

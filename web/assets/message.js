@@ -43,6 +43,7 @@ export const QUICK_REACTIONS = ["👍", "❤️", "😄", "🎉", "🤔", "👀"
  * @param {Actions} actions
  */
 export function messageView(message, room, actions) {
+  if (message.event?.kind === "tour") return h("article", { class: "tour", "aria-label": "A tour" }, content(message, room));
   if (message.type === "system") {
     return h("p", { class: "system" }, ...noticeWords(message), " ", time(message, room));
   }
@@ -135,7 +136,7 @@ export function content(message, room) {
     element.classList.add("plain");
     element.textContent = message.content;
   }
-  return isLong(message.content) ? folded(element) : element;
+  return isLong(message.content) && message.type === "chat" ? folded(element) : element;
 }
 
 /** @param {Element} code */

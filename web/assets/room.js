@@ -21,6 +21,8 @@ export class Room extends EventTarget {
   topic = "";
   archived = false;
   /** @type {"private" | "public"} */ visibility = "private";
+  /** Up to where the person had read when they came; the answers after it are new to them. */
+  readBefore = 0;
   /** Is told how far the person has read. @type {(seq: number) => void} */ onRead = () => {};
   /** @type {Map<number, Promise<Message | null>>} */ #quotes = new Map();
   /** @type {Promise<void> | null} */ #renewing = null;
@@ -122,7 +124,7 @@ export class Room extends EventTarget {
    * @returns {Promise<Page>}
    */
   page({ since, before, limit = 50 }) {
-    const query = new URLSearchParams({ limit: String(limit), render: "html" });
+    const query = new URLSearchParams({ limit: String(limit), render: "html", answers: String(this.readBefore || NEWEST) });
     if (since === undefined) query.set("before", String(before ?? NEWEST));
     else query.set("since", String(since));
     return this.call(`/messages?${query}`);

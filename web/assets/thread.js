@@ -27,7 +27,7 @@ export class Thread {
    * @param {Room} room
    * @param {number} seq
    * @param {() => Message[]} shown the messages on the page
-   * @param {{jump: (seq: number) => void, send: (content: string, replyTo: number | null) => void, leave: () => void, typing: () => void}} actions
+   * @param {{jump: (seq: number) => void, send: (content: string, replyTo: number | null) => void, leave: () => void, typing: () => void, seen: (seqs: number[]) => void}} actions
    */
   constructor(room, seq, shown, actions) {
     this.room = room;
@@ -107,6 +107,11 @@ export class Thread {
   #draw() {
     const messages = [...this.#known.values()].sort((a, b) => a.seq - b.seq);
     this.#list.replaceChildren(...messages.map((message) => this.#item(message)));
+    const { readBefore, userId } = this.room;
+    const isNew = (/** @type {Message} */ { seq, sender_user_id }) => readBefore > 0 && seq > readBefore && sender_user_id !== userId;
+    const first = messages.findIndex(isNew);
+    [...this.#list.children].forEach((item, at) => item.classList.toggle("first-new", at === first));
+    this.actions.seen(messages.map(({ seq }) => seq));
   }
 
   /** @param {Message} message */

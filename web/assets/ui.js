@@ -81,6 +81,8 @@ export function tabbed(label, tabs) {
       const chosen = button.id === `tab-${id}`;
       button.setAttribute("aria-selected", String(chosen));
       button.tabIndex = chosen ? 0 : -1;
+      // On a narrow page the tabs are wider than it.
+      if (chosen) list.scrollLeft = button.offsetLeft - list.offsetLeft - (list.clientWidth - button.offsetWidth) / 2;
     }
     panel.setAttribute("aria-labelledby", `tab-${id}`);
     panel.setAttribute("aria-busy", "true");

@@ -1,6 +1,7 @@
 // The page that shows a room: finds out who is looking, and puts the parts together.
 
 import { ApiError, call, isCode, words } from "./api.js";
+import { FirstSteps, hasFirstSteps } from "./checklist.js";
 import { bdi, byId, h, icon, iconButton } from "./dom.js";
 import { bootError, enter, invitation, readAddress, takeKey } from "./entry.js";
 import { canInvite, openInvite } from "./invites.js";
@@ -33,6 +34,8 @@ import { VisitorMode, summaryView } from "./visitor-mode.js";
 let open = null;
 /** Whom the page shows as signed in. @type {string | null} */
 let drawnFor = null;
+/** What a newcomer does first, in the welcome room. @type {FirstSteps | null} */
+let firstSteps = null;
 /** The thread in the panel. @type {Thread | null} */
 let thread = null;
 /** The opening of a room that is under way: another one ends it. */
@@ -106,6 +109,7 @@ async function visit(room) {
 async function show(room, summary, seq) {
   const timeline = new Timeline(room, byId("scroller"), byId("messages"), actions(room));
   const lastRead = Math.max(room.lastRead, room.identity ? (inbox.of(room.id)?.read_seq ?? 0) : 0);
+  room.readBefore = lastRead;
   if (room.identity && room.key) room.onRead = (read) => inbox.read(room.id, read);
   const here = { room, timeline, pins: new Pins(room, byId("pins"), jump), mode: /** @type {Open["mode"]} */ (null) };
   open = here;
@@ -137,6 +141,7 @@ async function show(room, summary, seq) {
   timeline.addEventListener("changed", () => {
     drawJump(timeline, room);
     thread?.take(timeline.shown);
+    firstSteps?.look(timeline.shown);
   });
   room.addEventListener("changed", () => reopenIfNeeded(room));
   room.addEventListener("members", () => open?.room === room && drawMembers(room));
@@ -152,6 +157,8 @@ async function show(room, summary, seq) {
       jump(unreadFrom);
     };
   }
+  firstSteps = hasFirstSteps(room) ? new FirstSteps(room) : null;
+  firstSteps?.look(timeline.shown);
   if (summary) panel.put("Members", summaryView(summary));
   else drawMembers(room);
   if (seq) jump(seq);
@@ -167,6 +174,8 @@ function closeRoom() {
   open?.timeline.close();
   open = null;
   thread = null;
+  firstSteps?.close();
+  firstSteps = null;
   byId("unread-jump").hidden = true;
   byId("status").hidden = true;
   byId("pins").hidden = true;
@@ -254,6 +263,7 @@ function showThread(room, message) {
     },
     send: (content, replyTo) => mode?.send(content, replyTo),
     typing: () => mode?.typing.tell(),
+    seen: (seqs) => open?.room === room && open.timeline.answersRead(seqs),
     leave: () => {
       panel.close();
       jump(message.seq);
@@ -269,7 +279,7 @@ function drawMembers(room) {
   byId("member-count").textContent = String(room.members.size);
   if (thread && panel.isOpen) return;
   thread = null;
-  panel.put("Members", memberList(room, (userId) => memberCard(room, userId)));
+  panel.put("Members", h("div", {}, firstSteps?.view() ?? "", memberList(room, (userId) => memberCard(room, userId))));
 }
 
 /** @param {Room} room @param {Summary | null} summary */
@@ -305,7 +315,9 @@ function home() {
   if (signInEnded()) signInAgain();
   else if (!who) {
     byId("entry").replaceChildren(bootError("This link leads to no room", h("p", {}, "A link to a room names it. Ask whoever sent it for the whole link, or look at the public rooms.")));
-  } else byId("entry").replaceChildren(h("div", { class: "entry" }, h("h1", {}, "Hello, ", bdi(who.name ?? who.userId)), h("p", {}, "Choose one of your rooms, or make a new one."), h("button", { type: "button", class: "primary", click: () => createRoom((id) => void openRoom(id)) }, "New room")));
+  } else byId("entry").replaceChildren(h("div", { class: "entry" }, h("h1", {}, "Hello, ", bdi(who.name ?? who.userId)), h("p", {}, "Choose one of your rooms, or make a new one. The welcome room has a tour."), h("div", { class: "row" },
+    h("button", { type: "button", class: "primary", click: () => createRoom((id) => void openRoom(id)) }, "New room"),
+    h("button", { type: "button", click: () => void openRoom("rm_welcome") }, "Take the tour"))));
 }
 
 function listen() {

@@ -205,6 +205,93 @@ test("a refused key is told with its reason, and a new one mends it", async () =
   await alice.leaves();
 });
 
+test("what wakes an agent and what it may spend is set on its card, by the room's owner and by its own", async () => {
+  const server = await new Server().start();
+  const owner = server.token("u_alice", "Alice");
+  const room = await server.room(owner, "Launch planning");
+  const otter = await server.agent(owner, room);
+  const agent = await PushAgent.starts("always");
+  await agent.joins(server, owner, room, server.token("u_bob", "Bob", "container"));
+  const alice = await Person.inRoom(server, "Alice", room);
+  const bob = await Person.inRoom(server, "Bob", room, { width: 400 });
+  const opens = async (person, name) => {
+    await person.until((wanted) => [...document.querySelectorAll("#panel .member bdi")].some((one) => one.textContent === wanted), name);
+    await person.evaluates((wanted) => [...document.querySelectorAll("#panel .member")].find((row) => row.textContent.includes(wanted)).click(), name);
+    await person.reads("Today", "dialog .wake");
+  };
+  const sets = async (person, wake, turns) => {
+    await person.clicks("dialog .wake summary");
+    await person.page.select("#wake-on", wake);
+    await person.fills("#wake-turns", turns);
+    await person.clicks("dialog .wake .primary");
+  };
+  await opens(alice, "Curious Otter");
+  await alice.reads("every message", "dialog .wake");
+  await alice.reads("no limit", "dialog .wake");
+  await sets(alice, "mentions", "1");
+  await alice.reads("at most 1 answer", "dialog .wake dl");
+  await server.says(room, otter, "The one answer of today");
+  await alice.page.keyboard.press("Escape");
+  await opens(alice, "Curious Otter");
+  await alice.reads("1 answer, 0 tokens, $0.00: used up until", "dialog .wake .warn");
+  await alice.screenshot("wake");
+  await alice.page.keyboard.press("Escape");
+  // Bob's agent is his; what Alice sets for her room holds where it is tighter.
+  await opens(bob, "Bob");
+  await sets(bob, "threads", "5");
+  await bob.reads("at most 5 answers", "dialog .wake dl");
+  await opens(alice, "Bob");
+  await alice.clicks("dialog .wake summary");
+  await alice.reads("Its owner has set: wakes on mentions, and threads it takes part in, at most 5 answers a day.", "dialog .wake");
+  await alice.page.select("#wake-on", "nothing");
+  await alice.clicks("dialog .wake .primary");
+  await alice.reads("nothing", "dialog .wake dl");
+  await bob.page.keyboard.press("Escape");
+  await opens(bob, "Bob");
+  await bob.reads("nothing", "dialog .wake dl");
+  await bob.clicks("dialog .wake summary");
+  await bob.reads("The room's owner has set: wakes on nothing", "dialog .wake");
+  await bob.page.keyboard.press("Escape");
+  await opens(bob, "Curious Otter");
+  equal(await bob.page.$("dialog .wake form"), null, "what Bob may not set");
+  await alice.leaves();
+  await bob.leaves();
+});
+
+test("the welcome room begins with a tour, and its first steps explain themselves", async () => {
+  const server = await new Server().start();
+  const alice = await Person.inRoom(server, "Alice");
+  await alice.reads("Take the tour", "#entry");
+  await alice.evaluates(() => [...document.querySelectorAll("#entry button")].find((button) => button.innerText === "Take the tour").click());
+  await alice.reads("A tour in six steps", "#messages .tour");
+  await alice.reads("A tour in six steps", "#pins");
+  await alice.clicks(".invitation .primary");
+  await alice.reads("0 of 5 done", "#panel .first-steps");
+  await alice.until(() => document.querySelectorAll("#panel .first-steps li").length === 5);
+  await alice.clicks("#panel .first-steps li summary");
+  await alice.reads("press Enter", "#panel .first-steps");
+  await alice.screenshot("first-steps");
+  await alice.writes("Hello, I am new here");
+  await alice.reads("1 of 5 done", "#panel .first-steps");
+  const own = () => alice.page.$eval("#messages > li.own:last-child", (element) => element.dataset.seq);
+  const first = await own();
+  await alice.clicks(`#messages > li[data-seq='${first}'] [aria-label='React']`);
+  await alice.clicks(".picker .emoji button");
+  await alice.reads("2 of 5 done", "#panel .first-steps");
+  await alice.page.focus("#compose");
+  await alice.page.keyboard.press("ArrowUp");
+  await alice.fills("#compose", "Hello again");
+  await alice.page.keyboard.press("Enter");
+  await alice.reads("3 of 5 done", "#panel .first-steps");
+  await alice.clicks(`#messages > li[data-seq='${first}'] [aria-label='Reply']`);
+  await alice.writes("An answer");
+  await alice.reads("4 of 5 done", "#panel .first-steps");
+  await alice.clicks(`#messages > li[data-seq='${first}'] [aria-label='Delete']`);
+  await alice.clicks("dialog .danger");
+  await alice.reads("All done", "#panel .first-steps");
+  await alice.leaves();
+});
+
 test("a member's card in the welcome room tells which checks are passed", async () => {
   const server = await new Server().start();
   const { invite_code } = await server.post("/rooms/rm_welcome/auto-invite");

@@ -82,6 +82,43 @@ test("a reader who scrolled up is left alone while an agent writes, and comes ba
   await alice.leaves();
 });
 
+test("a reader who leaves the end in the very frame of a change is not brought back", async () => {
+  const { alice } = await full();
+  const leaves = (how) => alice.evaluates(async (kind) => {
+    const scroller = document.querySelector("#scroller");
+    const outbox = document.querySelector("#outbox");
+    scroller.scrollTop = scroller.scrollHeight;
+    for (let frame = 0; frame < 2; frame++) await new Promise((resolve) => requestAnimationFrame(resolve));
+    // What a hand does: the browser moves the page, and something changes before it has told so.
+    if (kind === "wheel") scroller.dispatchEvent(new WheelEvent("wheel", { deltaY: -300 }));
+    else if (kind === "key") scroller.dispatchEvent(new KeyboardEvent("keydown", { key: "PageUp", bubbles: true }));
+    else scroller.dispatchEvent(new PointerEvent("pointerdown"));
+    scroller.scrollTop -= 300;
+    outbox.append(Object.assign(document.createElement("li"), { className: "letter", textContent: "Sending" }));
+    await new Promise((resolve) => setTimeout(resolve));
+    const moved = scroller.scrollTop;
+    outbox.replaceChildren();
+    window.dispatchEvent(new PointerEvent("pointerup"));
+    return [moved < scroller.scrollHeight - scroller.clientHeight - 200, document.querySelector("#jump").hidden];
+  }, how);
+  for (const how of ["wheel", "key", "bar"]) equal(await leaves(how), [true, false], how);
+  // And with a real wheel, while something changes all the time.
+  await alice.clicks("#jump");
+  await alice.until(() => document.querySelector("#jump").hidden);
+  await alice.evaluates(() => {
+    const outbox = document.querySelector("#outbox");
+    const letter = Object.assign(document.createElement("li"), { className: "letter" });
+    outbox.append(letter);
+    globalThis.changing = setInterval(() => { letter.textContent = "Sending ".repeat(1 + (Math.random() * 40)); });
+  });
+  await alice.page.mouse.move(600, 400);
+  await alice.page.mouse.wheel({ deltaY: -400 });
+  await alice.until(() => !document.querySelector("#jump").hidden);
+  ok((await below(alice)) > 100, "she was brought back");
+  await alice.evaluates(() => clearInterval(globalThis.changing));
+  await alice.leaves();
+});
+
 /** A measure once it has stopped changing. */
 async function settled(measure) {
   for (let last; ; ) {

@@ -14,12 +14,16 @@ async function choose(person, room) {
 }
 
 test("the leaderboard ranks everybody, and a room's members by name", async () => {
-  const { server, room } = await scored();
+  const { server, room, owner } = await scored();
   const alice = await Person.inRoom(server, "Alice");
   await alice.goes("/leaderboard.html");
   await alice.sees("#board .board");
   const everywhere = await names(alice);
   equal([everywhere.length, everywhere[0], everywhere.includes("Dora")], [4, "Alice", false], "everywhere");
+  const mine = await server.room(owner, "Mine alone");
+  await server.says(mine, await server.joins(owner, mine, { user_id: "tidy_falcon-227a4218" }), "Ready");
+  await alice.page.reload();
+  await alice.reads("Tidy Falcon", "#board");
   await alice.clicks("#tab-room");
   await alice.until(() => [...document.querySelectorAll("#room option")].some((option) => option.text === "Launch planning"));
   await choose(alice, room);

@@ -95,12 +95,17 @@ test("a thread holds its answers wherever they stand, and those that come", asyn
   await holds([question, early, deeper, late]);
   await alice.clicks(`#panel .thread li[data-seq='${question}'] .name`);
   await alice.sees(item(question));
+  // The last of its answers is 300 messages further on, and counted all the same; so are those that come.
+  await alice.reads("2 answers", `${item(question)} .answers`);
+  equal(await alice.page.$(item(late)), null, "the late answer is on the page");
+  const soon = await server.says(room, agent, "not yet", question);
+  await alice.reads("3 answers", `${item(question)} .answers`);
   await alice.clicks(`${item(question)} [aria-label='Show thread']`);
-  await holds([question, early, deeper, late]);
+  await holds([question, early, deeper, late, soon]);
   await alice.clicks("#jump");
-  await alice.sees(item(late));
+  await alice.sees(item(soon));
   const more = await server.says(room, agent, "yes, I have", late);
-  await holds([question, early, deeper, late, more]);
+  await holds([question, early, deeper, late, soon, more]);
   await server.api(`/rooms/${room}/messages/${more}`, { method: "PATCH", token: agent, body: { content: "yes, half of it" } });
   await alice.reads("yes, half of it", "#panel .thread");
   await farewell(all);
@@ -210,6 +215,9 @@ test("long answers are folded, and what is new since the last visit is marked", 
   await alice.opens(room);
   await alice.reads("New", `${item(next)} .divider.unread`);
   await alice.reads("1 answer · 1 new", `${item(long)} .answers`);
+  await alice.clicks(`${item(long)} .answers button`);
+  await alice.sees(`#panel .thread li[data-seq='${next}'].first-new`);
+  await alice.until((selector) => document.querySelector(selector).innerText === "1 answer", `${item(long)} .answers`);
   await farewell(all);
 });
 

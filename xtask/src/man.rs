@@ -78,6 +78,7 @@ fn page(name: &str, help: &str) -> String {
         escaped(about)
     );
     let mut open = false;
+    let mut in_usage = false;
     for line in help.lines().skip(1) {
         let is_heading = line.ends_with(':') && !line.starts_with(' ') && line.len() < 40;
         if is_heading || line.starts_with("Usage: ") {
@@ -93,11 +94,15 @@ fn page(name: &str, help: &str) -> String {
                 escaped(rest)
             ));
             open = true;
+            in_usage = heading == "Usage";
         } else if open || !line.trim().is_empty() {
             if !open {
                 page.push_str(".SH DESCRIPTION\n.nf\n");
                 open = true;
             }
+            // Further forms stand below the first.
+            in_usage &= !line.is_empty();
+            let line = if in_usage { line.trim_start() } else { line };
             page.push_str(&escaped(line));
             page.push('\n');
         }

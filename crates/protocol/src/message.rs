@@ -94,9 +94,21 @@ wire! {
             /// The owner.
             by_user_id: String,
         },
+        /// How to find one's way; Markdown.
+        Tour,
         /// Something that this program does not know.
         #[serde(other)]
         Other,
+    }
+
+    /// The answers to a message, wherever they stand.
+    pub struct Answers {
+        /// How many, deleted ones among them. Counted up to 1000.
+        pub count: i64,
+        /// The newest of them.
+        pub last_seq: i64,
+        /// How many of others stand after the seq that was asked about. Counted up to 100.
+        pub unread: i64,
     }
 
     /// A message.
@@ -139,6 +151,9 @@ wire! {
         /// What it cost, where its agent said so.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub usage: Option<Usage>,
+        /// Its answers, where it has any, for those who ask with `answers`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub answers: Option<Answers>,
     }
 
     /// `GET /rooms/{id}/messages`.

@@ -33,6 +33,16 @@ words! {
     }
 }
 
+words! {
+    /// Which of an agent's two policies somebody sets.
+    PolicyOf {
+        /// The agent's own.
+        Own = "own",
+        /// The room's.
+        Room = "room",
+    }
+}
+
 wire! {
     /// What an answer cost, as the agent says.
     #[derive(Default)]
@@ -118,6 +128,9 @@ wire! {
         pub used_up: bool,
         /// When the day ends, in unix seconds.
         pub day_ends_at: i64,
+        /// Which of the two the caller sets, if any.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub yours: Option<PolicyOf>,
     }
 
     /// What an agent did in a room on a day.

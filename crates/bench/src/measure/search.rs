@@ -19,12 +19,14 @@ const SEARCHES_A_ROUND: usize = 50;
 const POSTERS: usize = 64;
 /// Where an empty PostgreSQL database is, which the bench may fill. Without it, PostgreSQL is left out.
 const POSTGRES: &str = "SC_BENCH_POSTGRES_URL";
+const DATABASE_URL: &str = "SC_CHATROOM__DATABASE_URL";
+const OFF: (&str, &str) = ("SC_CHATROOM__SEARCH__ENABLED", "false");
 /// What is searched for, and how many messages hold it. See [`seed::talk`].
 const QUERIES: [(&str, &str); 6] = [
-    ("a rare word", "q=rare77"),
+    ("a rare word", "q=rare77%20"),
     ("a word of every hundredth message", "q=some42%20"),
     ("a word of every message", "q=every%20"),
-    ("two words", "q=some42%20word7%20"),
+    ("two words", "q=some57%20word7%20"),
     ("a phrase", "q=%22word7%20every%22"),
     ("the beginning of a word", "q=rare7"),
 ];
@@ -37,24 +39,20 @@ pub async fn measure(plan: &Plan) -> Result<Table> {
         let sqlite = sqlite.restarted(|data| seed::talk(data, MESSAGES)).await?;
         rows.extend(searches("sqlite", &sqlite, plan).await?);
         drop(sqlite);
+        rows.extend(posting("sqlite", [&[], &[OFF]], plan).await?);
         match std::env::var(POSTGRES) {
             Err(_) => eprintln!("  without PostgreSQL: {POSTGRES} names no database"),
-            Ok(url) => {
-                let postgres = Http::server_on(&url, 1).await?;
-                let fill =
-                    |_: &std::path::Path| in_postgres(&url, &seed::talk_in_postgres(MESSAGES));
-                let postgres = postgres.restarted(fill).await?;
-                rows.extend(searches("postgres", &postgres, plan).await?);
-            }
+            Ok(url) => rows.extend(on_postgres(&url, plan).await?),
         }
-        rows.extend(posting(plan).await?);
     }
     Ok(Table {
         name: "search",
         title: format!(
             "Search over {MESSAGES} messages in one room, and posting with and without its index"
         ),
-        columns: vec!["engine", "what", "times", "p50 ms", "p99 ms", "posts/s"],
+        columns: vec![
+            "engine", "what", "times", "p50 ms", "p99 ms", "posts/s", "least", "most",
+        ],
         rows,
     })
 }
@@ -92,16 +90,43 @@ async fn searches(engine: &str, server: &Http, plan: &Plan) -> Result<Vec<Vec<Ce
             Cell::Number(quantile(&times, 0.5), 1),
             Cell::Number(quantile(&times, 0.99), 1),
             Cell::Nothing,
+            Cell::Nothing,
+            Cell::Nothing,
         ]);
     }
     Ok(rows)
 }
 
+/// The same on PostgreSQL. What posts has two databases of its own beside the one that is named.
+async fn on_postgres(url: &str, plan: &Plan) -> Result<Vec<Vec<Cell>>> {
+    let postgres = Http::server_on(url, 1).await?;
+    let fill = |_: &std::path::Path| in_postgres(url, &seed::talk_in_postgres(MESSAGES));
+    let postgres = postgres.restarted(fill).await?;
+    let mut rows = searches("postgres", &postgres, plan).await?;
+    drop(postgres);
+    let (host, _) = url
+        .rsplit_once('/')
+        .ok_or("the address names no database")?;
+    let mut urls = Vec::new();
+    for name in ["bench_posts_with", "bench_posts_without"] {
+        in_postgres(url, &format!("DROP DATABASE IF EXISTS {name}"))?;
+        in_postgres(url, &format!("CREATE DATABASE {name}"))?;
+        urls.push(format!("{host}/{name}"));
+    }
+    let with = [(DATABASE_URL, urls[0].as_str())];
+    let without = [(DATABASE_URL, urls[1].as_str()), OFF];
+    rows.extend(posting("postgres", [&with, &without], plan).await?);
+    Ok(rows)
+}
+
 /// Posts to two servers in turns, of which one can be searched.
-async fn posting(plan: &Plan) -> Result<Vec<Vec<Cell>>> {
-    let with = Http::server(POSTERS).await?;
-    let without =
-        Http::server_with_settings(&[("SC_CHATROOM__SEARCH__ENABLED", "false")], POSTERS).await?;
+async fn posting(
+    engine: &str,
+    settings: [&[(&str, &str)]; 2],
+    plan: &Plan,
+) -> Result<Vec<Vec<Cell>>> {
+    let with = Http::server_with_settings(settings[0], POSTERS).await?;
+    let without = Http::server_with_settings(settings[1], POSTERS).await?;
     let mut rates = [Vec::new(), Vec::new()];
     for _ in 0..plan.rounds {
         for (server, rates) in [&with, &without].into_iter().zip(&mut rates) {
@@ -115,12 +140,14 @@ async fn posting(plan: &Plan) -> Result<Vec<Vec<Cell>>> {
     let names = ["posting with the index", "posting without it"];
     let rows = names.into_iter().zip(&rates).map(|(name, rates)| {
         vec![
-            Cell::text("sqlite"),
+            Cell::text(engine),
             Cell::text(name),
             Cell::Number(rates.len() as f64, 0),
             Cell::Nothing,
             Cell::Nothing,
             Cell::Number(median(rates), 0),
+            Cell::Number(quantile(rates, 0.0), 0),
+            Cell::Number(quantile(rates, 1.0), 0),
         ]
     });
     Ok(rows.collect())

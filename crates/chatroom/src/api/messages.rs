@@ -84,6 +84,10 @@ struct Filter {
     mentions: Option<String>,
     /// Only messages of this sender. Without effect for visitors.
     sender_user_id: Option<String>,
+    /// Each message that was answered also has `answers`: how many there are, and how many of others
+    /// are after this seq.
+    #[param(value_type = Option<i64>, minimum = 0)]
+    answers: Option<SeqBound>,
     /// `html`: each message also has `content_html`, rendered and safe to show in a page.
     #[param(inline)]
     render: Option<Render>,
@@ -119,6 +123,7 @@ async fn list(
         limit: filter.limit,
         mentions_me,
         sender: filter.sender_user_id,
+        answers_after: filter.answers.map(|seq| seq.0),
         html: filter.render.is_some(),
     };
     messages::list(&app, &caller, origin.network(), &room(&id)?, wanted)

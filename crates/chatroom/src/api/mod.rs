@@ -41,7 +41,8 @@ use crate::{app::App, error::Error};
 use axum::{
     Router,
     body::Body,
-    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, header},
+    middleware,
     response::{IntoResponse, Response},
 };
 use observe::Observe;
@@ -99,6 +100,7 @@ pub fn service(app: App) -> Service {
     let router = mcp::Door::routes(&app, &api)
         .merge(api)
         .merge(unlisted.with_state(app.clone()))
+        .layer(middleware::from_fn(pages::errors_for_people))
         .layer(Observe::new(app));
     let router = match cors {
         Some(cors) => router.layer(cors),
@@ -107,15 +109,10 @@ pub fn service(app: App) -> Service {
     CatchPanic::custom(router, InternalError)
 }
 
-async fn unknown_route(headers: HeaderMap) -> Response {
+async fn unknown_route(headers: HeaderMap) -> Error {
     match pages::is_for_people(&headers) {
-        true => pages::text_page(
-            StatusCode::NOT_FOUND,
-            "Not found",
-            "<h1>Not found</h1>\n<p>There is no such page. <a href=\"/\">Begin at the front page</a>, \
-             <a href=\"/view\">go to your rooms</a>, or <a href=\"/docs/\">read the documents</a>.</p>",
-        ),
-        false => Error::not_found("No such route; /openapi.json lists them all").into_response(),
+        true => Error::not_found("There is no such page"),
+        false => Error::not_found("No such route; /openapi.json lists them all"),
     }
 }
 

@@ -41,17 +41,22 @@ async fn rules() -> Reply<ScoringRules> {
     Reply(score::rules())
 }
 
-/// The highest scores over all rooms. Anonymous.
+/// The highest scores over all rooms. Anonymous; whoever signed in sees their own agents' names.
 #[utoipa::path(get, path = "/leaderboard", tag = "Reputation", params(Asked),
     responses((status = 200, body = Leaderboard), (status = "4XX", body = ErrorBody)))]
 async fn everywhere(
     State(app): State<App>,
+    caller: Result<Caller>,
     origin: Origin,
     Query(asked): Query<Asked>,
 ) -> Result<Reply<Leaderboard>> {
     let query = leaderboard::Query::new(asked.window, asked.limit)?;
     visitors::count_read(&app, origin.network(), "/leaderboard").await?;
-    leaderboard::everywhere(&app, &query).await.map(Reply)
+    // Whoever cannot be known reads what everybody may.
+    let caller = caller.unwrap_or(Caller::Anonymous);
+    leaderboard::everywhere(&app, &caller, &query)
+        .await
+        .map(Reply)
 }
 
 /// The highest scores of a room's members. Visitors of public rooms see no ids.

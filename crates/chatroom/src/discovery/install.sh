@@ -121,10 +121,10 @@ accept_room() {
 }
 
 # tell ARGUMENT…: runs the program and passes on what it tells people, indented like the rest. It
-# does not say what comes next: that is said at the end, once.
+# does not say what comes next: that is said at the end, once. So are the words that call the agent.
 tell() {
     if told=$("$program" "$@" 2>&1 >/dev/null); then
-        say "$told" | sed 's/^/  /'
+        say "$told" | sed "/^$to_call/d; s/^/  /"
     else
         say "$told" >&2
         return 1
@@ -215,7 +215,7 @@ add_agent() {
         say "  $agent, as it was set up before"
         return
     fi
-    set -- byoa add --prefix "$prefix" --backend "$backend" --server "$server"
+    set -- agents add --prefix "$prefix" --backend "$backend" --server "$server"
     case $backend in
         custom | acp)
             accept_command
@@ -247,13 +247,15 @@ say_what_is_next() {
     say "  starchild status --agent $agent"
     say "  starchild logs -f --agent $agent"
     say "  starchild stop --agent $agent"
-    # What an agent from before answers to, its owner knows.
     case $backend in
-        '') ;;
         handler) say "  edit $home/handlers/$agent.sh      # it is silent for now" ;;
-        plain) say "  starchild byoa edit --help      # give it a model: for now it has none" ;;
-        *) say "  write @ext_$agent in the room, and it answers" ;;
+        plain) say "  starchild agents edit --help      # give it a model: for now it has none" ;;
     esac
+    if [ -s "$record/words" ]; then
+        say ""
+        say "To call it, write in the room:"
+        say "  $(cat "$record/words")"
+    fi
 }
 
 main() {
@@ -272,6 +274,7 @@ main() {
         *) home=$PWD/$home ;;
     esac
     program=$home/bin/starchild
+    to_call='To call it, write in the room: '
     record=$home/installs/$code
     usual=$(umask)
     umask 077
@@ -301,6 +304,7 @@ main() {
         say "The room"
         tell room join "$code" --agent "$agent" --server "$server" ||
             fail "the agent could not join; see above"
+        say "$told" | sed -n "s/^$to_call//p" >"$record/words"
         printf '%s\n' "$agent" >"$record/agent"
     fi
     # An agent that runs already is left alone.

@@ -12,7 +12,7 @@ mod markdown;
 use crate::events::Frames;
 use budget::{Abandoned, DEBUG_BUILD_FACTOR, RequestBudget};
 use bytes::Bytes;
-use protocol::{Message, MessageType};
+use protocol::{Message, MessageType, Notice};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex},
@@ -166,9 +166,10 @@ fn render(texts: Vec<Arc<str>>, budget: &RequestBudget, abandoned: &Abandoned) -
     wanted.map(render).collect()
 }
 
-/// Whether somebody wrote it and did not take it back.
+/// Whether somebody wrote it and did not take it back, or the server wrote it as Markdown.
 fn is_written(message: &Message) -> bool {
-    message.r#type == MessageType::Chat && !message.deleted
+    let is_tour = matches!(message.event, Some(Notice::Tour));
+    (message.r#type == MessageType::Chat || is_tour) && !message.deleted
 }
 
 #[cfg(test)]

@@ -6,15 +6,15 @@ use crate::{
     clock::Now,
     error::{Error, Result},
     services::{
-        access::{self, Hold},
+        access::{self, Hold, RoomAccess},
         audit,
         change::{RoomLog, RoomTx},
         spending,
         turns::owner_of,
     },
-    store::{Conn, messages::MessageRow, wake::Party},
+    store::{Conn, members::MemberRow, messages::MessageRow},
 };
-use protocol::{RoomId, UserId, Via, Wake, WakePolicy, WakeView};
+use protocol::{PolicyOf, RoomId, UserId, Via, Wake, WakePolicy, WakeView};
 use serde_json::json;
 
 /// How far back a thread is looked at for the agent's part in it.
@@ -51,11 +51,37 @@ pub async fn wakes(
 /// What wakes a member, what it may spend, and what it has spent today.
 pub async fn get(app: &App, caller: &Caller, room: &RoomId, user: &UserId) -> Result<WakeView> {
     let mut conn = app.db.read().await?;
-    access::member(&mut conn, caller, room, Hold::No).await?;
-    if conn.member(room, user).await?.is_none() {
-        return Err(Error::not_found("No such member in this room"));
-    }
-    view(&mut conn, room, user).await
+    let entry = access::member(&mut conn, caller, room, Hold::No).await?;
+    let agent = conn.member(room, user).await?;
+    let agent = agent.ok_or_else(|| Error::not_found("No such member in this room"))?;
+    let yours = match entry.as_oneself().and_then(RoomAccess::not_archived) {
+        Ok(entry) => policy_of(&mut conn, &entry, &agent).await?,
+        Err(_) => None,
+    };
+    view(&mut conn, room, user, yours).await
+}
+
+/// Which policy of the agent's a member sets: its own as the agent or its owner, the room's as the
+/// room's owner.
+async fn policy_of(
+    conn: &mut Conn,
+    entry: &RoomAccess,
+    agent: &MemberRow,
+) -> Result<Option<PolicyOf>> {
+    let me = &entry.member.user_id;
+    Ok(if *me == agent.user_id {
+        Some(PolicyOf::Own)
+    } else if is_owner(entry) {
+        Some(PolicyOf::Room)
+    } else if owner_of(conn, &entry.room, agent).await? == *me {
+        Some(PolicyOf::Own)
+    } else {
+        None
+    })
+}
+
+fn is_owner(entry: &RoomAccess) -> bool {
+    entry.key.is_none() && entry.member.is_owner()
 }
 
 /// Sets a policy: the agent's own as the agent or its owner, the room's as the room's owner.
@@ -75,30 +101,22 @@ pub async fn set(
         .await?
         .as_oneself()?
         .not_archived()?;
-    let me = &entry.member.user_id;
-    let is_owner = entry.key.is_none() && entry.member.is_owner();
     let agent = tx.member(room, user).await?;
-    let agent = agent.ok_or_else(|| match is_owner {
+    let agent = agent.ok_or_else(|| match is_owner(&entry) {
         true => Error::not_found("No such member in this room"),
         false => not_allowed(),
     })?;
-    let party = if *me == *user {
-        Party::Agent
-    } else if is_owner {
-        Party::Room
-    } else if owner_of(&mut tx, &entry.room, &agent).await? == *me {
-        Party::Agent
-    } else {
-        return Err(not_allowed());
-    };
-    tx.save_wake_policy(room, user, party, &policy).await?;
+    let whose = policy_of(&mut tx, &entry, &agent).await?;
+    let whose = whose.ok_or_else(not_allowed)?;
+    let me = &entry.member.user_id;
+    tx.save_wake_policy(room, user, &whose, &policy).await?;
     let detail =
-        json!({"wake": policy.wake, "budget": policy.budget, "for_room": party == Party::Room});
+        json!({"wake": policy.wake, "budget": policy.budget, "for_room": whose == PolicyOf::Room});
     let target = Some(user.as_str());
     audit::record(&mut tx, room, me, "wake_changed", target, detail, now).await?;
     let mut log = RoomLog::new(entry.room);
     spending::tell_if_used_up(&mut tx, &mut log, user, now).await?;
-    let view = view(&mut tx, room, user).await?;
+    let view = view(&mut tx, room, user, Some(whose)).await?;
     tx.tell(log);
     tx.commit().await?;
     Ok(view)
@@ -108,7 +126,12 @@ fn not_allowed() -> Error {
     Error::forbidden("Only the agent itself, its owner and the room's owner may set this")
 }
 
-async fn view(conn: &mut Conn, room: &RoomId, user: &UserId) -> Result<WakeView> {
+async fn view(
+    conn: &mut Conn,
+    room: &RoomId,
+    user: &UserId,
+    yours: Option<PolicyOf>,
+) -> Result<WakeView> {
     let now = Now::get();
     let found = conn
         .wake_policies(&[(room, user)])
@@ -128,5 +151,6 @@ async fn view(conn: &mut Conn, room: &RoomId, user: &UserId) -> Result<WakeView>
         used_up: account.is_used_up(),
         spent: spending::spent(&account.into_spent()),
         day_ends_at: spending::day_ends_at(now),
+        yours,
     })
 }

@@ -47,9 +47,9 @@ row_struct! {
 }
 
 row_struct! {
-    /// Who a user is in a public room.
+    /// Who a user is in a room that the reader may know of.
     #[derive(Debug)]
-    pub struct PublicMemberRow {
+    pub struct NamedMemberRow {
         pub user_id: UserId,
         pub user_name: Option<String>,
         pub member_kind: MemberKind,
@@ -80,6 +80,18 @@ macro_rules! ranked {
              WHERE t.scope = $4 AND t.last_day >= $5 \
              ORDER BY (t.points - COALESCE(s.points, 0)) * $1 + (t.moment - COALESCE(s.moment, 0)) * $2 DESC, \
              t.events - COALESCE(s.events, 0) DESC, t.user_id LIMIT $3"
+        )
+    };
+}
+
+macro_rules! own_agents {
+    ($users:literal) => {
+        concat!(
+            "SELECT m.user_id, m.user_name, m.member_kind FROM room_members m \
+             LEFT JOIN invites i ON i.jti = m.invite_jti WHERE m.user_id IN (",
+            $users,
+            ") AND (m.user_id = $1 OR (i.created_by = $1 AND m.member_kind = 'external_agent')) \
+             ORDER BY m.joined_at, m.room_id"
         )
     };
 }
@@ -121,7 +133,7 @@ impl Conn {
     }
 
     /// Who these users are in public rooms. Who is in none is not among them.
-    pub async fn public_members(&mut self, users: &[&UserId]) -> DbResult<Vec<PublicMemberRow>> {
+    pub async fn public_members(&mut self, users: &[&UserId]) -> DbResult<Vec<NamedMemberRow>> {
         const MEMBERS: Sql = Sql {
             sqlite: "SELECT m.user_id, m.user_name, m.member_kind FROM room_members m JOIN rooms r ON r.room_id = m.room_id \
                  WHERE m.user_id IN (SELECT value FROM json_each($1)) AND r.visibility = 'public' \
@@ -133,7 +145,23 @@ impl Conn {
         if users.is_empty() {
             return Ok(Vec::new());
         }
-        rows!(self, PublicMemberRow, MEMBERS, json(users))
+        rows!(self, NamedMemberRow, MEMBERS, json(users))
+    }
+
+    /// Which of these users are this one or agents that came with an invite of theirs, and who those are.
+    pub async fn own_agents(
+        &mut self,
+        user: &UserId,
+        users: &[&UserId],
+    ) -> DbResult<Vec<NamedMemberRow>> {
+        const OWN: Sql = Sql {
+            sqlite: own_agents!("SELECT value FROM json_each($2)"),
+            postgres: own_agents!("SELECT jsonb_array_elements_text($2::jsonb)"),
+        };
+        if users.is_empty() {
+            return Ok(Vec::new());
+        }
+        rows!(self, NamedMemberRow, OWN, user, json(users))
     }
 
     /// What each kind of event has added to a member's score, from a moment on.

@@ -55,6 +55,7 @@ impl MessageRow {
             usage: self
                 .usage
                 .and_then(|usage| serde_json::from_str(&usage).ok()),
+            answers: None,
         }
     }
 }
@@ -69,6 +70,21 @@ row_struct! {
         pub by_me: bool,
     }
 }
+
+row_struct! {
+    /// How often a message was answered.
+    #[derive(Debug)]
+    pub struct AnswersRow {
+        pub seq: i64,
+        pub count: i64,
+        pub last_seq: i64,
+        pub unread: i64,
+    }
+}
+
+/// Answers are counted up to these: a message that is answered without end must not make reading slow.
+const MOST_ANSWERS: i64 = 1000;
+const MOST_UNREAD: i64 = 100;
 
 /// Which messages to read.
 #[derive(Debug, Default)]
@@ -88,6 +104,25 @@ macro_rules! columns {
     () => {
         "m.seq, m.sender_user_id, m.sender_user_name, m.via, m.type, m.content, m.reply_to_seq, \
          m.reply_chain_depth, m.created_at, m.deleted, m.edited_at, m.calls_agents, m.event, m.usage"
+    };
+}
+
+macro_rules! answers {
+    ($each:literal, $seq:literal) => {
+        concat!(
+            "SELECT a.seq, (SELECT COUNT(*) FROM (SELECT m.seq FROM messages m \
+             WHERE m.room_id = $1 AND m.reply_to_seq = a.seq LIMIT $5) AS counted) AS count, a.last_seq, \
+             (SELECT COUNT(*) FROM (SELECT m.sender_user_id, m.deleted FROM messages m \
+             WHERE m.room_id = $1 AND m.reply_to_seq = a.seq AND m.seq > $4 ORDER BY m.seq LIMIT $6) AS later \
+             WHERE later.deleted = FALSE AND later.sender_user_id <> $3) AS unread \
+             FROM (SELECT ",
+            $seq,
+            " AS seq, (SELECT MAX(m.seq) FROM messages m WHERE m.room_id = $1 AND m.reply_to_seq = ",
+            $seq,
+            ") AS last_seq FROM ",
+            $each,
+            " AS j) AS a WHERE a.last_seq IS NOT NULL"
+        )
     };
 }
 
@@ -271,6 +306,35 @@ impl Conn {
         }
         let me = me.map_or("", UserId::as_str);
         rows!(self, ReactionRow, REACTIONS, room, json_numbers(seqs), me)
+    }
+
+    /// How often each of these messages was answered, and how often by others than `me` after a seq.
+    pub async fn answers_to(
+        &mut self,
+        room: &RoomId,
+        seqs: &[i64],
+        me: Option<&UserId>,
+        after: i64,
+    ) -> DbResult<Vec<AnswersRow>> {
+        const ANSWERS: Sql = Sql {
+            sqlite: answers!("json_each($2)", "j.value"),
+            postgres: answers!("jsonb_array_elements_text($2::jsonb)", "j.value::bigint"),
+        };
+        if seqs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let me = me.map_or("", UserId::as_str);
+        rows!(
+            self,
+            AnswersRow,
+            ANSWERS,
+            room,
+            json_numbers(seqs),
+            me,
+            after,
+            MOST_ANSWERS,
+            MOST_UNREAD
+        )
     }
 
     /// Which messages from `first` to `last` mention the user.

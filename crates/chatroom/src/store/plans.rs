@@ -23,11 +23,10 @@ use super::{
     search::{Bounds, Expression, Phrase, SearchableMessage, Terms, Where},
     spending::SpendingRow,
     turns::StopRow,
-    wake::Party,
 };
 use protocol::{
-    AdapterType, ConsentState, Cursor, MemberKind, MessageType, Role, RoomId, Scope, UserId, Via,
-    Visibility, WakePolicy,
+    AdapterType, ConsentState, Cursor, MemberKind, MessageType, PolicyOf, Role, RoomId, Scope,
+    UserId, Via, Visibility, WakePolicy,
 };
 use sqlx::Row;
 use std::{collections::BTreeSet, sync::Mutex, time::Duration};
@@ -306,6 +305,7 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.thread(id, 1, 10).await?;
     tx.reactions(id, &[1], Some(a)).await?;
     tx.mentions_between(id, a, 1, 2).await?;
+    tx.answers_to(id, &[1], Some(a), 1).await?;
     tx.mentions_after(id, a, 0).await?;
     tx.read_position(id, a).await?;
     tx.advance_read_position(id, a, 1).await?;
@@ -557,7 +557,7 @@ async fn ask_agents_at_work(tx: &mut Tx) -> DbResult<()> {
     tx.spending_in(id, 0, 5).await?;
     tx.spending_in_rooms_of(a, 0, 5).await?;
     tx.spending_of(a, 0, 5).await?;
-    for party in [Party::Agent, Party::Room] {
+    for party in [&PolicyOf::Own, &PolicyOf::Room] {
         tx.save_wake_policy(id, a, party, &WakePolicy::default())
             .await?;
     }
@@ -601,6 +601,7 @@ async fn ask_reputation(tx: &mut Tx) -> DbResult<()> {
     tx.ranked_everywhere(ranking).await?;
     tx.ranked_in(id, ranking).await?;
     tx.public_members(&[a]).await?;
+    tx.own_agents(a, &[a]).await?;
     tx.score_by_kind(id, a, 0).await?;
     tx.recent_score_events(id, a, 5).await?;
     tx.has_starts_before(0).await?;

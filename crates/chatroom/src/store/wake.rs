@@ -5,7 +5,7 @@ use super::{
     db::{Sql, exec, rows},
     posting::json,
 };
-use protocol::{Budget, RoomId, UserId, Wake, WakePolicy};
+use protocol::{Budget, PolicyOf, RoomId, UserId, Wake, WakePolicy};
 
 row_struct! {
     /// The two policies for an agent in a room.
@@ -53,15 +53,6 @@ impl WakeRow {
     pub fn effective(&self) -> WakePolicy {
         self.own().tighter(&self.of_room())
     }
-}
-
-/// Whose policy it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Party {
-    /// The agent's or its owner's.
-    Agent,
-    /// The room's owner's.
-    Room,
 }
 
 macro_rules! select_wake {
@@ -137,12 +128,12 @@ impl Conn {
         &mut self,
         room: &RoomId,
         user: &UserId,
-        party: Party,
+        whose: &PolicyOf,
         policy: &WakePolicy,
     ) -> DbResult<()> {
-        let sql = match party {
-            Party::Agent => save_wake!("own"),
-            Party::Room => save_wake!("room"),
+        let sql = match whose {
+            PolicyOf::Own => save_wake!("own"),
+            PolicyOf::Room => save_wake!("room"),
         };
         exec!(
             self,

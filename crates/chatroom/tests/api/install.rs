@@ -150,7 +150,7 @@ async fn one_line_puts_an_agent_into_the_room() {
             [
                 "<--version>".to_owned(),
                 "<id><--prefix><curious_otter>".to_owned(),
-                format!("<byoa><add><--prefix><curious_otter><--backend><plain><--server><{url}>"),
+                format!("<agents><add><--prefix><curious_otter><--backend><plain><--server><{url}>"),
                 format!("<room><join><{code}><--agent><{AGENT}><--server><{url}>"),
                 format!("<run><--agent><{AGENT}>"),
             ]
@@ -242,7 +242,7 @@ async fn a_name_that_was_chosen_at_random_stays_when_joining_failed() {
     assert_eq!(named[0], named[1]);
     let adds = calls(&home)
         .iter()
-        .filter(|call| call.starts_with("<byoa>"))
+        .filter(|call| call.starts_with("<agents>"))
         .count();
     assert_eq!(adds, 1, "the agent is made once");
 }
@@ -408,7 +408,7 @@ async fn the_best_backend_that_is_there_is_taken() {
         home.run(&["sh"], &script).await.ok();
         let add = calls(&home)
             .into_iter()
-            .find(|call| call.starts_with("<byoa>"))
+            .find(|call| call.starts_with("<agents>"))
             .unwrap();
         add.split("<--backend><")
             .nth(1)
@@ -458,7 +458,7 @@ async fn a_handler_to_begin_with_is_silent() {
     let handler = handler.to_str().unwrap();
     let add = calls(&home)
         .into_iter()
-        .find(|call| call.starts_with("<byoa>"))
+        .find(|call| call.starts_with("<agents>"))
         .unwrap();
     assert!(
         add.ends_with(&format!("<--handler-path><{handler}>")),
@@ -485,7 +485,7 @@ async fn a_custom_command_arrives_as_it_was_written() {
         // Nobody is there to be asked, so nothing of it stays on the machine.
         let refused = home.run(&["dash"], &script).await.failed(1);
         assert!(refused.contains("--yes"), "{refused}");
-        assert!(!home.reads("calls").contains("<byoa>"), "{refused}");
+        assert!(!home.reads("calls").contains("<agents>"), "{refused}");
         let said = home.run(&["dash", "-s", "--", "--yes"], &script).await.ok();
         let calls = home.reads("calls");
         assert!(

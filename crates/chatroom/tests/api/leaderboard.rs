@@ -11,6 +11,7 @@ both_engines![
     the_global_board_ranks_over_all_rooms,
     the_global_board_hides_who_is_in_private_rooms_alone,
     the_boards_are_limited_for_visitors,
+    ones_own_agents_keep_their_names_everywhere,
 ];
 one_engine![bad_windows_and_limits_are_refused];
 
@@ -216,4 +217,51 @@ async fn the_boards_are_limited_for_visitors(setup: Setup) {
         }
         visitor.get(path).await.refused(429, "rate_limited");
     }
+}
+
+async fn ones_own_agents_keep_their_names_everywhere(setup: Setup) {
+    let server = setup.start().await;
+    let (alice, bob) = (server.user("u_alice"), server.user("u_bob"));
+    let room = alice.creates_a_room().await;
+    alice.lets_in_user(&room, &bob).await;
+    let otter = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    says_times(&otter, &room, 3).await;
+    says_times(&bob, &room, 2).await;
+    says_times(&alice, &room, 1).await;
+    let names = async |caller: &Caller| {
+        let reply = caller.get("/leaderboard").await.ok();
+        let named: Vec<Option<String>> = board(&reply)
+            .into_iter()
+            .map(|place| match place.get("user_id") {
+                Some(_) => place["display_name"].as_str().map(str::to_owned),
+                None => None,
+            })
+            .collect();
+        named
+    };
+    let name = |name: &str| Some(name.to_owned());
+    assert_eq!(
+        names(&alice).await,
+        [name("Curious Otter"), None, name("Alice")]
+    );
+    // Whoever shares a room with them learns nothing here that a stranger does not.
+    assert_eq!(names(&bob).await, [None, name("Bob"), None]);
+    assert_eq!(names(&server.anonymous()).await, [None, None, None]);
+    assert_eq!(names(&otter).await, [None, None, None]);
+    // An agent of Bob's own invite in another room is his, and not Alice's.
+    let elsewhere = bob.creates_a_room().await;
+    let code = bob.invites(&elsewhere).await;
+    let join =
+        json!({"invite_code": code, "adapter_type": "pull", "user_id": "curious_otter-3a9f1c20"});
+    otter
+        .identity()
+        .post(format!("/rooms/{elsewhere}/join"), join)
+        .await
+        .created();
+    assert_eq!(
+        names(&bob).await,
+        [name("Curious Otter"), name("Bob"), None]
+    );
+    let unknown = server.anonymous().with_token("no token");
+    assert_eq!(names(&unknown).await, [None, None, None]);
 }

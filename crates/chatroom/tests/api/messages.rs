@@ -27,6 +27,7 @@ both_engines![
     a_visitor_learns_nothing_of_private_rooms,
     posts_from_many_at_once_have_no_gaps_and_no_doubles,
     strange_text_comes_back_as_it_was,
+    answers_are_counted_wherever_they_stand,
 ];
 
 fn messages(room: &str) -> String {
@@ -526,4 +527,53 @@ fn seqs(page: &Value) -> Vec<i64> {
         .iter()
         .map(|m| m["seq"].as_i64().unwrap())
         .collect()
+}
+
+async fn answers_are_counted_wherever_they_stand(setup: Setup) {
+    let server = setup.start().await;
+    let (alice, bob) = (server.user("u_alice"), server.user("u_bob"));
+    let room = alice.creates_a_public_room().await;
+    alice.lets_in_user(&room, &bob).await;
+    let question = alice.says(&room, "who comes?").await;
+    let other = alice.says(&room, "nobody answers this").await;
+    let answers = async |caller: &crate::harness::Caller, after: &str| {
+        let path = format!("{}?since={}&limit=2{after}", messages(&room), question - 1);
+        let page = caller.get(path).await.ok();
+        let message = |at: usize| page["messages"][at].clone();
+        assert_eq!(message(1)["seq"], other);
+        assert_eq!(message(1).get("answers"), None);
+        message(0).get("answers").cloned()
+    };
+    assert_eq!(answers(&alice, "&answers=0").await, None);
+    let mut seqs = Vec::new();
+    for (caller, content) in [(&bob, "I do"), (&alice, "good"), (&bob, "at noon")] {
+        let answer = json!({"content": content, "reply_to_seq": question});
+        seqs.push(caller.says_this(&room, answer).await);
+        caller.says(&room, "something else").await;
+    }
+    assert_eq!(answers(&alice, "").await, None, "who does not ask");
+    let counted = |unread: i64| json!({"count": 3, "last_seq": seqs[2], "unread": unread});
+    let after = |seq: i64| format!("&answers={seq}");
+    assert_eq!(answers(&alice, "&answers=0").await, Some(counted(2)));
+    assert_eq!(answers(&bob, "&answers=0").await, Some(counted(1)));
+    assert_eq!(answers(&alice, &after(seqs[0])).await, Some(counted(1)));
+    assert_eq!(
+        answers(&alice, &after(9_007_199_254_740_991)).await,
+        Some(counted(0))
+    );
+    let visitor = server.anonymous().seen_from_outside();
+    assert_eq!(
+        answers(&visitor, &after(seqs[2])).await,
+        Some(counted(0)),
+        "a visitor sees how many there are"
+    );
+    // What is deleted keeps its place in the thread, and is new to nobody.
+    bob.delete(format!("{}/{}", messages(&room), seqs[2]))
+        .await
+        .ok();
+    assert_eq!(answers(&alice, &after(seqs[0])).await, Some(counted(0)));
+    for bad in ["&answers=-1", "&answers=x", "&answers=1.5"] {
+        let path = format!("{}?since=0{bad}", messages(&room));
+        alice.get(path).await.refused(400, "bad_request");
+    }
 }

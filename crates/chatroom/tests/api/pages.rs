@@ -122,4 +122,26 @@ async fn documents_and_missing_pages_are_pages_for_people_and_text_for_programs(
         "nothing of the address is shown"
     );
     asks("/no/such/page", "*/*").await.refused(404, "not_found");
+    // Links that people open, and that have ended.
+    for (path, status, words) in [
+        ("/docs/nothing", 404, "No such document."),
+        ("/k/ck_nothing1", 404, "No such link"),
+        ("/i/i_nothing1", 404, "No such invite"),
+        ("/first/nothing", 410, "This link was used"),
+        ("/rooms/rm_nothing", 401, "Authorization"),
+    ] {
+        let page = asks(path, "text/html,*/*;q=0.8").await;
+        assert_eq!(page.status, status, "{path}");
+        assert_eq!(
+            page.header("content-type"),
+            Some("text/html; charset=utf-8")
+        );
+        let text = page.text();
+        assert!(text.contains(words) && text.contains("<h1>"), "{text}");
+        let told = asks(path, "*/*").await;
+        assert_eq!(told.header("content-type"), Some("application/json"));
+    }
+    // What somebody put into the address does not become markup.
+    let hostile = asks("/docs/%3Cimg%20src=x%3E", "text/html").await;
+    assert!(!hostile.text().contains("<img src=x"), "{}", hostile.text());
 }

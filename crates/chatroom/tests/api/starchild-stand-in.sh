@@ -7,7 +7,7 @@ home=${STARCHILD_HOME:-$HOME/.starchild}
 } >>"$HOME/calls"
 case "$1 ${2-}" in
     'id --prefix') echo "$3-0a1b2c3d" ;;
-    'byoa add')
+    'agents add')
         mkdir -p "$home/sc-chatroom/$4-0a1b2c3d"
         : >"$home/sc-chatroom/$4-0a1b2c3d/handler.yaml"
         echo "$4-0a1b2c3d"

@@ -10,6 +10,7 @@ both_engines![
     what_is_passed_stays_passed,
     nothing_done_is_nothing_passed,
     only_members_are_checked,
+    the_room_begins_with_a_pinned_tour,
 ];
 one_engine![
     the_checklist_is_for_everybody_to_read,
@@ -185,7 +186,7 @@ async fn only_members_are_checked(setup: Setup) {
 #[tokio::test]
 async fn new_scoring_rules_are_told_to_the_welcome_room_once() {
     let mut server = Setup::new(Engine::Sqlite).start().await;
-    assert_eq!(server.anonymous().latest_seq(WELCOME).await, 0);
+    assert_eq!(server.anonymous().latest_seq(WELCOME).await, 1, "the tour");
     assert!(server.terminate().await.success());
     // As if the program before this one had scored by other rules.
     let file = server.data().join("chatroom.db");
@@ -199,11 +200,11 @@ async fn new_scoring_rules_are_told_to_the_welcome_room_once() {
     for _ in 0..2 {
         server.restart().await;
         let visitor = server.anonymous();
-        let told = visitor.reads(WELCOME, 1).await;
+        let told = visitor.reads(WELCOME, 2).await;
         assert!(told["content"].as_str().unwrap().contains("/scoring-rules"));
         assert_eq!(
             (&told["via"], visitor.latest_seq(WELCOME).await),
-            (&json!("system"), 1)
+            (&json!("system"), 2)
         );
     }
 }
@@ -277,4 +278,39 @@ async fn the_guide_alone_leads_through_the_checklist(setup: Setup) {
         .unwrap();
     let state: Value = serde_json::from_str(last).unwrap();
     assert_eq!(passed(&state), CHECKS, "{said}");
+}
+
+async fn the_room_begins_with_a_pinned_tour(setup: Setup) {
+    let mut server = setup.start().await;
+    let pins = async |server: &TestServer| {
+        let visitor = server.anonymous().seen_from_outside();
+        let pins = visitor.get("/rooms/rm_welcome/pins").await.ok();
+        pins["pins"].as_array().unwrap().clone()
+    };
+    let pinned = pins(&server).await;
+    assert_eq!(pinned.len(), 1, "{pinned:?}");
+    let tour = &pinned[0];
+    assert_eq!(
+        (&tour["seq"], &tour["type"], &tour["event"]),
+        (&json!(1), &json!("system"), &json!({"kind": "tour"}))
+    );
+    for word in ["Invite", "@", "Ctrl+K", "/docs/welcome"] {
+        assert!(tour["content"].as_str().unwrap().contains(word), "{word}");
+    }
+    let visitor = server.anonymous().seen_from_outside();
+    let page = visitor
+        .get("/rooms/rm_welcome/messages?since=0&render=html")
+        .await
+        .ok();
+    let html = page["messages"][0]["content_html"].as_str().unwrap();
+    assert!(html.contains("<ol>") && html.contains("<strong>"), "{html}");
+    // Given once, and nobody takes it away.
+    server.restart().await;
+    assert_eq!(pins(&server).await, pinned);
+    let alice = server.user("u_alice");
+    alice.post_nothing("/rooms/public/auto-join").await.ok();
+    alice
+        .delete("/rooms/rm_welcome/pins/1")
+        .await
+        .refused(403, "forbidden_system_room");
 }

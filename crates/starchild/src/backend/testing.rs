@@ -52,5 +52,6 @@ pub fn message(seq: i64, name: &str, content: &str) -> Message {
         content_html: None,
         event: None,
         usage: None,
+        answers: None,
     }
 }

@@ -190,9 +190,15 @@ struct Status {
     rooms: usize,
     left: usize,
     log: String,
-    server: Option<String>,
-    /// Whether the server answers now.
-    server_reached: Option<bool>,
+    /// Where its rooms are; the server that it is set to, where it is in none.
+    servers: Vec<ServerStatus>,
+}
+
+#[derive(Serialize)]
+struct ServerStatus {
+    server: String,
+    /// Whether it answers now.
+    reached: bool,
 }
 
 /// Says which daemons run.
@@ -210,17 +216,18 @@ pub async fn status(home: &Home, of: &Of, as_json: bool) -> Result<(), Failure> 
         let state = if status.running { "running" } else { "stopped" };
         let pid = status.pid.map_or("-".into(), |pid| pid.to_string());
         let rooms = status.rooms.to_string();
-        let server = match (&status.server, status.server_reached) {
-            (Some(server), Some(true)) => format!("{server} reached"),
-            (Some(server), _) => format!("{server} not reached"),
-            (None, _) => "-".into(),
-        };
-        [status.agent, state.into(), pid, rooms, status.log, server]
+        let servers = status.servers.iter().map(|one| match one.reached {
+            true => format!("{} reached", one.server),
+            false => format!("{} not reached", one.server),
+        });
+        let servers: Vec<String> = servers.collect();
+        let servers = servers.join(", ");
+        [status.agent, state.into(), pid, rooms, status.log, servers]
     });
     let table = Table {
         columns: ["AGENT", "STATE", "PID", "ROOMS", "LOG", "SERVER"],
         rows: rows.collect(),
-        empty: "No agents yet. Make one: starchild agents add --prefix NAME --backend handler --handler-path ./handler.sh",
+        empty: byoa::NO_AGENTS,
     };
     Ok(table.show()?)
 }
@@ -236,16 +243,28 @@ fn status_of(agent: &AgentHome) -> Status {
         rooms: refresh::count_rooms(agent),
         left,
         log: agent.log_file().display().to_string(),
-        server: BackendConfig::load(&agent.config_file())
-            .ok()
-            .map(|config| config.server),
-        server_reached: None,
+        servers: servers_of(agent, &rooms),
     }
+}
+
+fn servers_of(agent: &AgentHome, rooms: &[RoomFile]) -> Vec<ServerStatus> {
+    let joined = rooms.iter().filter(|room| room.left.is_none());
+    let mut servers: BTreeSet<String> = joined.map(|room| room.server.clone()).collect();
+    if servers.is_empty() {
+        let config = BackendConfig::load(&agent.config_file());
+        servers.extend(config.ok().map(|config| config.server));
+    }
+    let not_asked = |server| ServerStatus {
+        server,
+        reached: false,
+    };
+    servers.into_iter().map(not_asked).collect()
 }
 
 /// Asks every server once whether it is there, all together.
 async fn look_for_servers(all: &mut [Status]) {
-    let servers: BTreeSet<String> = all.iter().filter_map(|one| one.server.clone()).collect();
+    let servers = all.iter().flat_map(|one| &one.servers);
+    let servers: BTreeSet<String> = servers.map(|one| one.server.clone()).collect();
     let reached = servers.into_iter().map(async |server| {
         let client = Client::new(&server).ok()?;
         let health = tokio::time::timeout(REACHED_WITHIN, client.health()).await;
@@ -253,8 +272,8 @@ async fn look_for_servers(all: &mut [Status]) {
     });
     let reached = futures_util::future::join_all(reached).await;
     let reached: BTreeSet<String> = reached.into_iter().flatten().collect();
-    for one in all {
-        one.server_reached = one.server.as_ref().map(|server| reached.contains(server));
+    for one in all.iter_mut().flat_map(|one| &mut one.servers) {
+        one.reached = reached.contains(&one.server);
     }
 }
 

@@ -4,6 +4,7 @@ use super::{
     byoa, daemon,
     failure::Failure,
     room::{self, JoinArgs},
+    show,
 };
 use crate::home::{Home, agent_id};
 use clap::Args;
@@ -32,13 +33,16 @@ pub struct JoinCommand {
 /// Makes an agent if there is none, brings it in and starts it.
 pub async fn join(home: &Home, mut command: JoinCommand) -> Result<(), Failure> {
     // What is no link makes no agent.
-    room::invite::parse(&command.join.code).map_err(Failure::permanent)?;
+    let code = room::invite::parse(&command.join.code).map_err(Failure::permanent)?;
     if command.join.of.agent.is_none() && home.agents()?.is_empty() {
         let prefix = prefix(home)?;
-        byoa::add_plain(home, &prefix)?;
-        command.join.of.agent = Some(agent_id(home, &prefix)?.to_string());
+        byoa::add_plain(home, &prefix, code.server)?;
+        let id = agent_id(home, &prefix)?;
+        show::print(&format!("{id}\n"))?;
+        command.join.of.agent = Some(id.to_string());
     }
     let agent = byoa::choose_agent(home, command.join.of.agent.as_ref())?;
+    command.join.starts = !command.no_run;
     room::join(home, command.join).await?;
     match command.no_run {
         true => Ok(()),

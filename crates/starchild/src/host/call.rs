@@ -213,6 +213,7 @@ fn blank() -> Message {
         content_html: None,
         event: None,
         usage: None,
+        answers: None,
     }
 }
 

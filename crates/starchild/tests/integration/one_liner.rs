@@ -188,6 +188,18 @@ async fn one_line_brings_an_agent_into_a_room_and_twice_is_harmless() {
     let agent = machine.agent();
     assert!(said.contains(&agent), "{said}");
     let daemon = machine.daemon().await;
+    // The very words that it prints call the agent.
+    let (_, words) = said
+        .split_once("To call it, write in the room:\n  ")
+        .unwrap_or_else(|| panic!("{said}"));
+    let words = words.lines().next().unwrap();
+    let id = format!("ext_{agent}");
+    let members = room.alice.members(&room.id).await.unwrap().members;
+    let name = members.iter().find(|member| member.user_id.as_str() == id);
+    let name = name.and_then(|member| member.user_name.clone()).unwrap();
+    assert_eq!(words, format!("@{name} help"));
+    let answer = room.ask(words).await;
+    assert!(answer.contains("who is here"), "{answer}");
     let mention = format!("@ext_{agent}");
     let answer = room.ask(&format!("{mention} anybody home?")).await;
     assert!(answer.contains("is here"), "{answer}");
@@ -216,7 +228,7 @@ async fn one_line_brings_an_agent_into_a_room_and_twice_is_harmless() {
     // The invite is used up, and the line is harmless all the same.
     let again = machine.installs(&link).await;
     assert!(
-        again.contains("has joined with this invite already"),
+        again.contains("has joined with this invite already") && again.contains(words),
         "{again}"
     );
     assert_eq!(machine.agent(), agent);

@@ -48,14 +48,30 @@ impl RoomLog {
                 by_user_id,
                 ..
             } => format!("{user_id} was removed by {by_user_id}"),
-            Notice::Other => return Ok(()),
+            Notice::Tour | Notice::Other => return Ok(()),
         };
+        self.told(tx, content, notice, now).await?;
+        Ok(())
+    }
+
+    /// Adds a tour of the server's own, in Markdown, and gives its seq. It calls nobody.
+    pub async fn tour(&mut self, tx: &mut Tx, content: String, now: Now) -> Result<i64> {
+        self.told(tx, content, Notice::Tour, now).await
+    }
+
+    async fn told(
+        &mut self,
+        tx: &mut Tx,
+        content: String,
+        notice: Notice,
+        now: Now,
+    ) -> Result<i64> {
         let message = message::notice(&mut self.room, content, now);
         let (seq, event) = (message.seq, crate::store::posting::json(&notice));
         self.message(tx, message, Some(notice)).await?;
         tx.set_message_event(&self.room.room_id, seq, &event)
             .await?;
-        Ok(())
+        Ok(seq)
     }
 
     /// Adds what a member said, and gives its seq.

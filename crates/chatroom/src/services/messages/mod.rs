@@ -23,7 +23,7 @@ use crate::{
 };
 use posting::mentions::mentioned;
 use protocol::{
-    EventKind, Message, MessageDeleted, MessageEdited, Messages, Reaction, ReactionAdded,
+    Answers, EventKind, Message, MessageDeleted, MessageEdited, Messages, Reaction, ReactionAdded,
     ReactionCount, ReactionRemoved, RoomId, Thread, UserId, Via,
 };
 use serde_json::json;
@@ -46,6 +46,8 @@ pub struct Query {
     pub limit: Option<i64>,
     pub mentions_me: bool,
     pub sender: Option<String>,
+    /// Also tell of each message's answers, and how many of others are after this seq.
+    pub answers_after: Option<i64>,
     pub html: bool,
 }
 
@@ -83,13 +85,13 @@ pub async fn list(
             visitors::count_read(app, ip, room.as_str()).await?;
             conn = app.db.read().await?;
             page.limit = limit.min(MOST_FOR_VISITORS);
-            read_page(&mut conn, &row, page, query.around, None).await?
+            read_page(&mut conn, &row, page, &query, None).await?
         }
         ReadAccess::Member(entry) => {
             let me = entry.member.user_id;
             page.sender = query.sender.as_deref();
             page.mentions = query.mentions_me.then_some(&me);
-            read_page(&mut conn, &entry.room, page, query.around, Some(&me)).await?
+            read_page(&mut conn, &entry.room, page, &query, Some(&me)).await?
         }
     };
     drop(conn);
@@ -103,11 +105,11 @@ async fn read_page(
     conn: &mut Conn,
     room: &RoomRow,
     mut page: Page<'_>,
-    around: Option<i64>,
+    query: &Query,
     me: Option<&UserId>,
 ) -> Result<Messages> {
     let mut rows = Vec::new();
-    if let Some(seq) = around {
+    if let Some(seq) = query.around {
         let after = page.limit / 2;
         page.before = Some(seq.saturating_add(1));
         page.limit -= after;
@@ -115,11 +117,35 @@ async fn read_page(
         (page.before, page.since, page.limit) = (None, seq, after);
     }
     rows.extend(conn.messages(&room.room_id, &page).await?);
+    let mut messages = to_messages(conn, room, rows, me).await?;
+    if let Some(after) = query.answers_after {
+        add_answers(conn, &room.room_id, &mut messages, me, after).await?;
+    }
     Ok(Messages {
         room_id: room.room_id.clone(),
-        messages: to_messages(conn, room, rows, me).await?,
+        messages,
         latest_seq: room.last_seq,
     })
+}
+
+async fn add_answers(
+    conn: &mut Conn,
+    room: &RoomId,
+    messages: &mut [Message],
+    me: Option<&UserId>,
+    after: i64,
+) -> Result<()> {
+    let seqs: Vec<i64> = messages.iter().map(|message| message.seq).collect();
+    for row in conn.answers_to(room, &seqs, me, after).await? {
+        if let Ok(at) = messages.binary_search_by_key(&row.seq, |message| message.seq) {
+            messages[at].answers = Some(Answers {
+                count: row.count,
+                last_seq: row.last_seq,
+                unread: row.unread,
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Rows with their reactions, and whether they mention the caller.

@@ -57,8 +57,9 @@ impl Query {
 }
 
 /// The ranking over all rooms. Anybody may read it, so it names only those who are in a public
-/// room, and by their name there; of the rest it shows the score and a made-up name.
-pub async fn everywhere(app: &App, query: &Query) -> Result<Leaderboard> {
+/// room, and by their name there; of the rest it shows the score and a made-up name. Whoever signed in
+/// finds themselves and the agents that they invited under their own names.
+pub async fn everywhere(app: &App, caller: &Caller, query: &Query) -> Result<Leaderboard> {
     let now = Now::get();
     scorer::settle_all(&app.db).await?;
     let window = Window::new(query.days, now.seconds());
@@ -66,7 +67,12 @@ pub async fn everywhere(app: &App, query: &Query) -> Result<Leaderboard> {
     let rows = conn.ranked_everywhere(query.ranking(window)).await?;
     let users: Vec<&UserId> = rows.iter().map(|row| &row.user_id).collect();
     let mut known: HashMap<UserId, (Option<String>, MemberKind)> = HashMap::new();
-    for row in conn.public_members(&users).await? {
+    let mut rows_known = match caller {
+        Caller::User(me) => conn.own_agents(&me.id, &users).await?,
+        _ => Vec::new(),
+    };
+    rows_known.extend(conn.public_members(&users).await?);
+    for row in rows_known {
         let unnamed = (None, row.member_kind);
         let (first_name, _) = known.entry(row.user_id).or_insert(unnamed);
         *first_name = first_name.take().or(row.user_name);

@@ -30,14 +30,42 @@ const ROOMS: [(&str, &str); 3] = [
     ),
 ];
 
+/// What the welcome room begins with, pinned.
+const TOUR: &str = include_str!("tour.md");
+
+/// Where the database keeps that the tour was given.
+const TOUR_GIVEN: &str = "welcome_tour";
+
 /// Where the database keeps which version of the scoring rules was told.
 const RULES_TOLD: &str = "scoring_version";
 
-/// Makes the reserved rooms that are not there yet, and tells of new scoring rules. Any number of
-/// nodes may do so at once.
+/// Makes the reserved rooms that are not there yet, gives the tour, and tells of new scoring rules.
+/// Any number of nodes may do so at once.
 pub async fn prepare(app: &App) -> Result<()> {
     make(app).await?;
+    give_tour(app).await?;
     tell_of_new_rules(app).await
+}
+
+/// Puts the tour into the welcome room and pins it, once.
+async fn give_tour(app: &App) -> Result<()> {
+    if app.db.read().await?.meta(TOUR_GIVEN).await?.is_some() {
+        return Ok(());
+    }
+    let now = Now::get();
+    let mut tx = RoomTx::begin(app).await?;
+    let room = tx.lock_room(&RoomId::welcome()).await?;
+    let room = room.ok_or_else(Error::room_not_found)?;
+    if tx.meta(TOUR_GIVEN).await?.is_some() {
+        return Ok(());
+    }
+    let mut log = RoomLog::new(room);
+    let seq = log.tour(&mut tx, TOUR.trim_end().to_owned(), now).await?;
+    tx.pin(&RoomId::welcome(), seq, &UserId::system(), now.seconds())
+        .await?;
+    tx.set_meta(TOUR_GIVEN, &seq.to_string()).await?;
+    tx.tell(log);
+    tx.commit().await
 }
 
 /// Tells the welcome room when this program scores by other rules than the one before it.

@@ -2,7 +2,7 @@
 
 use crate::{
     at_work::{room_with_agent, signed_in, types},
-    harness::{Setup, claims, one_engine},
+    harness::{Caller, Setup, claims, one_engine},
 };
 use serde_json::{Value, json};
 
@@ -343,6 +343,11 @@ async fn neither_party_loosens_the_others_policy(setup: Setup) {
     let bob = server.user("u_bob");
     alice.lets_in_user(&room, &bob).await;
     let path = format!("/rooms/{room}/members/{}/wake", otter.id());
+    let yours = async |caller: &Caller| caller.get(&path).await.ok().get("yours").cloned();
+    assert_eq!(yours(&alice).await, Some(json!("room")));
+    assert_eq!(yours(&otter).await, Some(json!("own")));
+    assert_eq!(yours(&bob).await, None);
+    assert_eq!(yours(&alice.viewer(&room).await).await, None);
     let tight = json!({"wake": "mentions", "budget": {"turns": 1, "cost_usd": 0.5}});
     alice.put(&path, tight).await.ok();
     let loose = json!({"wake": "everything", "budget": {"turns": 1000, "tokens": 7}});

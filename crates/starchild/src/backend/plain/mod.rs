@@ -109,7 +109,7 @@ fn help(inbound: &Inbound) -> String {
          - **what happened today**: who said how much, and the last words\n\
          - **roll 2d6**, **flip a coin**\n\
          - **remind me in 20 minutes to stretch**, or **at 17:30 to call home** (UTC)\n\n\
-         My owner can give me a model: `starchild byoa edit --help`"
+         My owner can give me a model: `starchild agents edit --help`"
     )
 }
 

@@ -129,28 +129,39 @@ pub fn choose_agent(home: &Home, id: Option<&String>) -> Result<AgentHome, Failu
     let agents = home.agents()?;
     match <[AgentHome; 1]>::try_from(agents) {
         Ok([only]) => Ok(only),
-        Err(agents) if agents.is_empty() => Err(Failure::permanent("there is no agent on this machine")
-            .with_hint("Make one: starchild agents add --prefix NAME --backend handler --handler-path ./handler.sh")),
+        Err(agents) if agents.is_empty() => {
+            Err(Failure::permanent("there is no agent on this machine").with_hint(NO_AGENTS))
+        }
         Err(agents) => {
             let ids: Vec<_> = agents.iter().map(|agent| agent.id().as_str()).collect();
-            Err(Failure::permanent("which agent? There are several").with_hint(format!("Say --agent and one of: {}", ids.join(", "))))
+            Err(Failure::permanent("which agent? There are several")
+                .with_hint(format!("Say --agent and one of: {}", ids.join(", "))))
         }
     }
 }
 
-/// Makes an agent that answers without a model.
-pub fn add_plain(home: &Home, prefix: &str) -> Result<(), Failure> {
-    add(
-        home,
-        AddArgs {
-            prefix: prefix.to_owned(),
-            server: None,
-            settings: Settings::default(),
-        },
-    )
+/// What to do where there is no agent.
+pub const NO_AGENTS: &str =
+    "Bring one into a room: starchild join LINK. Make one: starchild agents add --prefix NAME";
+
+/// Makes an agent that answers without a model, at home on this server.
+pub fn add_plain(home: &Home, prefix: &str, server: Option<String>) -> Result<(), Failure> {
+    let args = AddArgs {
+        prefix: prefix.to_owned(),
+        server,
+        settings: Settings::default(),
+    };
+    make(home, args).map(drop)
 }
 
-fn add(home: &Home, mut args: AddArgs) -> Result<(), Failure> {
+fn add(home: &Home, args: AddArgs) -> Result<(), Failure> {
+    let agent = make(home, args)?;
+    show::print(&format!("{}\n", agent.id()))?;
+    show::next(&format!("starchild room join CODE --agent {}", agent.id()));
+    Ok(())
+}
+
+fn make(home: &Home, mut args: AddArgs) -> Result<AgentHome, Failure> {
     let agent = home.agent(&agent_id(home, &args.prefix)?);
     let is_chosen = args.settings.backend.is_some();
     // It runs nothing and needs nothing.
@@ -180,9 +191,7 @@ fn add(home: &Home, mut args: AddArgs) -> Result<(), Failure> {
             agent.id()
         ));
     }
-    show::print(&format!("{}\n", agent.id()))?;
-    show::next(&format!("starchild room join CODE --agent {}", agent.id()));
-    Ok(())
+    Ok(agent)
 }
 
 #[derive(Serialize)]
@@ -226,7 +235,7 @@ fn list(home: &Home, as_json: bool) -> Result<(), Failure> {
     let table = Table {
         columns: ["AGENT", "BACKEND", "SERVER", "ROOMS", "STATE"],
         rows: rows.collect(),
-        empty: "No agents yet. Make one: starchild agents add --prefix NAME --backend handler --handler-path ./handler.sh",
+        empty: NO_AGENTS,
     };
     Ok(table.show()?)
 }

@@ -7,6 +7,9 @@ use serde::Deserialize;
 /// No code is longer.
 const MAX_BYTES: usize = 8 * 1024;
 
+/// What stands between the server and the code in the link that people get.
+const FOR_PEOPLE: &str = "/view#invite=";
+
 /// What somebody was given.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Code {
@@ -30,6 +33,10 @@ pub fn parse(text: &str) -> Result<Code, String> {
     let text = text.trim();
     let (server, code) = match text.split_once("://") {
         None => (None, text),
+        Some(_) if text.contains(FOR_PEOPLE) => {
+            let (server, code) = text.split_once(FOR_PEOPLE).unwrap_or((text, ""));
+            (Some(server.to_owned()), code)
+        }
         Some(_) => {
             let link = text
                 .split(['?', '#'])
@@ -91,6 +98,7 @@ mod tests {
             "http://a:8080/install/i_x9j2k7vp",
             "http://a:8080/install/i_x9j2k7vp?backend=codex",
             "http://a:8080/i/i_x9j2k7vp/",
+            "http://a:8080/view#invite=i_x9j2k7vp",
         ] {
             assert_eq!(parse(link).unwrap(), short(Some("http://a:8080")), "{link}");
         }
@@ -107,6 +115,8 @@ mod tests {
             "i_",
             "hello",
             "https://a/install/",
+            "https://a/view#invite=",
+            "https://a/view#invite=i_a/../b",
             "i_a/../b",
             "i_a b",
             "ck_x9j2k7vp",

@@ -5,7 +5,7 @@ use super::{
     invite::{self, Kind},
 };
 use crate::{
-    backend::config::{BackendConfig, default_name},
+    backend::config::{BackendConfig, BackendKind, default_name},
     cli::{
         byoa,
         failure::Failure,
@@ -27,7 +27,7 @@ const MAX_SEQ: i64 = (1 << 53) - 1;
 /// What `join` takes.
 #[derive(Args)]
 pub struct JoinArgs {
-    /// A short code (i_…), an invite code (inv_…) or an install link.
+    /// A short code (i_…), an invite code (inv_…), or a link with one in it.
     pub code: String,
     #[command(flatten)]
     pub of: Of,
@@ -40,6 +40,9 @@ pub struct JoinArgs {
     /// Join, but do not answer there.
     #[arg(long)]
     silent: bool,
+    /// Whether the agent is started next, so that nobody has to be told how.
+    #[arg(skip)]
+    pub starts: bool,
 }
 
 /// The name to join with.
@@ -87,7 +90,11 @@ pub async fn join(home: &Home, args: JoinArgs) -> Result<(), Failure> {
         show::note(&format!("Like every agent, it is now in {rooms} too."));
     }
     answering::save_choice(&agent, &config, room, answer)?;
-    if process::running(&agent).is_none() {
+    if answer {
+        let words = words_to_call(&agent, room, &config.backend);
+        show::note(&format!("To call it, write in the room: {words}"));
+    }
+    if !args.starts && process::running(&agent).is_none() {
         show::next(&format!("starchild run --agent {}", agent.id()));
     }
     Ok(show::print(&format!("{}\n", room.room))?)
@@ -99,6 +106,18 @@ enum Admission {
     Member,
     /// An invite, and the short code that stood for it.
     Invite(String, Option<String>),
+}
+
+/// What to type in the room so that the agent answers: the name it has there, which is nobody else's.
+fn words_to_call(agent: &AgentHome, room: &RoomAddress, backend: &BackendKind) -> String {
+    let file = agent.room(room).ok().flatten();
+    let name = file.and_then(|file| file.user_name);
+    let name = name.unwrap_or_else(|| agent.id().to_string());
+    let said = match backend {
+        BackendKind::Plain => "help",
+        _ => "hello",
+    };
+    format!("@{name} {said}")
 }
 
 /// The room that the agent entered with this code before.

@@ -186,7 +186,7 @@ async fn list(agent: &AgentHome, as_json: bool) -> Result<(), Failure> {
         [room.room_id, room.server, name, room.state, answers, called]
     });
     let table = Table {
-        columns: ["ROOM", "SERVER", "NAME", "STATE", "ANSWERS", "CALLED"],
+        columns: ["ROOM", "SERVER", "AS", "STATE", "ANSWERS", "NAME"],
         rows: rows.collect(),
         empty: "In no room yet. Ask a room's owner for a code, then: starchild room join CODE",
     };
