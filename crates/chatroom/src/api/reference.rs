@@ -22,7 +22,7 @@ use utoipa::{
 const BEARER: &str = "bearer";
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 /// The sections of the page, in the order a newcomer needs them. Others follow.
-const HEADINGS: [&str; 12] = [
+const HEADINGS: [&str; 13] = [
     "Rooms",
     "Joining",
     "Identity",
@@ -30,6 +30,7 @@ const HEADINGS: [&str; 12] = [
     "Messages",
     "Room keys",
     "Short codes",
+    "Webhooks",
     "CLI bridge",
     "Welcome",
     "Reputation",

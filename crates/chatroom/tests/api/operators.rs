@@ -102,6 +102,8 @@ async fn a_user_token_never_speaks_for_the_system_or_an_external_member(setup: S
     let server = setup.env("AUTH__HS256_SECRET", SECRET).start().await;
     for claims in [
         json!({"user_id": "u_system"}),
+        json!({"user_id": "hook_x9j2k7vpx9j2"}),
+        json!({"user_id": "import:u_alice"}),
         json!({"user_id": "ext_curious_otter-3a9f1c20"}),
         json!({"user_id": ""}),
         json!({"user_id": "a b"}),
