@@ -408,9 +408,10 @@ fn print_sign_in_link(
     ttl: Duration,
 ) -> Result<(), Box<dyn Error>> {
     let token = users::token(&config.keys_dir(), id, name, TokenType::Access, ttl)?;
+    // Where nobody says how the server is reached, where it listens: also if that was said at its start alone.
     let url = match &config.public_url {
         Some(url) => url.clone(),
-        None => format!("http://{}", config.listen),
+        None => admin::running_on(config).unwrap_or_else(|_| format!("http://{}", config.listen)),
     };
     println!("{}/view#user_jwt={token}", url.trim_end_matches('/'));
     Ok(())

@@ -224,7 +224,7 @@ impl Server {
 }
 
 /// Where the server is that holds the folder. It has written so into its lock.
-fn running_on(config: &Config) -> Result<String, AdminError> {
+pub fn running_on(config: &Config) -> Result<String, AdminError> {
     let not_running = || AdminError::NotRunning(config.data.clone());
     let path = config.data.join("server.lock");
     let lock = File::open(&path).map_err(|_| not_running())?;

@@ -1,6 +1,6 @@
 //! Rooms as files: exports, and what is imported.
 
-use crate::harness::{Caller, Setup, TestServer, both_engines, one_engine};
+use crate::harness::{Caller, Setup, TestServer, both_engines, eventually, one_engine};
 use serde_json::{Value, json};
 use std::{
     fs,
@@ -278,11 +278,14 @@ async fn slacks_export_becomes_rooms(setup: Setup) {
                 ]),
             ]
         );
-        let found = carol
-            .get(format!("/rooms/{}/search?q=built", made[0]))
-            .await
-            .ok();
-        assert!(found.to_string().contains("import:B1"), "{found}");
+        eventually("the messages are found", async || {
+            let found = carol
+                .get(format!("/rooms/{}/search?q=built", made[0]))
+                .await
+                .ok();
+            found.to_string().contains("import:B1").then_some(())
+        })
+        .await;
         let all = imports(&server, &source, &[]).await.unwrap();
         assert_eq!(all.len(), 2, "the empty channel too");
     }

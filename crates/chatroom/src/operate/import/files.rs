@@ -23,7 +23,7 @@ pub struct Files {
 
 enum Place {
     Folder(PathBuf),
-    Zip(PathBuf, Box<ZipArchive<File>>),
+    Zip(Box<ZipArchive<File>>),
 }
 
 impl Files {
@@ -44,7 +44,7 @@ impl Files {
             if archive.len() > MOST_FILES {
                 return Err(unfit(format!("it holds more than {MOST_FILES} files")));
             }
-            Place::Zip(path.to_owned(), Box::new(archive))
+            Place::Zip(Box::new(archive))
         };
         Ok(Some(Self {
             place,
@@ -67,7 +67,7 @@ impl Files {
                 let file = File::open(path).map_err(|error| unfit(&error))?;
                 file.take(most + 1).read_to_end(&mut bytes)
             }
-            Place::Zip(_, archive) => {
+            Place::Zip(archive) => {
                 let file = archive.by_name(name).map_err(|error| unfit(&error))?;
                 file.take(most + 1).read_to_end(&mut bytes)
             }
@@ -98,7 +98,7 @@ impl Files {
                 }
                 names
             }
-            Place::Zip(_, archive) => {
+            Place::Zip(archive) => {
                 let prefix = format!("{channel}/");
                 let names = archive.file_names();
                 let inside = |name: &str| name.strip_prefix(&prefix).map(str::to_owned);

@@ -8,7 +8,9 @@ use crate::{
     error::{Error, Result},
     services::{
         change::{
-            Refusal, RoomLog, RoomTx, Words, addressed, admit, exchanges::Voice, message::Said,
+            Refusal, RoomLog, RoomTx, Words, addressed, admit,
+            exchanges::{self, Voice},
+            message::Said,
         },
         limits::{self, Limit},
         messages::posting::mentions::mentioned,
@@ -94,11 +96,12 @@ pub async fn post(
     };
     // What the agents answer counts as said to each other, so a loop through a webhook ends. An alert is
     // shown all the same; it calls nobody then.
-    let (notice, calls_agents) = match admit(log.room(), words, limits, now) {
-        Ok(admission) => (admission.enter(log.room_mut(), id, limits, now), true),
-        Err(Refusal::UsedUp(_)) => (None, false),
+    let notice = match admit(log.room(), words, limits, now) {
+        Ok(admission) => admission.enter(log.room_mut(), id, limits, now),
+        Err(Refusal::UsedUp(_)) => None,
         Err(refused) => return Err(refused.into()),
     };
+    let calls_agents = exchanges::left(log.room(), limits, now) != Some(0);
     let said = Said {
         user_id: id.clone(),
         user_name: Some(hook.name.clone()),
