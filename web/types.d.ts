@@ -6,7 +6,7 @@ export interface Message {
   seq: number;
   sender_user_id: string;
   sender_user_name: string | null;
-  via: "agent" | "web" | "system";
+  via: "agent" | "web" | "system" | "webhook" | "import";
   type: "chat" | "system";
   content: string;
   content_html?: string;
@@ -252,3 +252,29 @@ export interface MemberUpdated { user_id: string; has_agent_endpoint: boolean; h
 
 /** An event of a room's stream. */
 export interface StreamEvent { id: string | null; event: string; data: string }
+
+export interface WebhookView {
+  id: string;
+  kind: "in" | "out";
+  name: string;
+  enabled: boolean;
+  disabled_reason?: string;
+  target?: string;
+  failing_since?: number;
+}
+
+export interface WebhookCreated {
+  webhook: WebhookView;
+  url?: string;
+  secret?: string;
+}
+
+export interface WebhookDelivery {
+  id: string;
+  event: string;
+  state: string;
+  attempts: number;
+  status?: number;
+  error?: string;
+  last_at: number;
+}

@@ -96,6 +96,7 @@ export function runLine(run, unfold) {
 /** Person or agent, and where the agent comes from. @param {Message} message @param {Room} room */
 function badge(message, room) {
   const member = room.members.get(message.sender_user_id);
+  if (message.via === "webhook" || message.via === "import") return h("span", { class: "badge" }, message.via === "import" ? "imported" : "webhook");
   if (message.via !== "agent") {
     return member?.member_kind === "external_user" ? h("span", { class: "badge" }, "guest") : null;
   }

@@ -10,6 +10,21 @@ const MOST = 20_000;
 const bearer = /** @type {HTMLInputElement} */ (h("input", { type: "password", autocomplete: "off", id: "token" }));
 document.getElementById("bearer")?.append(h("label", {}, "Bearer token for the calls that you try (kept in this page alone)", bearer));
 
+const filter = /** @type {HTMLInputElement} */ (h("input", { type: "search", autocomplete: "off", placeholder: "messages, invite, POST …" }));
+document.getElementById("filter")?.append(h("label", {}, "Find an operation", filter));
+filter.oninput = () => {
+  const wanted = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+  for (const heading of document.querySelectorAll("nav > ul > li")) {
+    const operations = [.../** @type {NodeListOf<HTMLElement>} */ (heading.querySelectorAll("li"))];
+    for (const operation of operations) {
+      const section = document.getElementById(operation.querySelector("a")?.hash.slice(1) ?? "");
+      const words = `${operation.textContent} ${section?.querySelector("p")?.textContent}`.toLowerCase();
+      operation.hidden = !wanted.every((word) => words.includes(word));
+    }
+    /** @type {HTMLElement} */ (heading).hidden = operations.every((operation) => operation.hidden);
+  }
+};
+
 const description = await (await fetch("/openapi.json")).json();
 
 /** @param {any} schema @returns {any} */

@@ -7,6 +7,7 @@ import { linksTab } from "./links.js";
 import { textTab } from "./texts.js";
 import { full } from "./time.js";
 import { confirm, dialog, notify, tabbed } from "./ui.js";
+import { webhooksTab } from "./webhooks.js";
 
 /** @import { AuditEntry } from "../types.js" */
 /** @import { Room } from "./room.js" */
@@ -21,6 +22,7 @@ export function openSettings(room, tab = "rules") {
   if (room.identity && room.key) tabs.links = { title: "Links", show: () => linksTab(room) };
   if (room.isOwner) {
     tabs.invites = { title: "Invites", show: () => invitesTab(room) };
+    tabs.webhooks = { title: "Webhooks", show: () => webhooksTab(room) };
     tabs.room = { title: "Room", show: async () => roomForm(room, () => page.close()) };
     tabs.audit = { title: "Audit log", show: () => audit(room) };
   }

@@ -67,7 +67,7 @@ test("a tab that loads slowly does not cover the one chosen after it", async () 
   await server.stop();
 });
 
-test("an invite has its code, a QR code, the one-liner, uses and an end, and is revoked", async () => {
+test("an invite and a webhook are made, shown once, used and revoked", async () => {
   const { server, token, room, alice, tab } = await owned();
   await tab("invites");
   await alice.fills("#uses", "3");
@@ -80,6 +80,21 @@ test("an invite has its code, a QR code, the one-liner, uses and an end, and is 
   await alice.clicks("#tab-panel .plain-list button");
   await alice.reads("No invite is open", "#tab-panel");
   equal((await server.api(`/rooms/${room}/invites`, { token })).invites, [], "the open invites");
+  // A webhook posts under its name, is seen to be one, and is removed.
+  await tab("webhooks");
+  await alice.fills("#webhook-name", "Build bot");
+  await alice.clicks("#tab-panel .primary");
+  await alice.reads("Build bot posts here", "#tab-panel .webhook");
+  const address = await alice.page.$eval("#tab-panel [role=status] input", (field) => field.value);
+  await alice.screenshot("webhooks");
+  const posted = await fetch(address.replace(/^.*(?=\/hooks\/)/, server.url), { method: "POST", body: JSON.stringify({ text: "the build is **done**" }) });
+  equal(posted.status, 200, "the webhook's answer");
+  await alice.reads("the build is done", "#messages");
+  equal(await alice.page.$$eval("#messages article", (messages) => messages.at(-1).querySelector(".badge").innerText), "webhook", "the badge");
+  await alice.clicks("#tab-panel .webhook .danger");
+  await alice.evaluates(() => [...document.querySelectorAll("dialog button")].find((button) => button.innerText === "Remove" && !button.closest(".webhook")).click());
+  await alice.reads("There is none yet", "#tab-panel");
+  equal((await fetch(address.replace(/^.*(?=\/hooks\/)/, server.url), { method: "POST", body: "{}" })).status, 404, "an address that was removed");
   await alice.leaves();
   await server.stop();
 });

@@ -130,6 +130,8 @@ settings! {
         web_messages_per_hour_per_ip: i64 = 60,
         /// Messages an hour of a person who signed in, in all rooms; neither limit above is theirs.
         person_messages_per_hour: i64 = 600,
+        /// Messages a minute that come in through one webhook.
+        webhook_messages_per_minute: i64 = 60,
         /// Anonymous reads a minute, for each address and room.
         visitor_reads_per_minute: i64 = 30,
         /// Invites an hour that visitors make for themselves, for each address and room.
@@ -241,6 +243,8 @@ settings! {
         calls_per_host: usize = 256,
         /// Calls at once to one member, over all its rooms.
         calls_per_member: usize = 16,
+        /// Seconds that a webhook's address may fail before the webhook is switched off.
+        webhook_failing_seconds: i64 = 259_200,
     }
 
     /// The way from a command line to its owner's agent.

@@ -3,10 +3,11 @@
 use chatroom::{
     auth::TokenType,
     config::{Config, LogFormat},
-    operate::{admin, backup, calls, users},
+    operate::{admin, backup, calls, import, users},
     serve::serve,
 };
 use clap::{Args, Parser, Subcommand};
+use protocol::ExportFormat;
 use std::{
     error::Error,
     net::SocketAddr,
@@ -62,6 +63,30 @@ enum Command {
         /// The new data folder.
         #[arg(long)]
         data: PathBuf,
+    },
+    /// Write a room out, as lines of JSON or as Markdown.
+    Export {
+        /// The room's id.
+        room: String,
+        /// As what.
+        #[arg(long, default_value = "jsonl")]
+        format: ExportFormat,
+        #[command(flatten)]
+        beside: RunningServer,
+    },
+    /// Bring messages from elsewhere into new rooms: what `export` wrote, or an export of Slack's, as a folder
+    /// or a zip file.
+    Import {
+        /// The file or the folder.
+        source: PathBuf,
+        /// The user who owns the new rooms.
+        #[arg(long)]
+        owner: String,
+        /// A channel of Slack's to bring in; all of them where none is named.
+        #[arg(long)]
+        channel: Vec<String>,
+        #[command(flatten)]
+        beside: RunningServer,
     },
     /// Let agents be called, or not. A restored copy does not call them until it is told to.
     #[command(subcommand)]
@@ -325,6 +350,28 @@ fn run(command: Command) -> Result<(), Box<dyn Error>> {
         Command::Key(command) => credentials(command, false),
         Command::Identity(command) => credentials(command, true),
         Command::Ban(command) => ban(command),
+        Command::Export {
+            room,
+            format,
+            beside,
+        } => {
+            let server = beside.server()?;
+            let mut out = std::io::stdout().lock();
+            Ok(block_on(server.export(&room, format, &mut out))??)
+        }
+        Command::Import {
+            source,
+            owner,
+            channel,
+            beside,
+        } => {
+            let server = beside.server()?;
+            let importing = import::import(&server, &source, &owner, &channel);
+            for made in block_on(importing)?? {
+                println!("{}\t{}\t{}", made.room_id, made.messages, made.name);
+            }
+            Ok(())
+        }
         Command::Backup { file, location } => {
             let config = load(&location)?;
             if config.database_url.is_some() {
@@ -361,9 +408,10 @@ fn print_sign_in_link(
     ttl: Duration,
 ) -> Result<(), Box<dyn Error>> {
     let token = users::token(&config.keys_dir(), id, name, TokenType::Access, ttl)?;
+    // Where nobody says how the server is reached, where it listens: also if that was said at its start alone.
     let url = match &config.public_url {
         Some(url) => url.clone(),
-        None => format!("http://{}", config.listen),
+        None => admin::running_on(config).unwrap_or_else(|_| format!("http://{}", config.listen)),
     };
     println!("{}/view#user_jwt={token}", url.trim_end_matches('/'));
     Ok(())

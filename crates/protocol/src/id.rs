@@ -147,6 +147,19 @@ impl UserId {
         self.0.starts_with(crate::EXTERNAL_PREFIX)
     }
 
+    /// Whether it is the id of a webhook.
+    pub fn is_webhook(&self) -> bool {
+        self.0.starts_with(crate::WEBHOOK_PREFIX)
+    }
+
+    /// Whether it is an id that stands under messages and is nobody's: the system's, a webhook's, or that
+    /// of somebody who wrote elsewhere. Nobody signs in or joins with one, and none has a score.
+    pub fn is_nobodys(&self) -> bool {
+        self.0 == crate::SYSTEM_USER
+            || self.is_webhook()
+            || self.0.starts_with(crate::IMPORT_PREFIX)
+    }
+
     /// The system's own id.
     pub fn system() -> Self {
         Self(crate::SYSTEM_USER.to_owned())

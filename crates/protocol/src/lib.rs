@@ -34,8 +34,10 @@ mod search;
 mod session;
 pub use sse;
 mod system;
+mod transfer;
 mod turn;
 mod usage;
+mod webhook;
 mod welcome;
 mod word;
 
@@ -58,8 +60,10 @@ pub use room::*;
 pub use search::*;
 pub use session::*;
 pub use system::*;
+pub use transfer::*;
 pub use turn::*;
 pub use usage::*;
+pub use webhook::*;
 pub use welcome::*;
 pub(crate) use word::{open_words, words};
 
@@ -75,6 +79,10 @@ pub const MAX_ROOM_NAME_CHARS: usize = 200;
 pub const MAX_ACTIVITY_CHARS: usize = 200;
 /// The most bytes of UTF-8 of what a consent is about.
 pub const MAX_CONSENT_DETAIL_BYTES: usize = 16 * 1024;
+/// What the id of a webhook begins with, which is the sender of what it posts.
+pub const WEBHOOK_PREFIX: &str = "hook_";
+/// What the id of somebody begins with who wrote a message elsewhere, before it was imported.
+pub const IMPORT_PREFIX: &str = "import:";
 /// The user that system messages come from.
 pub const SYSTEM_USER: &str = "u_system";
 /// The room where newcomers begin.

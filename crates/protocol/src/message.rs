@@ -13,6 +13,10 @@ open_words! {
         Web = "web",
         /// From the server.
         System = "system",
+        /// From a webhook.
+        Webhook = "webhook",
+        /// From elsewhere, written before it was imported.
+        Import = "import",
     }
 }
 

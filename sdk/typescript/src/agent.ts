@@ -37,7 +37,7 @@ export class Agent {
   /** Whether this mentions the agent and has no answer yet. Who is mentioned, the server knows. */
   async #isAsked(message: Message, me: string): Promise<boolean> {
     const { seq } = message;
-    if (message.sender_user_id === me || message.via === "system" || !message.content.includes("@")) return false;
+    if (message.sender_user_id === me || message.via === "system" || message.via === "import" || !message.content.includes("@")) return false;
     const [read] = await this.room.history({ since: seq - 1, limit: 1 });
     if (read?.seq !== seq || !read.mentions_me) return false;
     const answers = await this.room.history({ since: seq, sender: me, limit: 200 });

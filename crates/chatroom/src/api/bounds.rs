@@ -17,9 +17,9 @@ use crate::{
     },
 };
 use protocol::{
-    AGENT_ID_PATTERN, MAX_ACTIVITY_CHARS, MAX_CONTENT_BYTES, MAX_MODEL_CHARS, MAX_NAME_CHARS,
-    MAX_ROOM_NAME_CHARS, MAX_RULES_BYTES, MAX_TOOL_CHARS, MAX_TOOLS, ROOM_ID_PATTERN,
-    USER_ID_PATTERN,
+    AGENT_ID_PATTERN, MAX_ACTIVITY_CHARS, MAX_CONTENT_BYTES, MAX_IMPORTED_BYTES,
+    MAX_IMPORTED_MESSAGES, MAX_MODEL_CHARS, MAX_NAME_CHARS, MAX_ROOM_NAME_CHARS, MAX_RULES_BYTES,
+    MAX_TOOL_CHARS, MAX_TOOLS, ROOM_ID_PATTERN, USER_ID_PATTERN,
 };
 use serde_json::{Map, Value, json};
 use std::ops::RangeInclusive;
@@ -200,6 +200,11 @@ fn of_parameter(path: &str, parameter: &str) -> Option<Bounds> {
         (_, "seq") => seq(),
         (_, "emoji") => emoji(),
         (_, "jti" | "code_jti") => text(1..=64, WORD).like("8c4f0d9e6a1b"),
+        ("/hooks/{code}", "code") => text(1..=64, WORD).like("wh_x9j2k7vpx9j2k7vpx9j2k7vpx9j2k7vp"),
+        (_, "webhook_id") => text(1..=64, WORD).like("hook_x9j2k7vpx9j2"),
+        (_, "X-GitHub-Event") => text(1..=64, WORD).like("push"),
+        (_, "X-GitHub-Delivery") => text(1..=idempotency::MAX_KEY_CHARS, OPAQUE),
+        (_, "X-Hub-Signature-256") => text(71..=71, "^sha256=[0-9a-f]{64}$"),
         (_, "code") => text(1..=64, WORD).like("ck_x9j2k7vp"),
         (_, "short_code") => text(1..=64, WORD).like("i_x9j2k7vp"),
         ("/docs/{name}", "name") => text(1..=64, WORD).like("agent-playbook"),
@@ -352,5 +357,51 @@ fn fields() -> Vec<(&'static str, &'static str, Bounds)> {
             number(1..=cli_keys::LONGEST_TTL),
         ),
         ("CreateCliKey", "agent_endpoint", address()),
+        ("BeginImport", "name", room_name()),
+        ("BeginImport", "owner_user_id", user().like("u_alice")),
+        ("ImportMessages", "after_seq", seq()),
+        (
+            "ImportMessages",
+            "messages",
+            Bounds::of(json!({"maxItems": MAX_IMPORTED_MESSAGES})),
+        ),
+        (
+            "ImportMessages",
+            "topic",
+            text(0..=checks::MAX_TOPIC_CHARS, r"^[^\x00-\x1f\x7f]*$").like("The launch"),
+        ),
+        (
+            "ImportedMessage",
+            "author_id",
+            text(0..=MAX_NAME_CHARS * 4, r"^[^\x00]*$").like("U024BE7LH"),
+        ),
+        (
+            "ImportedMessage",
+            "author_name",
+            text(0..=MAX_NAME_CHARS * 4, r"^[^\x00]*$").like("Ann"),
+        ),
+        (
+            "ImportedMessage",
+            "content",
+            text(0..=MAX_IMPORTED_BYTES, r"^[^\x00]*$").like("Hello everyone"),
+        ),
+        (
+            "ImportedMessage",
+            "created_at",
+            at_least(0).like(1_700_000_000),
+        ),
+        ("ImportedMessage", "edited_at", at_least(0)),
+        ("ImportedMessage", "reply_to_seq", seq()),
+        ("CreateWebhook", "name", name().like("CI")),
+        (
+            "CreateWebhook",
+            "url",
+            address().like("https://ci.example/rooms"),
+        ),
+        (
+            "CreateWebhook",
+            "events",
+            Bounds::of(json!({"minItems": 1})),
+        ),
     ]
 }

@@ -25,7 +25,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
     type Rejection = Error;
 
     async fn from_request(request: Request, app: &App) -> Result<Self> {
-        let body = Body::read(app, request).await?;
+        let body = Body::read(app, request, MAX_BODY).await?;
         if body.bytes.is_empty() {
             return Err(Error::bad_request("The body is empty; send a JSON object"));
         }
@@ -40,7 +40,7 @@ impl<T: DeserializeOwned + Default> FromRequest<App> for JsonOrEmpty<T> {
     type Rejection = Error;
 
     async fn from_request(request: Request, app: &App) -> Result<Self> {
-        let body = Body::read(app, request).await?;
+        let body = Body::read(app, request, MAX_BODY).await?;
         match body.bytes.is_empty() {
             true => Ok(Self(T::default())),
             false => body.parse().map(Self),
@@ -72,13 +72,14 @@ pub async fn read_body(app: &App, request: Request, most: usize) -> Result<bytes
     })
 }
 
-struct Body {
+/// A body that says whether it is JSON.
+pub struct Body {
     bytes: bytes::Bytes,
     is_json: bool,
 }
 
 impl Body {
-    async fn read(app: &App, request: Request) -> Result<Self> {
+    pub async fn read(app: &App, request: Request, most: usize) -> Result<Self> {
         let content_type = request.headers().get(header::CONTENT_TYPE);
         let is_json = content_type
             .and_then(|value| value.to_str().ok())
@@ -91,11 +92,12 @@ impl Body {
                     .to_ascii_lowercase();
                 essence == "application/json" || essence.ends_with("+json")
             });
-        let bytes = read_body(app, request, MAX_BODY).await?;
+        let bytes = read_body(app, request, most).await?;
         Ok(Self { bytes, is_json })
     }
 
-    fn parse<T: DeserializeOwned>(&self) -> Result<T> {
+    /// The JSON object in it.
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<T> {
         if !self.is_json {
             return Err(Error::bad_request(
                 "Send the body with Content-Type: application/json",

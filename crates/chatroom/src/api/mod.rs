@@ -32,8 +32,10 @@ mod search;
 mod sessions;
 mod stream;
 mod system;
+mod transfer;
 mod turns;
 mod usage;
+mod webhooks;
 mod welcome;
 mod write_limits;
 
@@ -55,7 +57,7 @@ use tower_http::{
 };
 
 /// The API, section by section.
-const SECTIONS: [Section; 22] = [
+const SECTIONS: [Section; 24] = [
     rooms::SECTION,
     joining::SECTION,
     identity::SECTION,
@@ -72,10 +74,12 @@ const SECTIONS: [Section; 22] = [
     pins::SECTION,
     people::SECTION,
     keys::SECTION,
+    webhooks::SECTION,
     bridge::SECTION,
     welcome::SECTION,
     reputation::SECTION,
     system::SECTION,
+    transfer::SECTION,
     discovery::SECTION,
     install::SECTION,
 ];

@@ -22,7 +22,7 @@ use utoipa::{
 const BEARER: &str = "bearer";
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 /// The sections of the page, in the order a newcomer needs them. Others follow.
-const HEADINGS: [&str; 12] = [
+const HEADINGS: [&str; 13] = [
     "Rooms",
     "Joining",
     "Identity",
@@ -30,6 +30,7 @@ const HEADINGS: [&str; 12] = [
     "Messages",
     "Room keys",
     "Short codes",
+    "Webhooks",
     "CLI bridge",
     "Welcome",
     "Reputation",
@@ -157,22 +158,11 @@ fn page(document: &Value) -> String {
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
          <meta name=\"color-scheme\" content=\"light dark\"><title>API reference</title>\
          <link rel=\"stylesheet\" href=\"{}\"><script type=\"module\" src=\"{}\"></script>\
-         <main><h1>API reference</h1><p>{}</p><p>The same as a document for programs: \
-         <a href=\"/openapi.json\">/openapi.json</a></p><nav><ul>",
+         <nav aria-label=\"Operations\"><div id=\"filter\"></div><ul>",
         pages::asset_path("reference.css"),
-        pages::asset_path("reference.js"),
-        escape(document["info"]["description"].as_str().unwrap_or_default())
+        pages::asset_path("reference.js")
     );
     let headings = headings(document);
-    for heading in &headings {
-        let _ = write!(
-            html,
-            "<li><a href=\"#{}\">{}</a></li>",
-            anchor(heading),
-            escape(heading)
-        );
-    }
-    html.push_str("</ul></nav><div id=\"bearer\"></div>");
     let routes: Vec<(&str, &String, &Value)> = document["paths"]
         .as_object()
         .into_iter()
@@ -183,6 +173,30 @@ fn page(document: &Value) -> String {
                 .filter_map(move |m| Some((*m, path, item.get(*m)?)))
         })
         .collect();
+    for heading in &headings {
+        let _ = write!(
+            html,
+            "<li><a href=\"#{}\">{}</a><ul>",
+            anchor(heading),
+            escape(heading)
+        );
+        for (method, path, route) in routes.iter().filter(|(_, _, route)| tag(route) == *heading) {
+            let _ = write!(
+                html,
+                "<li><a href=\"#{}\"><span class=\"m\">{}</span> {}</a></li>",
+                escape(route["operationId"].as_str().unwrap_or_default()),
+                method.to_uppercase(),
+                escape(path)
+            );
+        }
+        html.push_str("</ul></li>");
+    }
+    let _ = write!(
+        html,
+        "</ul></nav><main><h1>API reference</h1><p>{}</p><p>The same as a document for programs: \
+         <a href=\"/openapi.json\">/openapi.json</a></p><div id=\"bearer\"></div>",
+        prose(document["info"]["description"].as_str().unwrap_or_default())
+    );
     for wanted in headings {
         let _ = write!(
             html,
@@ -228,7 +242,7 @@ fn write_route(html: &mut String, document: &Value, method: &str, path: &str, ro
         escape(path),
         method.to_uppercase(),
         escape(path),
-        escape(&words.join(" "))
+        prose(&words.join(" "))
     );
     let parameters: Vec<Row> = route["parameters"]
         .as_array()
@@ -243,7 +257,7 @@ fn write_route(html: &mut String, document: &Value, method: &str, path: &str, ro
             example: parameter.get("example"),
         })
         .collect();
-    write_rows(html, document, "Parameters", &parameters);
+    write_rows(html, document, "Parameters", &parameters, None);
     for (kind, content) in route["requestBody"]["content"]
         .as_object()
         .into_iter()
@@ -272,7 +286,7 @@ fn write_route(html: &mut String, document: &Value, method: &str, path: &str, ro
                 write_schema(html, document, &title, &content["schema"]);
             }
             _ => {
-                let _ = write!(html, "<p>{}</p>", escape(&title));
+                let _ = write!(html, "<p>{}</p>", prose(&title));
             }
         }
     }
@@ -289,8 +303,14 @@ struct Row<'a> {
     example: Option<&'a Value>,
 }
 
-fn write_rows(html: &mut String, document: &Value, title: &str, rows: &[Row<'_>]) {
-    if rows.is_empty() {
+fn write_rows(
+    html: &mut String,
+    document: &Value,
+    title: &str,
+    rows: &[Row<'_>],
+    example: Option<&Value>,
+) {
+    if rows.is_empty() && example.is_none() {
         return;
     }
     let _ = write!(html, "<details><summary>{}</summary><table>", escape(title));
@@ -304,12 +324,16 @@ fn write_rows(html: &mut String, document: &Value, title: &str, rows: &[Row<'_>]
             "<tr><th><code>{}</code>{required}<br>{}</th><td>{}<br><small>{}</small>{}</td></tr>",
             escape(row.name),
             escape(row.place),
-            escape(row.words.unwrap_or_default()),
+            prose(row.words.unwrap_or_default()),
             escape(&constraints(document, row.schema)),
             example.unwrap_or_default()
         );
     }
-    html.push_str("</table></details>");
+    html.push_str("</table>");
+    if let Some(example) = example {
+        let _ = write!(html, "<pre>{}</pre>", escape(&format!("{example:#}")));
+    }
+    html.push_str("</details>");
 }
 
 /// A body: its fields, and an example.
@@ -332,13 +356,11 @@ fn write_schema(html: &mut String, document: &Value, title: &str, schema: &Value
             example: None,
         })
         .collect();
-    write_rows(html, document, title, &rows);
-    if rows.is_empty() {
-        let _ = write!(html, "<p>{}</p>", escape(title));
-    }
     let example = example_of(document, schema, 0);
-    if example.is_object() {
-        let _ = write!(html, "<pre>{}</pre>", escape(&format!("{example:#}")));
+    let example = Some(&example).filter(|example| example.is_object());
+    write_rows(html, document, title, &rows, example);
+    if rows.is_empty() && example.is_none() {
+        let _ = write!(html, "<p>{}</p>", prose(title));
     }
 }
 
@@ -369,15 +391,17 @@ fn constraints(document: &Value, schema: &Value) -> String {
     if let Some(words) = schema["enum"].as_array() {
         parts.push(words.iter().map(plain).collect::<Vec<_>>().join(", "));
     }
-    for (name, words) in [
-        ("minimum", "at least"),
-        ("maximum", "at most"),
-        ("minLength", "characters, at least"),
-        ("maxLength", "characters, at most"),
-        ("pattern", "like"),
+    for (name, before, after) in [
+        ("minimum", "at least", ""),
+        ("maximum", "at most", ""),
+        ("minLength", "at least", " characters"),
+        ("maxLength", "at most", " characters"),
+        ("minItems", "at least", " of them"),
+        ("maxItems", "at most", " of them"),
+        ("pattern", "like", ""),
     ] {
         if let Some(bound) = schema.get(name) {
-            parts.push(format!("{words} {}", plain(bound)));
+            parts.push(format!("{before} {}{after}", plain(bound)));
         }
     }
     parts.join("; ")
@@ -451,6 +475,17 @@ fn example_of(document: &Value, schema: &Value, depth: usize) -> Value {
         "boolean" => Value::from(true),
         _ => Value::Null,
     }
+}
+
+/// Words with code in them, between backticks.
+fn prose(text: &str) -> String {
+    let parts = text.split('`').enumerate();
+    parts
+        .map(|(at, part)| match at % 2 {
+            0 => escape(part),
+            _ => format!("<code>{}</code>", escape(part)),
+        })
+        .collect()
 }
 
 fn escape(text: &str) -> String {

@@ -85,6 +85,9 @@ static TABLE: [Row; 10] = [
             "/data",
             "/pins/{seq}",
             "/checklist/refresh",
+            "/webhooks",
+            "/webhooks/{webhook_id}",
+            "/webhooks/{webhook_id}/rotate",
         ],
     },
     Row {
@@ -154,6 +157,10 @@ const COUNTED_ELSEWHERE: [&str; 3] = [
     "/rooms/{id}/typing",
     "/agent/chat/stream",
 ];
+/// Routes that nobody comes to with a token of their own: they are under the limit for each address, and
+/// count what they do themselves.
+#[cfg(test)]
+const BY_ADDRESS_ALONE: [&str; 1] = ["/hooks/{code}"];
 /// What only the operator's own token opens: whoever ends an attack must not be held up.
 const OPERATORS_OWN: &str = "/internal/admin/";
 
@@ -256,7 +263,9 @@ mod tests {
         for (path, item) in documents.flat_map(|document| document.paths.paths) {
             let writes = [&item.post, &item.put, &item.patch, &item.delete];
             let writes = writes.iter().any(|operation| operation.is_some());
-            let known = row(&path).is_some() || !is_counted(&path);
+            let known = row(&path).is_some()
+                || !is_counted(&path)
+                || BY_ADDRESS_ALONE.contains(&path.as_str());
             assert!(!writes || known, "{path} is in no row of the table");
         }
     }

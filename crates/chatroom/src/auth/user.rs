@@ -190,7 +190,7 @@ impl UserKeys {
             .or(claims.sub)?
             .into_text();
         let id: UserId = id.parse().ok()?;
-        if id.is_external() || id == UserId::system() {
+        if id.is_external() || id.is_nobodys() {
             return None;
         }
         let name = claims

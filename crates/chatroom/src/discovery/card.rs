@@ -103,9 +103,9 @@ fn skills() -> Value {
         {
             "id": "run-a-room",
             "name": "Run a room",
-            "description": "Create a room, set its rules, invite members and remove them.",
+            "description": "Create a room, set its rules, invite members and remove them, let other systems post and be told with webhooks, export it.",
             "tags": ["rooms", "owners"],
-            "examples": ["POST /rooms", "PATCH /rooms/{id}/rules", "POST /rooms/{id}/invites"],
+            "examples": ["POST /rooms", "PATCH /rooms/{id}/rules", "POST /rooms/{id}/invites", "POST /rooms/{id}/webhooks", "GET /rooms/{id}/export"],
         },
     ])
 }
@@ -130,6 +130,8 @@ fn documentation(url: &str) -> Value {
         "design": doc(url, "design"),
         "welcome": doc(url, "welcome"),
         "mcp": doc(url, "mcp"),
+        "webhooks": doc(url, "webhooks"),
+        "transfer": doc(url, "transfer"),
         "openapi": format!("{url}/openapi.json"),
         "docs_version": format!("{url}/docs-version"),
         "skills": format!("{url}/skills/index.json"),

@@ -104,7 +104,7 @@ impl Live {
             (MessageType::Chat, _) if message.edited_at.is_none() => {
                 let role = match message.via {
                     Via::Web => RoleClass::Human,
-                    Via::Agent | Via::System | Via::Other(_) => RoleClass::Agent,
+                    _ => RoleClass::Agent,
                 };
                 self.end(room, &message.sender_user_id, role, &IdleReason::Posted);
             }

@@ -4,13 +4,14 @@
 use super::users::{self, UsersError};
 use crate::{auth::TokenType, config::Config};
 use protocol::{
-    AdminUsers, Ban, ErrorBody, Ok as Yes, ServerBan, ServerBans, SessionKind, Sessions,
-    SessionsEnded, UpdateAccount,
+    AdminUsers, Ban, BeginImport, ErrorBody, ExportFormat, ImportBegun, ImportMessages, Imported,
+    Ok as Yes, RoomId, ServerBan, ServerBans, SessionKind, Sessions, SessionsEnded, UpdateAccount,
 };
-use reqwest::{Client, Method, RequestBuilder, Url};
+use reqwest::{Client, Method, RequestBuilder, Response, Url};
 use serde::de::DeserializeOwned;
 use std::{
     fs::{File, TryLockError},
+    io::Write,
     path::PathBuf,
     time::Duration,
 };
@@ -32,6 +33,8 @@ pub enum AdminError {
     Unreachable(#[from] reqwest::Error),
     #[error("{0}")]
     Refused(String),
+    #[error("cannot write: {0}")]
+    Output(#[from] std::io::Error),
     #[error(transparent)]
     Token(#[from] UsersError),
 }
@@ -165,6 +168,38 @@ impl Server {
         send::<Yes>(request).await.map(drop)
     }
 
+    /// Makes a room to be filled with messages from elsewhere.
+    pub async fn begin_import(&self, begin: &BeginImport) -> Result<RoomId, AdminError> {
+        let request = self.request(Method::POST, &["imports"]);
+        Ok(send::<ImportBegun>(request.json(begin)).await?.room_id)
+    }
+
+    /// Adds the next messages to such a room; how far it has come.
+    pub async fn import(&self, room: &RoomId, next: &ImportMessages) -> Result<i64, AdminError> {
+        let request = self.request(Method::POST, &["imports", room.as_str()]);
+        Ok(send::<Imported>(request.json(next)).await?.latest_seq)
+    }
+
+    /// Writes a room out as a file.
+    pub async fn export(
+        &self,
+        room: &str,
+        format: ExportFormat,
+        out: &mut impl Write,
+    ) -> Result<(), AdminError> {
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(["rooms", room, "export"]);
+        }
+        url.query_pairs_mut().append_pair("format", format.as_str());
+        let request = self.http.get(url).bearer_auth(&self.token);
+        let mut reply = accepted(request.send().await?).await?;
+        while let Some(piece) = reply.chunk().await? {
+            out.write_all(&piece)?;
+        }
+        Ok(out.flush()?)
+    }
+
     fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
         let url = self.url(path);
         self.http.request(method, url).bearer_auth(&self.token)
@@ -189,7 +224,7 @@ impl Server {
 }
 
 /// Where the server is that holds the folder. It has written so into its lock.
-fn running_on(config: &Config) -> Result<String, AdminError> {
+pub fn running_on(config: &Config) -> Result<String, AdminError> {
     let not_running = || AdminError::NotRunning(config.data.clone());
     let path = config.data.join("server.lock");
     let lock = File::open(&path).map_err(|_| not_running())?;
@@ -205,9 +240,13 @@ fn running_on(config: &Config) -> Result<String, AdminError> {
 }
 
 async fn send<T: DeserializeOwned>(request: RequestBuilder) -> Result<T, AdminError> {
-    let reply = request.send().await?;
+    Ok(accepted(request.send().await?).await?.json().await?)
+}
+
+/// The reply, unless it is a refusal.
+async fn accepted(reply: Response) -> Result<Response, AdminError> {
     if reply.status().is_success() {
-        return Ok(reply.json().await?);
+        return Ok(reply);
     }
     let status = reply.status();
     let refused = reply.json::<ErrorBody>().await;

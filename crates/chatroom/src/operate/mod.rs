@@ -3,4 +3,5 @@
 pub mod admin;
 pub mod backup;
 pub mod calls;
+pub mod import;
 pub mod users;

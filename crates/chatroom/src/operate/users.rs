@@ -43,8 +43,10 @@ pub fn token(
     let id: UserId = user
         .parse()
         .map_err(|why| UsersError::BadUser(user.to_owned(), why))?;
-    if id.is_external() || id == UserId::system() {
-        let why = BadId("ids that begin with ext_, and u_system, are not given to users");
+    if id.is_external() || id.is_nobodys() {
+        let why = BadId(
+            "ids that begin with ext_, hook_ or import:, and u_system, are not given to users",
+        );
         return Err(UsersError::BadUser(user.to_owned(), why));
     }
     let now = Now::get().seconds();

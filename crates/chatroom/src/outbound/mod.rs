@@ -1,4 +1,4 @@
-//! Calls that the server makes to agents. The address a call connects to is checked here, after
+//! Calls that the server makes to agents and webhooks. The address a call connects to is checked here, after
 //! DNS and for every redirect, so that no member can point the server at a network it guards.
 
 mod address;
@@ -63,8 +63,24 @@ pub struct Outbound {
     internal: Arc<[IpNet]>,
     // Made when first used: a server that calls nobody pays nothing. Each has its own
     // connections, so that none opened for one sort of caller serves another.
-    anywhere: OnceLock<Client>,
-    public_only: OnceLock<Client>,
+    anywhere: Clients,
+    public_only: Clients,
+}
+
+/// Clients that connect to the same addresses.
+#[derive(Default)]
+struct Clients {
+    following: OnceLock<Client>,
+    staying: OnceLock<Client>,
+}
+
+/// What a call does about an answer that points elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Redirects {
+    /// It goes on, within the same host.
+    Follow,
+    /// It takes it for an answer like any other.
+    Stay,
 }
 
 impl Outbound {
@@ -72,14 +88,24 @@ impl Outbound {
         Self {
             private_endpoints,
             internal: network.internal.clone().into(),
-            anywhere: OnceLock::new(),
-            public_only: OnceLock::new(),
+            anywhere: Clients::default(),
+            public_only: Clients::default(),
         }
     }
 
     /// A client for calls to this address. It refuses addresses that are forbidden when it
     /// connects.
     pub fn client(&self, url: &Url, trust: Trust) -> Result<&Client, OutboundError> {
+        self.client_with(url, trust, Redirects::Follow)
+    }
+
+    /// The same, for calls that follow redirects or do not.
+    pub fn client_with(
+        &self,
+        url: &Url,
+        trust: Trust,
+        redirects: Redirects,
+    ) -> Result<&Client, OutboundError> {
         let private = self.may_be_private(trust);
         let guard = Guard {
             private,
@@ -87,16 +113,20 @@ impl Outbound {
         };
         // A literal address is never looked up, so the resolver does not see it.
         guard.check_literal(url)?;
-        let slot = if private {
+        let clients = if private {
             &self.anywhere
         } else {
             &self.public_only
+        };
+        let slot = match redirects {
+            Redirects::Follow => &clients.following,
+            Redirects::Stay => &clients.staying,
         };
         if let Some(client) = slot.get() {
             return Ok(client);
         }
         let made = guard
-            .make_client()
+            .make_client(redirects)
             .map_err(|error| OutboundError::Client(error.to_string()))?;
         Ok(slot.get_or_init(|| made))
     }
@@ -142,13 +172,17 @@ impl Guard {
         }
     }
 
-    fn make_client(self) -> reqwest::Result<Client> {
-        let redirects = self.clone();
+    fn make_client(self, redirects: Redirects) -> reqwest::Result<Client> {
+        let guard = self.clone();
+        let policy = match redirects {
+            Redirects::Follow => Policy::custom(move |attempt| guard.follow(attempt)),
+            Redirects::Stay => Policy::none(),
+        };
         Client::builder()
             // A proxy would connect on our behalf, past every check.
             .no_proxy()
             .dns_resolver(Arc::new(self))
-            .redirect(Policy::custom(move |attempt| redirects.follow(attempt)))
+            .redirect(policy)
             .connect_timeout(CONNECT_TIMEOUT)
             .pool_idle_timeout(IDLE_CONNECTION)
             .tcp_nodelay(true)

@@ -8,6 +8,8 @@ mod budget;
 pub mod document;
 mod highlight;
 mod markdown;
+pub mod slack;
+pub mod untrusted;
 
 use crate::events::Frames;
 use budget::{Abandoned, DEBUG_BUILD_FACTOR, RequestBudget};

@@ -31,6 +31,11 @@ struct Attempt {
 }
 
 impl Repeatable {
+    /// A request that nobody will repeat.
+    pub fn never() -> Self {
+        Self(None)
+    }
+
     /// `route` is what is asked of the server, method and path. Whoever has no token is known by
     /// the invite that they bring.
     pub fn new(

@@ -1,4 +1,4 @@
-//! How far each agent that is called has come in its room, and which node calls it.
+//! How far each agent and webhook that is called has come in its room, and which node calls it.
 
 use super::{
     Conn, DbResult,
@@ -9,7 +9,7 @@ use crate::clock;
 use protocol::{RoomId, UserId};
 
 row_struct! {
-    /// An agent in a room, as the server calls it.
+    /// An agent or a webhook in a room, as the server calls it.
     #[derive(Debug, Clone, PartialEq, Eq, Hash)]
     pub struct Lane {
         pub room_id: RoomId,
@@ -162,11 +162,14 @@ impl Conn {
                     $rooms,
                     " JOIN deliveries d ON d.room_id = j.room \
                      JOIN rooms r ON r.room_id = d.room_id \
-                     JOIN room_members m ON m.room_id = d.room_id AND m.user_id = d.user_id \
+                     LEFT JOIN room_members m ON m.room_id = d.room_id AND m.user_id = d.user_id \
+                     AND m.key_stale = FALSE AND m.agent_endpoint IS NOT NULL AND m.akm_key IS NOT NULL \
+                     LEFT JOIN webhooks w ON w.hook_id = d.user_id AND w.enabled = TRUE \
                      LEFT JOIN fanout_nodes n ON n.node = d.claimed_by \
                      AND n.lease_until_ms > $2 AND n.lease_until_ms <= $3 \
-                     WHERE (d.next_seq <= r.last_seq OR d.retry_seq IS NOT NULL) AND r.archived = FALSE AND m.key_stale = FALSE \
-                     AND m.agent_endpoint IS NOT NULL AND m.akm_key IS NOT NULL"
+                     WHERE r.archived = FALSE AND (m.user_id IS NOT NULL OR w.hook_id IS NOT NULL) \
+                     AND (d.next_seq <= r.last_seq OR d.retry_seq IS NOT NULL \
+                     OR (w.hook_id IS NOT NULL AND d.next_seq = r.last_seq + 1 AND d.next_sub < r.last_sub))"
                 )
             };
         }

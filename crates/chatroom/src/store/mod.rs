@@ -46,6 +46,7 @@ pub mod spending;
 pub mod stats;
 pub mod turns;
 pub mod wake;
+pub mod webhooks;
 pub mod welcome;
 
 pub use db::{Conn, Db, DbError, Tx};

@@ -23,10 +23,11 @@ use super::{
     search::{Bounds, Expression, Phrase, SearchableMessage, Terms, Where},
     spending::SpendingRow,
     turns::StopRow,
+    webhooks::{WebhookDeliveryRow, WebhookRow},
 };
 use protocol::{
-    AdapterType, ConsentState, Cursor, MemberKind, MessageType, PolicyOf, Role, RoomId, Scope,
-    UserId, Via, Visibility, WakePolicy,
+    AdapterType, ConsentState, Cursor, DeliveryState, MemberKind, MessageType, PolicyOf, Role,
+    RoomId, Scope, UserId, Via, Visibility, WakePolicy, WebhookKind,
 };
 use sqlx::Row;
 use std::{collections::BTreeSet, sync::Mutex, time::Duration};
@@ -407,6 +408,7 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
         jti: None,
         expires_at: 9,
     };
+    ask_webhooks(&mut tx, id, a).await?;
     tx.insert_grant(&grant).await?;
     tx.hold_grant("s").await?;
     tx.robbed_grant("s").await?;
@@ -633,4 +635,60 @@ fn message(seq: i64) -> NewMessage {
         calls_agents: true,
         usage: Some("{}".into()),
     }
+}
+
+async fn ask_webhooks(tx: &mut Tx, room: &RoomId, by: &UserId) -> DbResult<()> {
+    let hook = WebhookRow {
+        hook_id: user("hook_a"),
+        room_id: room_id(),
+        kind: WebhookKind::Out,
+        name: "n".into(),
+        created_by: by.clone(),
+        created_at: 1,
+        sealed_secret: None,
+        sealed_url: None,
+        target: None,
+        trusted: false,
+        events: "[]".into(),
+        enabled: true,
+        disabled_reason: None,
+        failing_since: None,
+    };
+    let id = &hook.hook_id;
+    tx.insert_webhook(&hook, Some("h")).await?;
+    tx.webhooks(room).await?;
+    tx.webhook(id).await?;
+    tx.webhook_by_code("h").await?;
+    tx.rotate_webhook(id, Some("h"), None).await?;
+    tx.set_webhook_enabled(id, true, None).await?;
+    tx.set_webhook_failing(id, Some(1)).await?;
+    tx.arm_webhook(room, id, Cursor::at(1)).await?;
+    tx.webhook_lane(room, id, "n").await?;
+    tx.webhook_position(room, id).await?;
+    let held = Held {
+        room,
+        user: id,
+        generation: 0,
+        node: "n",
+    };
+    tx.fail_event(held, Cursor::at(1), 1, 1, "e").await?;
+    tx.pass_event(held, Cursor::at(2)).await?;
+    let sent = |seq| WebhookDeliveryRow {
+        seq,
+        sub: 0,
+        event: "message".into(),
+        state: DeliveryState::Delivered,
+        attempts: 1,
+        status: None,
+        error: None,
+        first_at: 1,
+        last_at: 1,
+    };
+    tx.log_webhook_delivery(id, &sent(1), 1).await?;
+    tx.log_webhook_delivery(id, &sent(2), 1).await?;
+    tx.webhook_deliveries(id, 1).await?;
+    tx.begin_import(room, 1).await?;
+    tx.is_importing(room).await?;
+    tx.end_import(room).await?;
+    tx.delete_webhook(room, id).await
 }

@@ -2,8 +2,8 @@
 //! into the compiler a second time.
 
 use protocol::{
-    AdapterType, ConsentState, MemberKind, MessageType, Role, RoomId, Scope, ScoreKind, UserId,
-    Via, Visibility, Wake, WelcomeCheck,
+    AdapterType, ConsentState, DeliveryState, MemberKind, MessageType, Role, RoomId, Scope,
+    ScoreKind, UserId, Via, Visibility, Wake, WebhookKind, WelcomeCheck,
 };
 use std::{error::Error, str::FromStr};
 
@@ -76,6 +76,8 @@ text_columns!(
     Wake,
     WelcomeCheck,
     ConsentState,
+    DeliveryState,
+    WebhookKind,
 );
 
 fn parse<T: FromStr<Err: Error + Send + Sync + 'static>>(

@@ -51,5 +51,7 @@ mod sse_readers;
 mod stream;
 mod system;
 mod texts_and_pins;
+mod transfer;
 mod web_entry;
+mod webhooks;
 mod welcome;

@@ -102,6 +102,8 @@ async fn a_user_token_never_speaks_for_the_system_or_an_external_member(setup: S
     let server = setup.env("AUTH__HS256_SECRET", SECRET).start().await;
     for claims in [
         json!({"user_id": "u_system"}),
+        json!({"user_id": "hook_x9j2k7vpx9j2"}),
+        json!({"user_id": "import:u_alice"}),
         json!({"user_id": "ext_curious_otter-3a9f1c20"}),
         json!({"user_id": ""}),
         json!({"user_id": "a b"}),
@@ -278,7 +280,7 @@ async fn a_link_signs_a_person_in(setup: Setup) {
     assert!(output.status.success(), "{output:?}");
     let printed = String::from_utf8(output.stdout).unwrap();
     let (page, token) = printed.trim_end().split_once("/view#user_jwt=").unwrap();
-    assert!(page.starts_with("http"), "{page}");
+    assert_eq!(page, server.base_url());
     let person = server.anonymous().seen_from_outside().with_token(token);
     let traded = person.post_nothing("/auth/exchange").await.created();
     let id = traded["user_id"].as_str().unwrap();

@@ -133,7 +133,7 @@ fn heading(message: &Message, me: &Me) -> String {
         _ if message.sender_user_id == me.user_id => "you".to_owned(),
         Via::Agent => speaker(message, "agent"),
         Via::Web => speaker(message, "person"),
-        Via::Other(way) => speaker(message, way.as_str()),
+        way @ (Via::Webhook | Via::Import | Via::Other(_)) => speaker(message, way.as_str()),
     };
     match message.reply_to_seq {
         Some(seq) => format!("#{} {who}, in reply to #{seq}", message.seq),

@@ -43,7 +43,7 @@ class Agent:
 
     async def _is_asked(self, message: Message, me: str) -> bool:
         """Whether this mentions the agent and has no answer yet. Who is mentioned, the server knows."""
-        if message["sender_user_id"] == me or message["via"] == "system" or "@" not in message["content"]:
+        if message["sender_user_id"] == me or message["via"] in ("system", "import") or "@" not in message["content"]:
             return False
         seq = message["seq"]
         read = await self.room.history(since=seq - 1, limit=1)

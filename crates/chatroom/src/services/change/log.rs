@@ -82,6 +82,11 @@ impl RoomLog {
         Ok(seq)
     }
 
+    /// Adds a message as it was built.
+    pub async fn add(&mut self, tx: &mut Tx, message: NewMessage) -> Result<()> {
+        self.message(tx, message, None).await
+    }
+
     async fn message(
         &mut self,
         tx: &mut Tx,

@@ -17,6 +17,8 @@ pub struct Said {
     pub depth: i64,
     pub client_key: Option<String>,
     pub usage: Option<Usage>,
+    /// Whether agents are called for it.
+    pub calls_agents: bool,
 }
 
 /// A member's message.
@@ -33,7 +35,7 @@ pub fn chat(room: &mut RoomRow, said: Said, now: Now) -> NewMessage {
         reply_chain_depth: said.depth,
         created_at: now.seconds(),
         client_key: said.client_key,
-        calls_agents: true,
+        calls_agents: said.calls_agents,
         usage: said.usage.map(|usage| json(&usage)),
     }
 }

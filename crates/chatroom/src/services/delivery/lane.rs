@@ -33,7 +33,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(300);
 /// How often the room is told that an agent is still at work.
 const STILL_AT_WORK_EVERY: Duration = Duration::from_secs(5);
 /// What cannot be written is tried again at least this often.
-const BACKOFF: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(10));
+pub const BACKOFF: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(10));
 
 /// What a lane's task needs.
 pub struct Task {
@@ -60,7 +60,7 @@ struct Unsettled {
 }
 
 /// Why a lane's task stops for now.
-enum Wait {
+pub enum Wait {
     /// There is nothing to do, or not by this node.
     Idle,
     /// The next step is due after this.
@@ -456,21 +456,21 @@ fn concerns(message: &MessageRow, user: &UserId) -> bool {
 
 /// How long until then, if it is still to come. A time further away than the longest wait there is
 /// was told by a clock that has been set back since: it has come.
-fn until(due_ms: i64, now_ms: i64, longest_ms: i64) -> Option<Duration> {
+pub fn until(due_ms: i64, now_ms: i64, longest_ms: i64) -> Option<Duration> {
     let wait = due_ms - now_ms;
     let wait = u64::try_from(wait).ok().filter(|_| wait <= longest_ms)?;
     (wait > 0).then(|| Duration::from_millis(wait))
 }
 
 /// The longest wait that the schedule, or an agent that asks for one, can lead to.
-fn longest_wait(schedule: &[u64]) -> i64 {
+pub fn longest_wait(schedule: &[u64]) -> i64 {
     let planned = schedule.iter().copied().max().unwrap_or(0);
     let longest = Duration::from_secs(planned).max(LONGEST_WAIT);
     i64::try_from(longest.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// How long to wait after this failure, in milliseconds.
-fn wait(schedule: &[u64], attempt: i64, asked: Option<Duration>) -> i64 {
+pub fn wait(schedule: &[u64], attempt: i64, asked: Option<Duration>) -> i64 {
     let nth = usize::try_from(attempt - 1).unwrap_or(0);
     let planned = schedule.get(nth).or(schedule.last()).copied().unwrap_or(0);
     let asked = asked.unwrap_or_default().min(LONGEST_WAIT);

@@ -4,6 +4,8 @@
 //! The room's log is the queue. An agent in a room is a lane; a lane knows the first message it has
 //! not dealt with. Posting does not know of any of this: a lane is woken when its room moves on,
 //! and whatever was missed is found by looking.
+//!
+//! A webhook that a room tells what happens is a lane too, and is claimed, woken and retried like one.
 
 pub mod bridge;
 
@@ -15,6 +17,7 @@ mod permits;
 mod reply;
 mod settle;
 mod typing;
+mod webhook;
 
 #[cfg(test)]
 pub use answerable::{Answered, answerable};
@@ -44,6 +47,7 @@ use tokio::{
     task::{JoinHandle, JoinSet},
     time::MissedTickBehavior,
 };
+use webhook::WebhookTask;
 
 /// A member who gets a new key goes on at most so many messages back.
 const LONGEST_BACKLOG: i64 = 200;
@@ -358,7 +362,13 @@ impl Dispatcher {
                 for lane in lanes {
                     self.app.hub.dirty_rooms().follow(&lane.room_id);
                     let since = moved.get(&lane.room_id).copied();
-                    if let Some(wakeup) = self.app.fanout.wake(&lane, since) {
+                    let Some(wakeup) = self.app.fanout.wake(&lane, since) else {
+                        continue;
+                    };
+                    if lane.user_id.is_webhook() {
+                        let task = WebhookTask::new(self.app.clone(), lane, wakeup);
+                        self.tasks.spawn(task.run());
+                    } else {
                         let task = Task::new(self.app.clone(), lane, wakeup, self.settler.clone());
                         self.tasks.spawn(task.run());
                     }

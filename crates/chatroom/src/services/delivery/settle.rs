@@ -468,6 +468,7 @@ async fn settle_reply(
         depth: depth + 1,
         client_key: None,
         usage: usage.cloned(),
+        calls_agents: true,
     };
     let depth = said.depth;
     let posted = log.chat(tx, said, now).await?;

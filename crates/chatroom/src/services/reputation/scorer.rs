@@ -81,7 +81,7 @@ fn roots_of(rows: Vec<PostRow>) -> HashMap<i64, UserId> {
         .collect()
 }
 
-/// What people and agents wrote; the server's own messages score nothing.
+/// What people and agents wrote here; the server's own messages, webhooks' and imported ones score nothing.
 fn chat(rows: Vec<PostRow>, mentions: Vec<MentionRow>) -> Vec<Post> {
     let mut mentioned: HashMap<i64, Vec<UserId>> = HashMap::new();
     for mention in mentions {
@@ -103,7 +103,7 @@ fn chat(rows: Vec<PostRow>, mentions: Vec<MentionRow>) -> Vec<Post> {
 }
 
 fn is_chat(row: &PostRow) -> bool {
-    row.r#type == MessageType::Chat
+    row.r#type == MessageType::Chat && !row.sender_user_id.is_nobodys()
 }
 
 /// Counts a new reaction to a message, in the reaction's own transaction.
@@ -116,6 +116,7 @@ pub async fn reacted(
     at: i64,
 ) -> Result<(), DbError> {
     if message.r#type != MessageType::Chat
+        || message.sender_user_id.is_nobodys()
         || tx
             .reaction_was_counted(room, message.seq, reactor, emoji)
             .await?

@@ -98,7 +98,7 @@ pub async fn state(app: &App, caller: &Caller, room: &RoomId, recent: i64) -> Re
             sender_role_class: match message.via {
                 Via::Web => Some(RoleClass::Human),
                 Via::Agent | Via::Other(_) => Some(RoleClass::Agent),
-                Via::System => None,
+                Via::System | Via::Webhook | Via::Import => None,
             },
             message,
         })

@@ -16,11 +16,11 @@ pub enum Addressed {
     IfMine(i64),
 }
 
-/// Reads a message: it must mention the agent or answer it, and never come from the agent itself
-/// or from the system.
+/// Reads a message: it must mention the agent or answer it, and never come from the agent itself, from
+/// the system or from another time and place.
 pub fn addressed_to(message: &Message, me: &Me) -> Addressed {
     let from_elsewhere = message.sender_user_id != me.user_id
-        && message.via != Via::System
+        && !matches!(message.via, Via::System | Via::Import)
         && message.r#type != MessageType::System;
     if !from_elsewhere || message.deleted {
         return Addressed::Never;

@@ -75,7 +75,9 @@ impl CountedAs {
                 Self::Person
             }
             (Via::Web, _) => Self::Guest,
-            (Via::Agent | Via::System | Via::Other(_), _) => Self::Agent,
+            (Via::Agent | Via::System | Via::Webhook | Via::Import | Via::Other(_), _) => {
+                Self::Agent
+            }
         }
     }
 }
@@ -323,6 +325,7 @@ fn decide_one(
         depth,
         client_key: post.client_key.clone(),
         usage: post.usage.clone(),
+        calls_agents: true,
     };
     let message = message::chat(&mut room.row, said, now);
     let (seq, mentions) = (message.seq, post.mentions.iter());
@@ -475,7 +478,7 @@ fn author_of(post: &Post, known: &Known, now: Now) -> Result<(Via, PosterRow)> {
     refuse_read_only(key.scope)?;
     let via = match key.posts_as {
         Via::Web => Via::Web,
-        Via::Agent | Via::System | Via::Other(_) => Via::Agent,
+        Via::Agent | Via::System | Via::Webhook | Via::Import | Via::Other(_) => Via::Agent,
     };
     Ok((via, member))
 }
