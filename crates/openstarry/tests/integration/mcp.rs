@@ -344,11 +344,14 @@ async fn a_server_that_died_is_started_again_and_its_last_words_are_shown() {
     assert_ne!(first, second);
 }
 
+/// What went wrong, and a long stack behind it.
+const STACK: &str = "echo no licence >&2; for n in 1 2 3 4 5 6 7 8 9 10 11 12; do echo '    at frame' >&2; done; exit 1";
+
 #[tokio::test]
 async fn a_server_that_does_not_start_says_why() {
     let config = McpConfig {
         command: Some("sh".into()),
-        args: vec!["-c".into(), "echo no licence >&2; exit 1".into()],
+        args: vec!["-c".into(), STACK.into()],
         ..McpConfig::default()
     };
     let host = McpHost::default();

@@ -247,6 +247,10 @@ impl LastWords {
             }
             let line = String::from_utf8_lossy(&line).trim_end().to_owned();
             tracing::debug!(server, line, "an MCP server says");
+            // Frames of a stack would drive out what went wrong.
+            if line.is_empty() || line.trim_start().starts_with("at ") {
+                continue;
+            }
             let mut kept = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
             kept.push_back(line);
             while kept.len() > LAST_LINES {
@@ -266,11 +270,7 @@ impl LastWords {
     /// The words after a colon, where there are any.
     fn told(&self) -> String {
         let kept = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        let said: Vec<&str> = kept
-            .iter()
-            .map(String::as_str)
-            .filter(|line| !line.is_empty())
-            .collect();
+        let said: Vec<&str> = kept.iter().map(String::as_str).collect();
         match said.is_empty() {
             true => String::new(),
             false => format!("; its last words: {}", said.join(" / ")),
