@@ -150,7 +150,9 @@ async fn one_line_puts_an_agent_into_the_room() {
             [
                 "<--version>".to_owned(),
                 "<id><--prefix><curious_otter>".to_owned(),
-                format!("<agents><add><--prefix><curious_otter><--backend><plain><--server><{url}>"),
+                format!(
+                    "<agents><add><--prefix><curious_otter><--backend><plain><--server><{url}>"
+                ),
                 format!("<room><join><{code}><--agent><{AGENT}><--server><{url}>"),
                 format!("<run><--agent><{AGENT}>"),
             ]
