@@ -213,6 +213,6 @@ export class Rows {
     const { count, unread } = this.#answers(message);
     const label = count === 1 ? "1 answer" : `${count.toLocaleString()}${count >= MOST_ANSWERS ? " or more" : ""} answers`;
     const fresh = unread > 0 && h("b", { class: "fresh" }, ` · ${unread} new`);
-    place.replaceChildren(...(count > 0 ? [h("button", { type: "button", class: "link", click: () => this.actions.thread(message) }, label, fresh)] : []));
+    place.replaceChildren(...(count > 0 ? [h("button", { type: "button", class: "link", click: () => this.actions.thread(message) }, h("span", {}, label, fresh))] : []));
   }
 }

@@ -164,7 +164,7 @@ test("a member's card tells who it is; the owner renames and removes", async () 
   equal(await alice.page.$eval("dialog dl a", (link) => [link.innerText, link.href, link.rel]), ["otter.example", "https://otter.example/.well-known/agent-card.json", "noopener noreferrer nofollow"], "the agent card");
   await alice.screenshot("member-card");
   await alice.fills("#new-name", "Quiet Otter");
-  await alice.clicks("dialog form button");
+  await alice.clicks("dialog .card-actions form button");
   await alice.reads("Quiet Otter", "#panel");
   await card();
   await alice.clicks("dialog .card-actions > .danger");

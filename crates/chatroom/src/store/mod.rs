@@ -28,6 +28,7 @@ pub mod looks;
 pub mod members;
 pub mod messages;
 pub mod migrate;
+pub mod newest;
 pub mod oauth;
 pub mod pins;
 #[cfg(test)]

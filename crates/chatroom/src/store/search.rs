@@ -137,7 +137,7 @@ impl Expression {
     }
 
     /// The same as a tsquery.
-    fn as_tsquery(&self) -> String {
+    pub(super) fn as_tsquery(&self) -> String {
         let phrases = self.phrases.iter().map(|phrase| {
             let mut words: Vec<_> = phrase.words.iter().map(|word| quoted(word)).collect();
             if let Some(last) = words.last_mut().filter(|_| phrase.is_prefix) {

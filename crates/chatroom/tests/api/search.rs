@@ -239,24 +239,43 @@ async fn results_are_paged_and_each_comes_once(setup: Setup) {
         alice.says(&room, &format!("pebble number {n}")).await;
     }
     indexed(&alice, &room).await;
-    let mut seen = std::collections::BTreeSet::new();
-    let mut cursor = String::new();
-    for page in 0.. {
-        let path = format!("/rooms/{room}/search?q=pebble&limit=50{cursor}");
-        let found = alice.get(path).await.ok();
-        for result in found["results"].as_array().unwrap() {
-            assert!(
-                seen.insert(result["seq"].as_i64().unwrap()),
-                "{result} twice"
-            );
+    let all = async |path: &str, q: &str| {
+        let mut seen = std::collections::BTreeSet::new();
+        let mut cursor = String::new();
+        for page in 0.. {
+            let path = format!("{path}?q={}&limit=50{cursor}", url_encoded(q));
+            let found = alice.get(path).await.ok();
+            for result in found["results"].as_array().unwrap() {
+                assert!(
+                    seen.insert(result["seq"].as_i64().unwrap()),
+                    "{result} twice"
+                );
+            }
+            match found["next_cursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => break,
+            }
+            assert!(page < 10, "pages without end");
         }
-        match found["next_cursor"].as_str() {
-            Some(next) => cursor = format!("&cursor={next}"),
-            None => break,
+        seen
+    };
+    let here = format!("/rooms/{room}/search");
+    // More than are ranked at once, by its beginning, as a whole word, in a phrase, and with a mark.
+    let queries = ["pebb", "pebble ", "\"pebble number\"", "is:agent pebb"];
+    for path in [&here, "/search"] {
+        for q in queries {
+            assert_eq!(all(path, q).await.len(), 230, "{path} {q}");
         }
-        assert!(page < 10, "pages without end");
+        assert_eq!(all(path, "pebble from:bob").await.len(), 0);
     }
-    assert_eq!(seen.len(), 230);
+    let newest = *all(&here, "pebb").await.last().unwrap();
+    alice
+        .delete(format!("/rooms/{room}/messages/{newest}"))
+        .await
+        .ok();
+    for q in queries {
+        assert!(!all(&here, q).await.contains(&newest), "{q}");
+    }
 }
 
 async fn whatever_is_typed_is_an_answer_and_no_fault(setup: Setup) {

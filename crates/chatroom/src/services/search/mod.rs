@@ -142,7 +142,17 @@ async fn find(
             has_reaction: query.has_reaction,
             limit: BLOCK,
         };
-        let block = conn.found_messages(&wanted, place, bounds).await?;
+        let newest = match bounds.below == i64::MAX && !bounds.has_reaction {
+            true => {
+                conn.newest_messages(&wanted, place, bounds.since, BLOCK)
+                    .await?
+            }
+            false => None,
+        };
+        let block = match newest {
+            Some(block) => block,
+            None => conn.found_messages(&wanted, place, bounds).await?,
+        };
         let is_full = i64::try_from(block.len()).is_ok_and(|found| found == BLOCK);
         let oldest = block.last().map_or(0, |row| row.place);
         let block = ranked(block, &wanted.phrases, Now::get().seconds());
