@@ -12,9 +12,10 @@ use crate::xml::{self, Answer, XmlError};
 use futures_util::FutureExt;
 use runtime::CancellationToken;
 use std::any::Any;
+use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tracing::Instrument;
 
@@ -23,8 +24,10 @@ pub(super) async fn run(shared: Arc<Shared>, job: Arc<Job>) {
     let mut next = Some(job);
     while let Some(job) = next {
         next = run_one(&shared, job).await;
-        // Handlers that never wait must not keep others from running.
-        tokio::task::coop::consume_budget().await;
+        if next.is_some() {
+            // Handlers that never wait must not keep others from running.
+            tokio::task::coop::consume_budget().await;
+        }
     }
 }
 
@@ -107,7 +110,7 @@ fn metadata(meter: &Meter) -> Result<HandlerMetadata, XmlError> {
     let envelope = Envelope {
         from: job.from.clone(),
         to: Some(listener.name.clone()),
-        thread: job.thread.to_string().into(),
+        thread: job.thread.text(),
         payload: job.payload.clone(),
     };
     envelope.write()?;
@@ -136,15 +139,19 @@ async fn handle(shared: &Shared, meter: &Meter) -> Outcome {
     let begun = catch_unwind(AssertUnwindSafe(|| {
         metadata(meter).map(|metadata| listener.call(job.payload.clone(), metadata))
     }));
-    let future = match begun {
+    let mut future = match begun {
         Ok(Ok(future)) => AssertUnwindSafe(future).catch_unwind(),
         Ok(Err(error)) => return failed(Fault::Validation, error.to_string()),
         Err(panic) => return panicked(&*panic),
     };
-    let result = tokio::select! {
-        biased;
-        result = tokio::time::timeout(listener.timeout, future) => result,
-        () = overstays(&job.cancellation) => return failed(Fault::Handler, "was cancelled"),
+    // Many are done at once, and need no clock.
+    let result = match poll_fn(|context| Poll::Ready(future.poll_unpin(context))).await {
+        Poll::Ready(result) => Ok(result),
+        Poll::Pending => tokio::select! {
+            biased;
+            result = tokio::time::timeout(listener.timeout, future) => result,
+            () = overstays(&job.cancellation) => return failed(Fault::Handler, "was cancelled"),
+        },
     };
     match result {
         Ok(Ok(Ok(reply))) => outcome(shared, job, reply),

@@ -29,4 +29,5 @@ mod shortcuts;
 mod stand_in;
 #[path = "../../../openstarry/tests/integration/support/mod.rs"]
 mod support;
+mod traces;
 mod up;
