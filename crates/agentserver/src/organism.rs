@@ -127,13 +127,35 @@ pub struct Organism {
     name: String,
     entries: IdMap<Arc<str>, Arc<Entry>>,
     gateways: IdMap<Arc<str>, Arc<Gateway>>,
-    types: IdMap<TypeKey, Arc<PayloadType>>,
+    types: ByType<Arc<PayloadType>>,
     /// Types that no listener accepts and some handler sends; compiled when
     /// first seen. As many as the program has structs.
-    sent: RwLock<IdMap<TypeKey, Option<Arc<PayloadType>>>>,
+    sent: RwLock<ByType<Option<Arc<PayloadType>>>>,
 }
 
-type TypeKey = (Arc<str>, Arc<str>);
+/// By root element, and then by namespace, of which a name has seldom two.
+#[derive(Debug)]
+struct ByType<T>(IdMap<Box<str>, Vec<(Box<str>, T)>>);
+
+impl<T> Default for ByType<T> {
+    fn default() -> Self {
+        Self(IdMap::default())
+    }
+}
+
+impl<T> ByType<T> {
+    fn get(&self, namespace: &str, root: &str) -> Option<&T> {
+        let mut of_name = self.0.get(root)?.iter();
+        let found = of_name.find(|(known, _)| **known == *namespace);
+        found.map(|(_, value)| value)
+    }
+
+    fn insert(&mut self, namespace: &str, root: &str, value: T) {
+        let of_name = self.0.entry(root.into()).or_default();
+        of_name.retain(|(known, _)| **known != *namespace);
+        of_name.push((namespace.into(), value));
+    }
+}
 
 impl Organism {
     /// Puts an organism together.
@@ -146,7 +168,7 @@ impl Organism {
             name: name.into(),
             entries: IdMap::default(),
             gateways: IdMap::default(),
-            types: IdMap::default(),
+            types: ByType::default(),
             sent: RwLock::default(),
         };
         for schema in system::schemas() {
@@ -210,7 +232,7 @@ impl Organism {
             gateways: gateways
                 .map(|gateway| (key(&gateway.name), gateway))
                 .collect(),
-            types: IdMap::default(),
+            types: ByType::default(),
             sent: RwLock::default(),
         }
     }
@@ -247,8 +269,7 @@ impl Organism {
     }
 
     fn add_type(&mut self, name: &str, schema: &Schema) -> Result<(), OrganismError> {
-        let key = (Arc::from(&*schema.namespace), Arc::from(&*schema.name));
-        if let Some(known) = self.types.get(&key) {
+        if let Some(known) = self.types.get(&schema.namespace, &schema.name) {
             return match known.schema().content.accepts_the_same(&schema.content) {
                 true => Ok(()),
                 false => Err(OrganismError::Type {
@@ -262,7 +283,8 @@ impl Organism {
                 name: name.to_owned(),
                 error,
             })?;
-        self.types.insert(key, Arc::new(compiled));
+        let compiled = Arc::new(compiled);
+        self.types.insert(&schema.namespace, &schema.name, compiled);
         Ok(())
     }
 
@@ -305,41 +327,38 @@ impl Organism {
 
     /// A payload type by its root element.
     pub fn payload_type(&self, namespace: &str, root: &str) -> Option<&Arc<PayloadType>> {
-        self.types.get(&(Arc::from(namespace), Arc::from(root)))
+        self.types.get(namespace, root)
     }
 
     /// Whether a payload is a valid one of a type known here.
     pub(crate) fn fit(&self, payload: &Canonical) -> Fit {
-        fit(self.types.get(&type_key(payload)), payload)
+        let known = self.types.get(payload.namespace(), payload.root());
+        fit(known, payload)
     }
 
     /// Whether a struct's payload is a valid one of the type known here by its
     /// name, or of its own.
     pub(crate) fn fit_typed(&self, payload: &Canonical, schema: fn() -> Schema) -> Fit {
-        let key = type_key(payload);
-        if let Some(known) = self.types.get(&key) {
+        let (namespace, root) = (payload.namespace(), payload.root());
+        if let Some(known) = self.types.get(namespace, root) {
             return fit(Some(known), payload);
         }
         let seen = self
             .sent
             .read()
             .unwrap_or_else(PoisonError::into_inner)
-            .get(&key)
+            .get(namespace, root)
             .cloned();
         let own = seen.unwrap_or_else(|| {
             let compiled = PayloadType::compile(schema()).ok().map(Arc::new);
             self.sent
                 .write()
                 .unwrap_or_else(PoisonError::into_inner)
-                .insert(key, compiled.clone());
+                .insert(namespace, root, compiled.clone());
             compiled
         });
         fit(own.as_ref(), payload)
     }
-}
-
-fn type_key(payload: &Canonical) -> TypeKey {
-    (payload.namespace.clone(), payload.root.clone())
 }
 
 fn fit(known: Option<&Arc<PayloadType>>, payload: &Canonical) -> Fit {

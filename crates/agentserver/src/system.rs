@@ -208,9 +208,8 @@ pub(crate) fn canonical<P: Payload>(payload: &P) -> Canonical {
         .to_xml()
         .ok()
         .and_then(|xml| Canonical::parse(&xml, &Limits::default()).ok());
-    parsed.unwrap_or_else(|| Canonical {
-        namespace: P::NAMESPACE.into(),
-        root: P::NAME.into(),
-        xml: format!("<{}></{}>", P::NAME, P::NAME).into(),
+    parsed.unwrap_or_else(|| {
+        let xml = format!("<{}></{}>", P::NAME, P::NAME);
+        Canonical::from_parts(P::NAMESPACE, P::NAME, xml)
     })
 }

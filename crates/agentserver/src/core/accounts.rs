@@ -6,6 +6,7 @@
 //! all above it. An account that is used up is over: nothing that carries it
 //! moves any more, and its holder is told.
 
+use super::account::{Account, AccountId, Cause, Exhausted, Work};
 use super::budget::{Bound, Budget, Usage};
 use super::message::HopId;
 use super::overview::OpenBudget;
@@ -13,80 +14,6 @@ use super::threads::ThreadId;
 use super::time::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::fmt;
-
-/// An account's id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct AccountId(usize);
-
-/// What caused a message: whose account it is on, and how many came before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cause {
-    pub account: AccountId,
-    pub hops: u64,
-}
-
-impl Cause {
-    /// The cause of a message that follows from one with this cause.
-    pub fn next(self) -> Self {
-        Self {
-            hops: self.hops + 1,
-            ..self
-        }
-    }
-}
-
-/// Whose work an account pays for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Work {
-    /// A conversation, from its first message to its last.
-    Conversation,
-    /// One message from outside and all that follows from it.
-    Request(HopId),
-    /// One call of a listener, in this thread of its own, and all that follows.
-    Call(ThreadId),
-    /// Something that the pump itself began.
-    Internal,
-}
-
-impl fmt::Display for Work {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Conversation => f.write_str("conversation"),
-            Self::Request(hop) => write!(f, "request {hop}"),
-            Self::Call(thread) => write!(f, "call {thread}"),
-            Self::Internal => f.write_str("pump"),
-        }
-    }
-}
-
-/// An account that is used up.
-#[derive(Debug, Clone, Copy)]
-pub struct Exhausted {
-    pub account: AccountId,
-    pub parent: Option<AccountId>,
-    /// The thread that asked for the work, and is told.
-    pub holder: ThreadId,
-    pub work: Work,
-    pub bound: Bound,
-    /// How many messages had come one after the other.
-    pub hops: u64,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Account {
-    parent: Option<AccountId>,
-    holder: ThreadId,
-    work: Work,
-    budget: Budget,
-    spent: Usage,
-    /// Hops after which the work is over, counted from outside.
-    last_hop: u64,
-    deadline: Option<Time>,
-    /// Messages and accounts that rest on this one.
-    users: usize,
-    is_over: bool,
-}
 
 /// The open accounts. An id is used again once its account is closed, which is
 /// when nothing knows it any more.
@@ -336,49 +263,6 @@ impl Accounts {
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.accounts.iter().all(Option::is_none) && self.deadlines.is_empty()
-    }
-}
-
-impl Account {
-    /// The bound that `used` more would pass.
-    fn reached(&self, hops: u64, used: Usage) -> Option<Bound> {
-        let Budget {
-            messages,
-            model_calls,
-            tokens,
-            money,
-            ..
-        } = self.budget;
-        let spent = self.spent;
-        let over = |most: Option<u64>, now: u64| most.filter(|most| now > *most);
-        // A call needs something left; it may then take more than that.
-        let is_call = used.model_calls > 0;
-        let none_left = |most: Option<u64>, now: u64| most.filter(|most| is_call && now >= *most);
-        if hops > self.last_hop {
-            return Some(Bound::Hops(self.budget.hops.unwrap_or(self.last_hop)));
-        }
-        over(messages, spent.messages.saturating_add(used.messages))
-            .map(Bound::Messages)
-            .or_else(|| {
-                over(
-                    model_calls,
-                    spent.model_calls.saturating_add(used.model_calls),
-                )
-                .map(Bound::ModelCalls)
-            })
-            .or_else(|| none_left(tokens, spent.tokens).map(Bound::Tokens))
-            .or_else(|| none_left(money, spent.money).map(Bound::Money))
-    }
-
-    fn exhausted(&self, account: AccountId, bound: Bound, hops: u64) -> Exhausted {
-        Exhausted {
-            account,
-            parent: self.parent,
-            holder: self.holder,
-            work: self.work,
-            bound,
-            hops,
-        }
     }
 }
 

@@ -64,7 +64,7 @@ impl Core {
         self.parent = Some(hop);
         let result = self.begin_ask(&job, out);
         result.map_err(|refusal| {
-            let (from, to) = (job.entry.listener.name.clone(), out.target_name());
+            let (from, to) = (&job.entry.listener.name, &out.target_name());
             self.hop(job.root, from, to, &out.payload, refusal.kind());
             refusal.fault.saying(refusal.advice())
         })
@@ -93,7 +93,7 @@ impl Core {
         if let Some(id) = self.ask_again(job.id, &entry.key, &out.payload) {
             return Ok(id);
         }
-        if self.threads.in_flight(job.root) > self.limits.backlog {
+        if self.threads.conversations.in_flight(job.root) > self.limits.backlog {
             return Err(Refusal::limit("backlog", self.limits.backlog));
         }
         let depth = self.limits.depth;

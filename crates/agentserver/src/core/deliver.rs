@@ -1,6 +1,6 @@
 //! How a message gets to a thread: calls, answers, faults.
 
-use super::accounts::{Cause, Exhausted, Work};
+use super::account::{Cause, Exhausted, Work};
 use super::machine::Core;
 use super::message::{Arrival, Effect, HopId, Job, Outgoing};
 use super::rights::Refusal;
@@ -63,8 +63,8 @@ impl Core {
             return Ok(());
         };
         if self.asks.is_asked(job.thread) {
-            let (from, to) = (job.entry.listener.name.clone(), job.from.clone());
             let id = self.next_hop();
+            let (from, to) = (&job.entry.listener.name, &job.from);
             self.reach(id, job.root, from, to, &out.payload, HopKind::Answer);
             self.resolve(job.thread, Some(out.payload.clone()));
             return Ok(());
@@ -166,7 +166,7 @@ impl Core {
             limit: bound.name(),
             words,
         };
-        self.hop(root, system::NAME.into(), to, &fault, kind);
+        self.hop(root, &system::NAME.into(), &to, &fault, kind);
         if let Work::Call(thread) = work {
             if self.resolve(thread, Some(fault.clone())) {
                 return;
@@ -215,7 +215,7 @@ impl Core {
             return;
         };
         if self.accounts.is_over(cause.account) {
-            return self.hop(root, from, owner, &payload, HopKind::Ended);
+            return self.hop(root, &from, &owner, &payload, HopKind::Ended);
         }
         if thread == root {
             let request = self.accounts.request_of(cause.account);
@@ -231,8 +231,8 @@ impl Core {
             return;
         }
         self.accounts.enter(cause.account);
-        let (id, to) = (self.next_hop(), entry.listener.name.clone());
-        self.reach(id, root, from.clone(), to, &payload, kind);
+        let id = self.next_hop();
+        self.reach(id, root, &from, &entry.listener.name, &payload, kind);
         self.todos.arrived(thread, &from, payload.root());
         let caller = self.threads.parent(thread);
         let job = Job {
@@ -267,12 +267,12 @@ impl Core {
         let Some(owner) = self.threads.owner(root) else {
             return;
         };
-        let is_heard = self.threads.is_open(root);
+        let is_heard = self.threads.conversations.is_open(root);
         if !is_heard {
-            self.hop(root, from, owner, &payload, HopKind::Unheard);
+            self.hop(root, &from, &owner, &payload, HopKind::Unheard);
         } else {
             let id = self.next_hop();
-            self.reach(id, root, from.clone(), owner, &payload, kind);
+            self.reach(id, root, &from, &owner, &payload, kind);
             let arrival = Arrival {
                 id,
                 root,

@@ -15,8 +15,8 @@ impl Core {
     pub(super) fn hop(
         &mut self,
         root: ThreadId,
-        from: Arc<str>,
-        to: Arc<str>,
+        from: &Arc<str>,
+        to: &Arc<str>,
         payload: &Canonical,
         kind: HopKind,
     ) {
@@ -28,8 +28,8 @@ impl Core {
         &mut self,
         id: HopId,
         root: ThreadId,
-        from: Arc<str>,
-        to: Arc<str>,
+        from: &Arc<str>,
+        to: &Arc<str>,
         payload: &Canonical,
         kind: HopKind,
     ) {
@@ -40,8 +40,8 @@ impl Core {
         &mut self,
         id: Option<HopId>,
         conversation: ThreadId,
-        from: Arc<str>,
-        to: Arc<str>,
+        from: &Arc<str>,
+        to: &Arc<str>,
         payload: &Canonical,
         kind: HopKind,
     ) {
@@ -51,8 +51,8 @@ impl Core {
                 id,
                 parent: self.parent,
                 conversation,
-                from,
-                to,
+                from: from.clone(),
+                to: to.clone(),
                 payload: payload.clone(),
                 kind,
             })));

@@ -1,6 +1,6 @@
 //! What goes into the state machine and what comes out of it.
 
-use super::accounts::Cause;
+use super::account::Cause;
 use super::notes::Notes;
 use super::threads::ThreadId;
 use super::time::Time;

@@ -2,11 +2,14 @@
 //! machine. The pump drives it: it puts in what came from outside and what
 //! handlers gave back, and carries out the [`Effect`]s that come out.
 
+mod account;
 mod accounts;
 mod asks;
 mod budget;
+mod conversations;
 mod counts;
 mod deliver;
+mod finish;
 mod hops;
 mod ids;
 mod input;
@@ -16,6 +19,7 @@ mod message;
 mod notes;
 mod outbox;
 mod outline;
+mod outside;
 mod overview;
 mod queues;
 mod recover;

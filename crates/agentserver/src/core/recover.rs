@@ -131,7 +131,7 @@ impl Core {
 
     /// What its gateway calls a conversation.
     pub(crate) fn name_of(&self, root: ThreadId) -> Option<Arc<str>> {
-        self.threads.name(root)
+        self.threads.conversations.name(root)
     }
 
     /// Answers of a conversation that were not acknowledged.

@@ -1,6 +1,7 @@
 //! The whole state of the rules, to be kept in place of the inputs that led to it.
 
-use super::accounts::{Accounts, Cause};
+use super::account::Cause;
+use super::accounts::Accounts;
 use super::asks::{Asked, Asks};
 use super::ids::IdMap;
 use super::machine::{Core, Running};

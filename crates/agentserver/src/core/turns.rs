@@ -2,7 +2,7 @@
 //! message at a time, in the order in which they came; a listener runs as many
 //! threads as it may.
 
-use super::accounts::Exhausted;
+use super::account::Exhausted;
 use super::machine::{Core, Running};
 use super::message::{Effect, Job};
 use super::threads::{Ended, ThreadId};
@@ -90,7 +90,7 @@ impl Core {
 
     /// A message that will not be handled, for the trace.
     fn dropped(&mut self, job: &Job) {
-        let (from, to) = (job.from.clone(), job.entry.listener.name.clone());
+        let (from, to) = (&job.from, &job.entry.listener.name);
         self.hop(job.root, from, to, &job.payload, HopKind::Ended);
     }
 
@@ -168,10 +168,10 @@ impl Core {
                 self.effects.push(Effect::Ended { entry, thread });
             }
         }
-        while let Some(account) = self.threads.pop_closed() {
+        while let Some(account) = self.threads.conversations.pop_closed() {
             self.accounts.leave(account);
         }
-        while let Some(root) = self.threads.pop_rested() {
+        while let Some(root) = self.threads.conversations.pop_rested() {
             self.effects.push(Effect::Rest(root));
         }
         let mut finished = 0;

@@ -1,6 +1,6 @@
 //! Watchers: setting them, closing them, nudging.
 
-use super::accounts::Work;
+use super::account::Work;
 use super::input::Input;
 use super::machine::Core;
 use super::message::Job;
@@ -68,7 +68,7 @@ impl Core {
         let id = TodoId::from(self.threads.next_id());
         self.todos
             .open(id, job.thread, job.root, asked.clone(), due);
-        self.threads.watch(job.root);
+        self.threads.conversations.watch(job.root);
         // What is waiting to be handled has not been seen either.
         for waiting in self.behind.get(&job.thread).into_iter().flatten() {
             let (from, payload) = (&waiting.from, waiting.payload.root());

@@ -70,14 +70,32 @@ pub enum PayloadError {
 
 /// A payload's canonical XML (exclusive C14N, no comments) with its name.
 /// Well-formed and within the limits; [`PayloadType::check`] says whether it is valid.
+/// A clone is the same one.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Canonical {
-    pub(crate) namespace: Arc<str>,
-    pub(crate) root: Arc<str>,
-    pub(crate) xml: Arc<str>,
+#[serde(transparent)]
+pub struct Canonical(Arc<Parts>);
+
+#[derive(PartialEq, Eq, Serialize, Deserialize)]
+struct Parts {
+    namespace: Box<str>,
+    root: Box<str>,
+    xml: Box<str>,
 }
 
 impl Canonical {
+    /// From parts that belong together.
+    pub(crate) fn from_parts(
+        namespace: &str,
+        root: impl Into<Box<str>>,
+        xml: impl Into<Box<str>>,
+    ) -> Self {
+        Self(Arc::new(Parts {
+            namespace: namespace.into(),
+            root: root.into(),
+            xml: xml.into(),
+        }))
+    }
+
     /// Reads one element: parsed within the limits, then made canonical.
     pub fn parse(text: &str, limits: &Limits) -> Result<Self, XmlError> {
         xml::canonical_text(text, limits)
@@ -85,31 +103,27 @@ impl Canonical {
 
     /// Stands for a payload that has no XML form.
     pub(crate) fn unwritable() -> Self {
-        Self {
-            namespace: "".into(),
-            root: "unwritable".into(),
-            xml: "<unwritable></unwritable>".into(),
-        }
+        Self::from_parts("", "unwritable", "<unwritable></unwritable>")
     }
 
     /// The root element's namespace; empty for none.
     pub fn namespace(&self) -> &str {
-        &self.namespace
+        &self.0.namespace
     }
 
     /// The root element's local name.
     pub fn root(&self) -> &str {
-        &self.root
+        &self.0.root
     }
 
     /// The document.
     pub fn xml(&self) -> &str {
-        &self.xml
+        &self.0.xml
     }
 
     /// Whether this has the root element of `P`.
     pub fn is<P: Payload>(&self) -> bool {
-        *self.root == *P::NAME && *self.namespace == *P::NAMESPACE
+        self.root() == P::NAME && self.namespace() == P::NAMESPACE
     }
 
     /// The struct, where the root element is that of `P`.
@@ -117,16 +131,16 @@ impl Canonical {
         if !self.is::<P>() {
             return Err(PayloadError::Root {
                 expected: P::NAME.to_owned(),
-                found: self.root.to_string(),
+                found: self.root().to_owned(),
             });
         }
-        P::from_xml(&self.xml)
+        P::from_xml(self.xml())
     }
 }
 
 impl fmt::Debug for Canonical {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.xml)
+        f.write_str(self.xml())
     }
 }
 

@@ -1,17 +1,13 @@
 //! A conversation, seen from outside.
 
-use super::admission::Permit;
+use super::Shared;
 use super::effects::Free;
-use super::{Pump, Shared, State, run};
-use crate::core::{Form, HopId, Job, Outgoing, ThreadId, Time};
+use crate::core::{HopId, ThreadId};
 use crate::envelope::Envelope;
-use crate::handler::Target;
 use crate::payload::{Canonical, Payload, PayloadError};
-use crate::system;
 use crate::xml::XmlError;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tokio::sync::Notify;
 
 /// Why a message was not sent.
 #[derive(Debug, thiserror::Error)]
@@ -61,7 +57,7 @@ impl Delivered {
         let envelope = Envelope {
             from: self.from.clone(),
             to: Some(Arc::from(to)),
-            thread: self.thread.to_string().into(),
+            thread: self.thread.text(),
             payload: self.payload.clone(),
         };
         let id = self.id.to_string();
@@ -76,23 +72,16 @@ pub struct Conversation {
     shared: Arc<Shared>,
     root: ThreadId,
     name: Option<Arc<str>>,
-    changed: Arc<Notify>,
     /// Whether it stays open when this is dropped.
     is_kept: AtomicBool,
 }
 
 impl Conversation {
-    pub(super) fn new(
-        shared: Arc<Shared>,
-        root: ThreadId,
-        name: Option<Arc<str>>,
-        changed: Arc<Notify>,
-    ) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, root: ThreadId, name: Option<Arc<str>>) -> Self {
         Self {
             shared,
             root,
             name,
-            changed,
             is_kept: AtomicBool::new(false),
         }
     }
@@ -117,10 +106,8 @@ impl Conversation {
 
     /// Sends a payload as XML; without a target, its type decides.
     pub async fn send_xml(&self, to: Option<&str>, xml: &str) -> Result<HopId, SendError> {
-        let sent = self
-            .shared
-            .send(self.root, to, self.read(xml)?, None)
-            .await?;
+        let payload = self.shared.read(xml)?;
+        let sent = self.shared.send(self.root, to, payload, None).await?;
         // Without a key, it was not sent before.
         sent.ok_or(SendError::Closed)
     }
@@ -134,15 +121,8 @@ impl Conversation {
         to: Option<&str>,
         xml: &str,
     ) -> Result<Option<HopId>, SendError> {
-        let payload = self.read(xml)?;
+        let payload = self.shared.read(xml)?;
         self.shared.send(self.root, to, payload, Some(key)).await
-    }
-
-    fn read(&self, xml: &str) -> Result<Canonical, SendError> {
-        Canonical::parse(xml, &self.shared.settings.xml).map_err(|error| {
-            let huh = system::huh(xml.as_bytes(), &error.to_string());
-            SendError::Refused(huh)
-        })
     }
 
     /// Whether nothing of it waits, runs, is watched for or is left to read.
@@ -160,10 +140,13 @@ impl Conversation {
     /// Waits until nothing of it waits or runs, whatever is watched for.
     pub async fn idle(&self) {
         loop {
-            let changed = self.changed.notified();
-            if self.is_idle() {
-                return;
-            }
+            let changed = {
+                let mut state = self.shared.lock();
+                if state.core.in_flight(self.root) == 0 && state.unread(self.root) == 0 {
+                    return;
+                }
+                state.changed(self.root)
+            };
             changed.await;
         }
     }
@@ -181,8 +164,7 @@ impl Conversation {
     /// acknowledged: that is for [`Conversation::acknowledge_to`].
     pub async fn receive(&self) -> Option<Delivered> {
         loop {
-            let changed = self.changed.notified();
-            {
+            let changed = {
                 let mut state = self.shared.lock();
                 if let Some(delivered) = state.read(self.root) {
                     state.free();
@@ -191,8 +173,31 @@ impl Conversation {
                 if state.has_rested(self.root) {
                     return None;
                 }
-            }
+                state.changed(self.root)
+            };
             changed.await;
+        }
+    }
+
+    /// The next message, with which the conversation is closed.
+    pub(super) async fn into_next(self) -> Option<Delivered> {
+        loop {
+            let now = self.shared.now();
+            let came = self.shared.step(|state| {
+                let delivered = state.read(self.root);
+                if delivered.is_none() && !state.has_rested(self.root) {
+                    return Err(state.changed(self.root));
+                }
+                state.close(self.root, now);
+                Ok(delivered)
+            });
+            match came {
+                Err(changed) => changed.await,
+                Ok(delivered) => {
+                    self.is_kept.store(true, Ordering::Relaxed);
+                    return delivered;
+                }
+            }
         }
     }
 }
@@ -235,172 +240,6 @@ impl Drop for Conversation {
             return;
         }
         let now = self.shared.now();
-        self.shared.step(|state| {
-            state.mailboxes.remove(&self.root);
-            state.core.close(self.root, now);
-        });
-    }
-}
-
-impl Pump {
-    /// One question and its first answer; `None` when nobody answered.
-    pub async fn request<P: Payload>(
-        &self,
-        gateway: &str,
-        to: &str,
-        payload: P,
-    ) -> Result<Option<Delivered>, SendError> {
-        let conversation = self.open(gateway)?;
-        let payload = conversation.read(&payload.to_xml()?)?;
-        let root = conversation.root;
-        let (_, next) = self
-            .shared
-            .send_and_follow(root, Some(to), payload, None)
-            .await?;
-        // Whoever asks waits for the answer anyway.
-        run::run_here(&self.shared, next);
-        Ok(conversation.next().await)
-    }
-}
-
-impl Shared {
-    pub(super) async fn send(
-        self: &Arc<Self>,
-        root: ThreadId,
-        to: Option<&str>,
-        payload: Canonical,
-        key: Option<&str>,
-    ) -> Result<Option<HopId>, SendError> {
-        let (sent, next) = self.send_and_follow(root, to, payload, key).await?;
-        self.spawn(next);
-        Ok(sent)
-    }
-
-    /// Sends, and gives a run that follows to whoever can see to it at once.
-    async fn send_and_follow(
-        self: &Arc<Self>,
-        root: ThreadId,
-        to: Option<&str>,
-        payload: Canonical,
-        key: Option<&str>,
-    ) -> Result<(Option<HopId>, Option<Arc<Job>>), SendError> {
-        let out = Outgoing {
-            target: to.map_or(Target::ByType, |to| Target::Named(to.to_owned())),
-            fit: self.organism().fit(&payload),
-            form: Form::Text,
-            payload,
-        };
-        let now = self.now();
-        // Mostly there is room, and no need to ask for it first.
-        let (at_once, mut next) = self.step_and_follow(|state| {
-            state.gateway_with_room(root)?;
-            let permit = self.admission.try_acquire()?;
-            Some((state.send(root, &out, key, now), permit))
-        });
-        let (sent, permit) = match at_once {
-            Some(sent) => sent,
-            None => {
-                let permit = self.wait_for_turn(root).await?;
-                let now = self.now();
-                self.spawn(next.take());
-                let (sent, follows) =
-                    self.step_and_follow(|state| state.send(root, &out, key, now));
-                next = follows;
-                (sent, permit)
-            }
-        };
-        let sent = match sent {
-            Ok(sent) => sent,
-            Err(refusal) => {
-                self.spawn(next);
-                return Err(SendError::Refused(refusal));
-            }
-        };
-        if sent.is_some() {
-            // The rules say when the work is done.
-            permit.keep();
-        }
-        // Where there is a journal, nothing follows before this.
-        self.committed().await?;
-        Ok((sent, next))
-    }
-
-    /// Waits for room in a conversation, and then for its turn among all.
-    async fn wait_for_turn(self: &Arc<Self>, root: ThreadId) -> Result<Permit, SendError> {
-        let gateway = self.room(root).await;
-        let admitted = self.admission.acquire(gateway, root).await;
-        admitted.map_err(|_| SendError::Closed)
-    }
-
-    /// Waits until a conversation has room for one more message. Gives the key
-    /// of its gateway.
-    async fn room(self: &Arc<Self>, root: ThreadId) -> Arc<str> {
-        let waiting = {
-            let mut state = self.lock();
-            match state.gateway_with_room(root) {
-                Some(gateway) => return gateway,
-                None => Waiting::new(self, &mut state, root),
-            }
-        };
-        loop {
-            let changed = waiting.changed.notified();
-            if let Some(gateway) = self.lock().gateway_with_room(root) {
-                return gateway;
-            }
-            changed.await;
-        }
-    }
-}
-
-impl State {
-    fn send(
-        &mut self,
-        root: ThreadId,
-        out: &Outgoing,
-        key: Option<&str>,
-        now: Time,
-    ) -> Result<Option<HopId>, Canonical> {
-        let sent = self.core.send(root, out, key, now);
-        if let (Ok(Some(_)), Some(mailbox)) = (&sent, self.mailboxes.get_mut(&root)) {
-            mailbox.sent = self.core.epoch(root);
-        }
-        sent
-    }
-
-    /// The key of the gateway, where its conversation has room for one more.
-    fn gateway_with_room(&self, root: ThreadId) -> Option<Arc<str>> {
-        let has_room = self.core.has_room(root, self.unread(root));
-        // One that is gone is refused further on.
-        let is_gone = !self.mailboxes.contains_key(&root);
-        (has_room || is_gone).then(|| self.core.gateway_of(root).unwrap_or_else(|| "".into()))
-    }
-}
-
-/// Someone who waits for room to send, until it is dropped.
-struct Waiting {
-    shared: Arc<Shared>,
-    root: ThreadId,
-    changed: Arc<Notify>,
-}
-
-impl Waiting {
-    fn new(shared: &Arc<Shared>, state: &mut State, root: ThreadId) -> Self {
-        let changed = state.mailboxes.get_mut(&root).map(|mailbox| {
-            mailbox.senders += 1;
-            mailbox.changed()
-        });
-        Self {
-            shared: shared.clone(),
-            root,
-            changed: changed.unwrap_or_default(),
-        }
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        if let Some(mailbox) = self.shared.lock().mailboxes.get_mut(&self.root) {
-            mailbox.senders = mailbox.senders.saturating_sub(1);
-        }
+        self.shared.step(|state| state.close(self.root, now));
     }
 }

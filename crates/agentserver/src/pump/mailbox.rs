@@ -18,8 +18,8 @@ pub(super) struct Mailbox {
     pub(super) held: usize,
     /// The last message that was read.
     pub(super) read: Option<HopId>,
-    /// Something came, was read or came to rest.
-    changed: Arc<Notify>,
+    /// Something came, was read or came to rest; there once somebody waits for it.
+    changed: Option<Arc<Notify>>,
 }
 
 impl Mailbox {
@@ -31,12 +31,12 @@ impl Mailbox {
             senders: 0,
             held: 0,
             read: None,
-            changed: Arc::default(),
+            changed: None,
         }
     }
 
-    pub(super) fn changed(&self) -> Arc<Notify> {
-        self.changed.clone()
+    pub(super) fn changed(&mut self) -> Arc<Notify> {
+        self.changed.get_or_insert_default().clone()
     }
 
     pub(super) fn unread(&self) -> usize {
@@ -93,9 +93,10 @@ impl Mailbox {
 
     /// Notes that those who wait are to be woken, when the state is free.
     pub(super) fn wake(&self, woken: &mut Vec<Arc<Notify>>) {
-        let is_noted = |last: &Arc<Notify>| Arc::ptr_eq(last, &self.changed);
-        if !woken.last().is_some_and(is_noted) {
-            woken.push(self.changed.clone());
+        if let Some(changed) = &self.changed
+            && !woken.last().is_some_and(|last| Arc::ptr_eq(last, changed))
+        {
+            woken.push(changed.clone());
         }
     }
 }

@@ -13,6 +13,7 @@ mod effects;
 mod mailbox;
 mod meter;
 mod run;
+mod send;
 mod timer;
 
 pub use ask::AskError;
@@ -37,6 +38,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use tokio::runtime::Handle;
+use tokio::sync::futures::OwnedNotified;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 /// How a pump is set up.
@@ -117,6 +119,37 @@ impl State {
 
     fn read(&mut self, root: ThreadId) -> Option<Delivered> {
         self.mailboxes.get_mut(&root)?.take(&mut self.woken)
+    }
+
+    /// Waits for the next change of a conversation.
+    fn changed(&mut self, root: ThreadId) -> OwnedNotified {
+        let mailbox = self.mailboxes.get_mut(&root);
+        let changed = mailbox.map(Mailbox::changed).unwrap_or_default();
+        changed.notified_owned()
+    }
+
+    /// Begins a conversation.
+    fn open(
+        &mut self,
+        gateway: &str,
+        name: Option<&str>,
+        settings: &Settings,
+        now: Time,
+    ) -> Result<ThreadId, SendError> {
+        if self.mailboxes.len() >= settings.conversations {
+            return Err(SendError::Full(settings.conversations));
+        }
+        let root = self.core.open(gateway, name, now);
+        let root = root.ok_or_else(|| SendError::Refused(Fault::Routing.payload()))?;
+        let mailbox = Mailbox::new(settings.mailbox.max(1));
+        self.mailboxes.insert(root, mailbox);
+        Ok(root)
+    }
+
+    /// Nobody reads a conversation any more.
+    fn close(&mut self, root: ThreadId, now: Time) {
+        self.mailboxes.remove(&root);
+        self.core.close(root, now);
     }
 
     /// Whether a conversation is at rest, or has been since something was sent.
@@ -211,10 +244,9 @@ impl Pump {
             .partition::<Vec<_>, _>(|(_, owner)| *owner == gateway);
         state.recovered = others;
         let roots = own.into_iter().map(|(root, _)| root);
-        let conversations = roots.filter_map(|root| {
-            let changed = state.mailboxes.get(&root)?.changed();
+        let conversations = roots.map(|root| {
             let name = state.core.name_of(root);
-            Some(Conversation::new(self.shared.clone(), root, name, changed))
+            Conversation::new(self.shared.clone(), root, name)
         });
         conversations.collect()
     }
@@ -231,20 +263,12 @@ impl Pump {
     }
 
     fn open_with(&self, gateway: &str, name: Option<&str>) -> Result<Conversation, SendError> {
-        let (most, now) = (self.shared.settings.conversations, self.shared.now());
-        let mailbox = Mailbox::new(self.shared.settings.mailbox.max(1));
-        let changed = mailbox.changed();
-        let root = self.shared.step(|state| {
-            if state.mailboxes.len() >= most {
-                return Err(SendError::Full(most));
-            }
-            let root = state.core.open(gateway, name, now);
-            let root = root.ok_or_else(|| SendError::Refused(Fault::Routing.payload()))?;
-            state.mailboxes.insert(root, mailbox);
-            Ok(root)
-        })?;
+        let (settings, now) = (&self.shared.settings, self.shared.now());
+        let root = self
+            .shared
+            .step(|state| state.open(gateway, name, settings, now))?;
         let name = name.map(Arc::from);
-        Ok(Conversation::new(self.shared.clone(), root, name, changed))
+        Ok(Conversation::new(self.shared.clone(), root, name))
     }
 
     /// Takes an envelope from outside. Its `from` must be the gateway's own

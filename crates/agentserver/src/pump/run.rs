@@ -12,9 +12,12 @@ use crate::xml::{self, Answer, XmlError};
 use futures_util::FutureExt;
 use runtime::CancellationToken;
 use std::any::Any;
+use std::future::poll_fn;
+use std::mem::take;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tracing::Instrument;
 
@@ -23,8 +26,10 @@ pub(super) async fn run(shared: Arc<Shared>, job: Arc<Job>) {
     let mut next = Some(job);
     while let Some(job) = next {
         next = run_one(&shared, job).await;
-        // Handlers that never wait must not keep others from running.
-        tokio::task::coop::consume_budget().await;
+        if next.is_some() {
+            // Handlers that never wait must not keep others from running.
+            tokio::task::coop::consume_budget().await;
+        }
     }
 }
 
@@ -107,7 +112,7 @@ fn metadata(meter: &Meter) -> Result<HandlerMetadata, XmlError> {
     let envelope = Envelope {
         from: job.from.clone(),
         to: Some(listener.name.clone()),
-        thread: job.thread.to_string().into(),
+        thread: job.thread.text(),
         payload: job.payload.clone(),
     };
     envelope.write()?;
@@ -141,20 +146,51 @@ async fn handle(shared: &Shared, meter: &Meter) -> Outcome {
         Ok(Err(error)) => return failed(Fault::Validation, error.to_string()),
         Err(panic) => return panicked(&*panic),
     };
-    let result = tokio::select! {
-        biased;
-        result = tokio::time::timeout(listener.timeout, future) => result,
-        () = overstays(&job.cancellation) => return failed(Fault::Handler, "was cancelled"),
-    };
-    match result {
-        Ok(Ok(Ok(reply))) => outcome(shared, job, reply),
-        Ok(Ok(Err(error))) => failed(Fault::Handler, error.to_string()),
-        Ok(Err(panic)) => panicked(&*panic),
-        Err(_) => failed(
+    match within(future, listener.timeout, &job.cancellation).await {
+        Ended::Itself(Ok(Ok(reply))) => outcome(shared, job, reply),
+        Ended::Itself(Ok(Err(error))) => failed(Fault::Handler, error.to_string()),
+        Ended::Itself(Err(panic)) => panicked(&*panic),
+        Ended::OutOfTime => failed(
             Fault::Timeout,
             format!("took longer than {:?}", listener.timeout),
         ),
+        Ended::Cancelled => failed(Fault::Handler, "was cancelled"),
     }
+}
+
+/// How a handler came to its end.
+enum Ended<T> {
+    Itself(T),
+    OutOfTime,
+    Cancelled,
+}
+
+/// Waits for a handler, for as long as it may take.
+async fn within<F: Future + Unpin>(
+    mut future: F,
+    timeout: Duration,
+    cancellation: &CancellationToken,
+) -> Ended<F::Output> {
+    // Many are done at once, and need no clock.
+    if let Poll::Ready(result) = poll_fn(|context| Poll::Ready(future.poll_unpin(context))).await {
+        return Ended::Itself(result);
+    }
+    let mut clock = pin!(tokio::time::sleep(timeout));
+    let mut overstays = pin!(overstays(cancellation));
+    // One that only lets others go first is not asked again at once.
+    let mut was_polled = true;
+    poll_fn(|context| {
+        if !take(&mut was_polled)
+            && let Poll::Ready(result) = future.poll_unpin(context)
+        {
+            return Poll::Ready(Ended::Itself(result));
+        }
+        if clock.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Ended::OutOfTime);
+        }
+        overstays.as_mut().poll(context).map(|()| Ended::Cancelled)
+    })
+    .await
 }
 
 fn panicked(panic: &(dyn Any + Send)) -> Outcome {

@@ -4,7 +4,6 @@
 use super::{Limits, Repair, XmlError, canonical_element, parse, repair};
 use crate::envelope;
 use crate::payload::Canonical;
-use std::sync::Arc;
 use uppsala::Document;
 
 /// Bytes of an id.
@@ -109,13 +108,10 @@ fn collect(document: &Document<'_>, said: &mut Vec<Said>) -> Result<(), XmlError
 /// A model that writes an envelope seldom thinks of `xmlns=""`: a payload that
 /// only inherited the envelope's namespace has none of its own.
 fn without_envelope_namespace(payload: Canonical) -> Canonical {
-    if *payload.namespace != *envelope::NAMESPACE {
+    if payload.namespace() != envelope::NAMESPACE {
         return payload;
     }
     let declaration = format!(" xmlns=\"{}\"", envelope::NAMESPACE);
-    Canonical {
-        namespace: Arc::from(""),
-        xml: Arc::from(payload.xml.replacen(&declaration, "", 1)),
-        root: payload.root,
-    }
+    let xml = payload.xml().replacen(&declaration, "", 1);
+    Canonical::from_parts("", payload.root(), xml)
 }

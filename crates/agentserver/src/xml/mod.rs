@@ -16,7 +16,6 @@ use crate::payload::Canonical;
 use bergshamra_c14n::{C14nMode, canonicalize_doc};
 use bergshamra_xml::NodeSet;
 use quick_xml::events::Event;
-use std::sync::Arc;
 use uppsala::{Document, NodeId, Parser, XsdValidator};
 
 /// Bounds on one document.
@@ -180,21 +179,18 @@ pub(crate) fn canonical_element(
     let bytes = canonicalize_doc::<&str>(document, C14nMode::Exclusive, nodes.as_ref(), &[])
         .map_err(malformed)?;
     let xml = String::from_utf8(bytes).map_err(|_| XmlError::Encoding)?;
-    Ok(Canonical {
-        namespace: Arc::from(element.name.namespace_uri.as_deref().unwrap_or_default()),
-        root: Arc::from(&*element.name.local_name),
-        xml: Arc::from(xml),
-    })
+    let namespace = element.name.namespace_uri.as_deref().unwrap_or_default();
+    Ok(Canonical::from_parts(
+        namespace,
+        &*element.name.local_name,
+        xml,
+    ))
 }
 
 /// The canonical form of a text that is one element.
 pub(crate) fn canonical_text(text: &str, limits: &Limits) -> Result<Canonical, XmlError> {
     match plain::root(text, limits) {
-        Some(root) => Ok(Canonical {
-            namespace: Arc::default(),
-            root: Arc::from(root),
-            xml: Arc::from(text),
-        }),
+        Some(root) => Ok(Canonical::from_parts("", root, text)),
         None => canonical_text_of_any(text, limits),
     }
 }

@@ -41,8 +41,10 @@ pub(super) async fn serve(
             wanted,
             left,
             events,
+            asked,
             running: _running,
         } = job;
+        let span = span::turn(&asked, &state.id);
         let provider = inner.provider_for(state.model.as_deref());
         let driver = Driver {
             inner: &inner,
@@ -54,7 +56,8 @@ pub(super) async fn serve(
         // What was taken up again belongs to the turn that was left.
         let taken_up = usize::from(matches!(input, Input::GoOn));
         let turns = state.history.turns.len().saturating_sub(taken_up);
-        let work = AssertUnwindSafe(driver.turn(&mut state, input)).catch_unwind();
+        let work = driver.turn(&mut state, input).instrument(span);
+        let work = AssertUnwindSafe(work).catch_unwind();
         let ended = tokio::select! {
             biased;
             () = events.closed() => None,

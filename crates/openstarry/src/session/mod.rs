@@ -186,6 +186,8 @@ pub(crate) struct Job {
     wanted: Option<Arc<Wanted>>,
     left: Arc<AtomicBool>,
     events: mpsc::Sender<SessionEvent>,
+    /// The span of whoever asks.
+    asked: tracing::Span,
     /// Dropped when the turn is over and the session saved.
     running: oneshot::Sender<()>,
 }
@@ -264,6 +266,7 @@ impl Session {
             wanted,
             left: Arc::clone(&left),
             events,
+            asked: tracing::Span::current(),
             running,
         };
         let sent = self.inputs.try_send(job);

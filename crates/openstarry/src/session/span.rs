@@ -5,6 +5,16 @@ use crate::provider::Provider;
 use crate::segment::{ProviderResponse, ToolCall};
 use tracing::{Span, field};
 
+/// A turn, below whatever asked for it; requests and calls of tools are below it.
+pub(super) fn turn(asked: &Span, session: &str) -> Span {
+    tracing::info_span!(
+        parent: asked,
+        "invoke_agent",
+        gen_ai.operation.name = "invoke_agent",
+        gen_ai.conversation.id = session,
+    )
+}
+
 /// A request to a model.
 pub fn chat(provider: &dyn Provider, session: &str) -> Span {
     let model = provider.model().unwrap_or("unknown");

@@ -5,6 +5,7 @@ use super::{
     room::{End, Room, Shared},
 };
 use crate::home::{AgentHome, RoomAddress, RoomFile};
+use crate::telemetry;
 use client::{Client, ClientError};
 use runtime::Shutdown;
 use std::{
@@ -148,7 +149,7 @@ impl Supervisor {
 
     fn follow(&mut self, file: RoomFile, shutdown: &Shutdown) {
         let room = file.address();
-        let span = tracing::info_span!("room", id = %self.home.room_name(&room));
+        let span = tracing::info_span!(telemetry::ROOM, id = %self.home.room_name(&room));
         let client = self.clients.of(&file.server);
         let access =
             client.and_then(|client| Access::new(&self.home, file, client, self.keys.clone()));

@@ -13,14 +13,20 @@ use opentelemetry_sdk::trace::{
     BatchSpanProcessor, SdkTracerProvider, Span, SpanData, SpanProcessor,
 };
 use otlp::Exporter;
+use protocol::RoomId;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tracing::level_filters::LevelFilter;
-use tracing_subscriber::filter::Targets;
+use tracing_opentelemetry::OpenTelemetrySpanExt;
+use tracing_subscriber::filter::{Targets, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry};
+
+/// The daemon's span of a room, which is as long as the daemon's life: for the log
+/// alone, so that each message is a trace of its own.
+pub const ROOM: &str = "room";
 
 static COLLECTOR: OnceLock<Collector> = OnceLock::new();
 
@@ -37,6 +43,7 @@ where
             let ours = ["openstarry", "starchild"];
             let ours = ours.map(|target| (target, LevelFilter::INFO));
             let layer = tracing_opentelemetry::layer().with_tracer(tracer);
+            let layer = layer.with_filter(filter_fn(|span| span.name() != ROOM));
             Some(layer.with_filter(Targets::new().with_targets(ours)))
         }
     };
@@ -75,6 +82,15 @@ pub async fn below<F: Future>(traceparent: String, future: F) -> F::Output {
     let carrier = HashMap::from([("traceparent".to_owned(), traceparent)]);
     let parent = TraceContextPropagator::new().extract_with_context(&Context::new(), &carrier);
     future.with_context(parent).await
+}
+
+/// The span of a message of a room. The log has the room from the span around it.
+pub fn message(room: &RoomId, seq: i64) -> tracing::Span {
+    let span = tracing::info_span!("message", seq);
+    if is_on() {
+        span.set_attribute("room", room.to_string());
+    }
+    span
 }
 
 /// Where spans go.

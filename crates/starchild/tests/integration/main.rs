@@ -32,4 +32,5 @@ mod stand_in_models;
 mod story;
 #[path = "../../../openstarry/tests/integration/support/mod.rs"]
 mod support;
+mod traces;
 mod up;

@@ -172,7 +172,7 @@ async fn prometheus_own_parser_reads_what_was_counted() {
 }
 
 /// A collector that keeps what it is sent.
-async fn collector() -> (String, Arc<Mutex<Vec<Bytes>>>) {
+pub async fn collector() -> (String, Arc<Mutex<Vec<Bytes>>>) {
     async fn keep(State(kept): State<Arc<Mutex<Vec<Bytes>>>>, body: Bytes) {
         kept.lock().unwrap().push(body);
     }
@@ -186,7 +186,7 @@ async fn collector() -> (String, Arc<Mutex<Vec<Bytes>>>) {
 }
 
 /// The spans of all requests, by name, as OpenTelemetry's own messages tell them.
-async fn spans(kept: &Mutex<Vec<Bytes>>) -> BTreeMap<String, Vec<Value>> {
+pub async fn spans(kept: &Mutex<Vec<Bytes>>) -> BTreeMap<String, Vec<Value>> {
     let folder = tempfile::tempdir().unwrap();
     let bodies = kept.lock().unwrap().clone();
     let files: Vec<_> = (0..bodies.len())

@@ -24,6 +24,7 @@ use super::credentials::access::Access;
 use crate::{
     backend::{Backend, DaemonSession, answer_in::AnswerIn},
     home::{AgentHome, RoomAddress},
+    telemetry,
 };
 use client::{Client, MessageQuery};
 use connection::Connection;
@@ -135,12 +136,12 @@ impl Room {
         };
         match received {
             Received::Message(message) => {
-                let span = tracing::info_span!("message", seq = message.seq);
+                let span = telemetry::message(&self.room, message.seq);
                 self.handle(*message).instrument(span).await
             }
             Received::Event(event) => match *event {
                 Event::AgentRetry(retry) if retry.user_id == self.context.me().user_id => {
-                    let span = tracing::info_span!("message", seq = retry.seq);
+                    let span = telemetry::message(&self.room, retry.seq);
                     self.answer_anew(retry.seq).instrument(span).await
                 }
                 // It concerned an answer that is there by now.
