@@ -1,25 +1,12 @@
 //! Calls that the server makes to agents and webhooks. The address a call connects to is checked here, after
 //! DNS and for every redirect, so that no member can point the server at a network it guards.
 
-mod address;
-
 use crate::config::{Network, PrivateEndpoints};
-use address::Kind;
+use egress::Guard;
+pub use egress::Redirects;
 use ipnet::IpNet;
-use reqwest::{
-    Client, Url,
-    dns::{Addrs, Name, Resolve, Resolving},
-    redirect::{Attempt, Policy},
-};
-use std::{
-    net::{IpAddr, SocketAddr},
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
-
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-const IDLE_CONNECTION: Duration = Duration::from_secs(30);
-const MOST_REDIRECTS: usize = 3;
+use reqwest::{Client, Url};
+use std::sync::OnceLock;
 
 /// Whose endpoint is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +47,7 @@ const NO_CONNECTION: &str = "cannot connect to the agent's endpoint: it is down,
 /// Makes HTTP clients for calls to agents.
 pub struct Outbound {
     private_endpoints: PrivateEndpoints,
-    internal: Arc<[IpNet]>,
+    internal: Vec<IpNet>,
     // Made when first used: a server that calls nobody pays nothing. Each has its own
     // connections, so that none opened for one sort of caller serves another.
     anywhere: Clients,
@@ -74,20 +61,11 @@ struct Clients {
     staying: OnceLock<Client>,
 }
 
-/// What a call does about an answer that points elsewhere.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Redirects {
-    /// It goes on, within the same host.
-    Follow,
-    /// It takes it for an answer like any other.
-    Stay,
-}
-
 impl Outbound {
     pub fn new(private_endpoints: PrivateEndpoints, network: &Network) -> Self {
         Self {
             private_endpoints,
-            internal: network.internal.clone().into(),
+            internal: network.internal.clone(),
             anywhere: Clients::default(),
             public_only: Clients::default(),
         }
@@ -107,12 +85,11 @@ impl Outbound {
         redirects: Redirects,
     ) -> Result<&Client, OutboundError> {
         let private = self.may_be_private(trust);
-        let guard = Guard {
-            private,
-            internal: self.internal.clone(),
-        };
+        let guard = Guard::new(private, self.internal.clone());
         // A literal address is never looked up, so the resolver does not see it.
-        guard.check_literal(url)?;
+        if !guard.allows_url(url) {
+            return Err(OutboundError::Forbidden);
+        }
         let clients = if private {
             &self.anywhere
         } else {
@@ -126,7 +103,10 @@ impl Outbound {
             return Ok(client);
         }
         let made = guard
-            .make_client(redirects)
+            .client(
+                concat!("sc-chatroom/", env!("CARGO_PKG_VERSION")),
+                redirects,
+            )
             .map_err(|error| OutboundError::Client(error.to_string()))?;
         Ok(slot.get_or_init(|| made))
     }
@@ -146,83 +126,6 @@ pub fn chat_stream(endpoint: &str) -> Result<Url, OutboundError> {
     let path = format!("{}/chat/stream", url.path().trim_end_matches('/'));
     url.set_path(&path);
     Ok(url)
-}
-
-/// Decides which addresses may be connected to.
-#[derive(Clone)]
-struct Guard {
-    private: bool,
-    internal: Arc<[IpNet]>,
-}
-
-impl Guard {
-    fn allows(&self, ip: IpAddr) -> bool {
-        match address::kind(ip) {
-            Kind::Never => false,
-            Kind::Private => self.private,
-            Kind::Public => self.private || !self.internal.iter().any(|net| net.contains(&ip)),
-        }
-    }
-
-    fn check_literal(&self, url: &Url) -> Result<(), OutboundError> {
-        let host = url.host_str().unwrap_or_default();
-        match host.trim_matches(['[', ']']).parse::<IpAddr>() {
-            Ok(ip) if !self.allows(ip) => Err(OutboundError::Forbidden),
-            _ => Ok(()),
-        }
-    }
-
-    fn make_client(self, redirects: Redirects) -> reqwest::Result<Client> {
-        let guard = self.clone();
-        let policy = match redirects {
-            Redirects::Follow => Policy::custom(move |attempt| guard.follow(attempt)),
-            Redirects::Stay => Policy::none(),
-        };
-        Client::builder()
-            // A proxy would connect on our behalf, past every check.
-            .no_proxy()
-            .dns_resolver(Arc::new(self))
-            .redirect(policy)
-            .connect_timeout(CONNECT_TIMEOUT)
-            .pool_idle_timeout(IDLE_CONNECTION)
-            .tcp_nodelay(true)
-            .user_agent(concat!("sc-chatroom/", env!("CARGO_PKG_VERSION")))
-            .build()
-    }
-
-    /// Follows a redirect within the same host, never to another and never out of TLS: the
-    /// bearer goes along.
-    fn follow(&self, attempt: Attempt<'_>) -> reqwest::redirect::Action {
-        let next = attempt.url();
-        let stays = attempt.previous().last().is_some_and(|before| {
-            let same_place = before.scheme() == next.scheme()
-                && before.port_or_known_default() == next.port_or_known_default();
-            let into_tls = before.scheme() == "http" && next.scheme() == "https";
-            before.host_str() == next.host_str() && (same_place || into_tls)
-        });
-        let few = attempt.previous().len() <= MOST_REDIRECTS;
-        if stays && few && self.check_literal(next).is_ok() {
-            attempt.follow()
-        } else {
-            attempt.stop()
-        }
-    }
-}
-
-impl Resolve for Guard {
-    fn resolve(&self, name: Name) -> Resolving {
-        let guard = self.clone();
-        Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let (allowed, forbidden): (Vec<SocketAddr>, Vec<SocketAddr>) =
-                found.partition(|address| guard.allows(address.ip()));
-            if let Some(address) = forbidden.first() {
-                tracing::debug!(address = %address.ip(), "an endpoint's name leads to an address that is not called");
-            }
-            // No address at all is what a name that does not exist comes to as well.
-            Ok(Box::new(allowed.into_iter()) as Addrs)
-        })
-    }
 }
 
 /// What went wrong with a call, in words that hold no address and no key.
