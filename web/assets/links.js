@@ -1,9 +1,8 @@
 // Links that open the room as the person who made them.
 
-import { words } from "./api.js";
 import { h } from "./dom.js";
 import { full, until } from "./time.js";
-import { confirm, copyField, notify } from "./ui.js";
+import { attempting, confirm, copyField } from "./ui.js";
 
 /** @import { RoomKeyView } from "../types.js" */
 /** @import { Room } from "./room.js" */
@@ -20,15 +19,7 @@ export async function linksTab(room) {
     list.replaceChildren(...room_keys.map(line));
     if (room_keys.length === 0) list.append(h("li", { class: "note" }, "No link of yours is open."));
   };
-  const attempt = async (/** @type {() => Promise<unknown>} */ what, /** @type {string} */ told) => {
-    try {
-      await what();
-      if (told) notify(told);
-      await load();
-    } catch (error) {
-      notify(words(error), "error");
-    }
-  };
+  const attempt = attempting(load);
   /** @param {RoomKeyView} key */
   const line = (key) => h("li", { class: "row" },
     h("span", { class: "grow" }, `${SCOPES[key.scope] ?? key.scope}, made ${full(key.issued_at)}, ends ${until(key.expires_at)}`),

@@ -28,6 +28,20 @@ export function notify(text, kind = "info") {
 }
 
 /**
+ * Does something, tells that it is done or why not, and shows how things stand then.
+ * @param {() => Promise<void>} load
+ */
+export const attempting = (load) => async (/** @type {() => Promise<unknown>} */ what, /** @type {string} */ told) => {
+  try {
+    await what();
+    if (told) notify(told);
+    await load();
+  } catch (error) {
+    notify(words(error), "error");
+  }
+};
+
+/**
  * Opens a dialog and gives it; it is gone once closed.
  * @param {string} title
  * @param {(Node | string)[]} content

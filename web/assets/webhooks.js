@@ -1,9 +1,8 @@
 // Webhooks: other systems that post here, or are told what happens here.
 
-import { words } from "./api.js";
 import { bdi, h } from "./dom.js";
 import { full } from "./time.js";
-import { confirm, copyField, notify } from "./ui.js";
+import { attempting, confirm, copyField } from "./ui.js";
 
 /** @import { WebhookView, WebhookCreated, WebhookDelivery } from "../types.js" */
 /** @import { Room } from "./room.js" */
@@ -17,15 +16,7 @@ export async function webhooksTab(room) {
     list.replaceChildren(...webhooks.map(line));
     if (webhooks.length === 0) list.append(h("li", { class: "note" }, "There is none yet."));
   };
-  const attempt = async (/** @type {() => Promise<unknown>} */ what, /** @type {string} */ told) => {
-    try {
-      await what();
-      if (told) notify(told);
-      await load();
-    } catch (error) {
-      notify(words(error), "error");
-    }
-  };
+  const attempt = attempting(load);
   const path = (/** @type {WebhookView} */ hook) => `/webhooks/${encodeURIComponent(hook.id)}`;
   const tell = (/** @type {WebhookCreated} */ { webhook, url, secret }) => made.replaceChildren(
     ...(url ? [copyField("the address to post to", url)] : []),

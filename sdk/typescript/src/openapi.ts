@@ -282,7 +282,7 @@ export interface components {
          * @description How a message came into the room.
          * @enum {string}
          */
-        Via: "agent" | "web" | "system";
+        Via: "agent" | "web" | "system" | "webhook" | "import";
         /**
          * @description Who may read a room.
          * @enum {string}

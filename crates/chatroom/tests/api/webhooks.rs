@@ -342,7 +342,8 @@ async fn a_loop_through_webhooks_ends(setup: Setup) {
         .ok();
     assert_eq!(alert["calls_agents"], false);
     assert!(alert["seq"].is_i64());
-    alice.says(&room, "I see").await;
+    let person = server.user_of_type("u_alice", "access");
+    person.says(&room, "I see").await;
     agent.seqs(calls + 1).await;
     let asked: Vec<Value> = agent.calls().await;
     let fire = alert["seq"].as_i64().unwrap();

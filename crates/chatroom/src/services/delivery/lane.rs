@@ -33,7 +33,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(300);
 /// How often the room is told that an agent is still at work.
 const STILL_AT_WORK_EVERY: Duration = Duration::from_secs(5);
 /// What cannot be written is tried again at least this often.
-pub const BACKOFF: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(10));
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(10));
 
 /// What a lane's task needs.
 pub struct Task {
@@ -84,35 +84,17 @@ impl Task {
     /// Works until nothing is left to do.
     pub async fn run(mut self) {
         while !self.app.fanout.is_stopping() {
-            let wait = match self.work().await {
-                Ok(wait) => {
-                    self.failures = 0;
-                    wait
+            let worked = self.work().await;
+            let wait = after(worked, &self.lane, &mut self.failures);
+            // The position is known to this task alone until it is written.
+            if matches!(wait, Wait::Idle) && self.written < self.next {
+                let next = self.next;
+                tokio::select! {
+                    () = self.settler.synced() => self.written = next,
+                    () = self.wakeup.woken() => {}
                 }
-                Err(error) => {
-                    // Logged where it arose. The message is still there, and tried again.
-                    tracing::warn!(%error, room = %self.lane.room_id, user = %self.lane.user_id, "cannot go on with an agent; tried again soon");
-                    self.failures += 1;
-                    Wait::For(BACKOFF.after(self.failures))
-                }
-            };
-            match wait {
-                Wait::For(time) => {
-                    tokio::select! {
-                        () = tokio::time::sleep(time) => {}
-                        () = self.wakeup.woken() => {}
-                    }
-                }
-                // The position is known to this task alone until it is written.
-                Wait::Idle if self.written < self.next => {
-                    let next = self.next;
-                    tokio::select! {
-                        () = self.settler.synced() => self.written = next,
-                        () = self.wakeup.woken() => {}
-                    }
-                }
-                Wait::Idle if self.app.fanout.leave(&self.lane, &self.wakeup) => return,
-                Wait::Idle => {}
+            } else if rest(&self.app, &self.lane, &self.wakeup, wait).await {
+                return;
             }
         }
     }
@@ -428,6 +410,36 @@ impl Task {
         let mut conn = self.app.db.read().await?;
         let member = conn.member(&self.lane.room_id, &self.lane.user_id).await?;
         Ok(member.is_some_and(|member| member.is_owner()))
+    }
+}
+
+/// What a round of work leads to. One that failed is tried again, later each time.
+pub fn after(worked: Result<Wait>, lane: &Lane, failures: &mut u32) -> Wait {
+    match worked {
+        Ok(wait) => {
+            *failures = 0;
+            wait
+        }
+        Err(error) => {
+            // Logged where it arose. What was to be done is still there.
+            tracing::warn!(%error, room = %lane.room_id, user = %lane.user_id, "cannot go on with an agent or a webhook; tried again soon");
+            *failures += 1;
+            Wait::For(BACKOFF.after(*failures))
+        }
+    }
+}
+
+/// Waits until there is something to do; whether the lane's task ends instead.
+pub async fn rest(app: &App, lane: &Lane, wakeup: &Wakeup, wait: Wait) -> bool {
+    match wait {
+        Wait::For(time) => {
+            tokio::select! {
+                () = tokio::time::sleep(time) => {}
+                () = wakeup.woken() => {}
+            }
+            false
+        }
+        Wait::Idle => app.fanout.leave(lane, wakeup),
     }
 }
 

@@ -4,7 +4,7 @@
 
 use super::{
     Lane, Wakeup,
-    lane::{BACKOFF, Wait, longest_wait, until, wait},
+    lane::{Wait, after, longest_wait, rest, until, wait},
 };
 use crate::{
     app::App,
@@ -82,26 +82,10 @@ impl WebhookTask {
     /// Works until nothing is left to do.
     pub async fn run(mut self) {
         while !self.app.fanout.is_stopping() {
-            let wait = match self.work().await {
-                Ok(wait) => {
-                    self.failures = 0;
-                    wait
-                }
-                Err(error) => {
-                    tracing::warn!(%error, room = %self.lane.room_id, webhook = %self.lane.user_id, "cannot go on with a webhook; tried again soon");
-                    self.failures += 1;
-                    Wait::For(BACKOFF.after(self.failures))
-                }
-            };
-            match wait {
-                Wait::For(time) => {
-                    tokio::select! {
-                        () = tokio::time::sleep(time) => {}
-                        () = self.wakeup.woken() => {}
-                    }
-                }
-                Wait::Idle if self.app.fanout.leave(&self.lane, &self.wakeup) => return,
-                Wait::Idle => {}
+            let worked = self.work().await;
+            let wait = after(worked, &self.lane, &mut self.failures);
+            if rest(&self.app, &self.lane, &self.wakeup, wait).await {
+                return;
             }
         }
     }
