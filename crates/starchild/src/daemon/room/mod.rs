@@ -224,8 +224,9 @@ impl Room {
             return Ok(false);
         };
         let may_be_of_thread = self.shared.follows_threads && message.reply_to_seq.is_some();
+        let may_wake = relation.wakes(own) || (own == Wake::Threads && may_be_of_thread);
         // The server is asked only about what would wake the agent.
-        if !relation.wakes(own) && !(own == Wake::Threads && may_be_of_thread) {
+        if !may_wake {
             return Ok(false);
         }
         let wake = self.limits.wake(self.connection.client()).await;
