@@ -298,7 +298,7 @@ impl World {
         let effects = self.core.effects();
         let records = self.core.take_records();
         self.kept.1.extend(records);
-        self.check_ends(&effects);
+        let over = self.check_ends(&effects);
         for effect in effects {
             match effect {
                 Effect::Run(job) => self.begin(job),
@@ -311,6 +311,7 @@ impl World {
                 | Effect::Hop(_) => {}
             }
         }
+        over.into_iter().for_each(|id| self.ledger.told_of_end(id));
     }
 
     fn begin(&mut self, job: Arc<Job>) {
@@ -389,8 +390,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 120, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_sequence_of_outputs_and_crashes_breaks_the_rules(life in life()) {
-        play(life);
+    fn no_sequence_of_outputs_and_crashes_breaks_the_rules(played in life()) {
+        play(played);
     }
 }
 

@@ -17,8 +17,9 @@ impl World {
         self.check(&arrival.from, "gate", root, root, false, payload);
     }
 
-    /// Whoever sent a message from outside is told when its budget is used up.
-    pub(super) fn check_ends(&mut self, effects: &[Effect]) {
+    /// Whoever sent a message from outside is told when its budget is used up. Gives
+    /// the messages whose work is over.
+    pub(super) fn check_ends(&mut self, effects: &[Effect]) -> Vec<HopId> {
         let ends: Vec<_> = effects.iter().filter_map(end_by_budget).collect();
         self.bounds.extend(ends.iter().map(|(_, bound)| *bound));
         let (outside, inside): (Vec<_>, Vec<_>) =
@@ -30,6 +31,7 @@ impl World {
             });
             told.collect::<Vec<_>>()
         };
+        let mut over = Vec::new();
         for (hop, _) in &outside {
             let root = hop.conversation;
             let of_root = outside
@@ -39,10 +41,10 @@ impl World {
             let is_open = self.core.is_own(root, "gate");
             assert!(!is_open || told.len() >= of_root.count(), "an end is told");
             if inside.is_empty() {
-                let ids = told.iter().filter_map(|arrival| arrival.request);
-                ids.for_each(|id| self.ledger.told_of_end(id));
+                over.extend(told.iter().filter_map(|arrival| arrival.request));
             }
         }
+        over
     }
 
     /// One message at a time in a thread. Those of a call, and those of a sender, in
@@ -161,7 +163,7 @@ impl World {
 fn end_by_budget(effect: &Effect) -> Option<(&Hop, &'static str)> {
     match effect {
         Effect::Hop(hop) => match hop.kind {
-            HopKind::Exhausted { limit, .. } => Some((hop, limit)),
+            HopKind::Exhausted { limit, .. } => Some((&**hop, limit)),
             _ => None,
         },
         _ => None,
