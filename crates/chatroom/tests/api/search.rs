@@ -268,6 +268,15 @@ async fn results_are_paged_and_each_comes_once(setup: Setup) {
         }
         assert_eq!(all(path, "pebble from:bob").await.len(), 0);
     }
+    let other = alice
+        .post("/rooms", json!({"name": "Quarry"}))
+        .await
+        .created();
+    let other = other["room_id"].as_str().unwrap().to_owned();
+    let alone = alice.says(&other, "a pebble alone").await;
+    indexed(&alice, &other).await;
+    let found: Vec<i64> = all("/search", "in:quarry pebb").await.into_iter().collect();
+    assert_eq!(found, [alone], "in one room alone");
     let newest = *all(&here, "pebb").await.last().unwrap();
     alice
         .delete(format!("/rooms/{room}/messages/{newest}"))

@@ -20,13 +20,13 @@ use crate::{
     store::{
         Conn,
         rooms::MyRoomRow,
-        search::{Bounds, Expression, Where, first_place},
+        search::{Bounds, Expression, FoundRow, Where, first_place},
     },
 };
 use protocol::{RoomId, SearchResult, SearchResults, UserId};
 use query::SearchQuery;
 use rank::{Ranked, ranked};
-use std::net::IpAddr;
+use std::{collections::HashSet, net::IpAddr};
 
 const RESULTS: i64 = 20;
 const MOST_RESULTS: i64 = 50;
@@ -62,8 +62,11 @@ pub async fn everywhere(app: &App, caller: &Caller, request: Request<'_>) -> Res
         .iter()
         .filter(|_| narrowed)
         .map(|room| terms::mark("in", room.room_id.as_str()));
-    let marks: Vec<String> = marks.collect();
-    find(&mut conn, query, marks, Where::RoomsOf(user), request).await
+    let rooms = Rooms {
+        marks: marks.collect(),
+        ids: chosen.iter().map(|room| &room.room_id).collect(),
+    };
+    find(&mut conn, query, rooms, Where::RoomsOf(user), request).await
 }
 
 /// Searches a room that the caller may read.
@@ -91,8 +94,18 @@ pub async fn in_room(
             "in: is for GET /search; this searches one room",
         ));
     }
-    let mark = terms::mark("in", row.room_id.as_str());
-    find(&mut conn, query, vec![mark], Where::Room(room), request).await
+    let rooms = Rooms {
+        marks: vec![terms::mark("in", row.room_id.as_str())],
+        ids: HashSet::from([room]),
+    };
+    find(&mut conn, query, rooms, Where::Room(room), request).await
+}
+
+/// The rooms that are searched.
+struct Rooms<'a> {
+    /// As marks of the index, where there are few.
+    marks: Vec<String>,
+    ids: HashSet<&'a RoomId>,
 }
 
 fn refuse_off(app: &App) -> Result<()> {
@@ -116,7 +129,7 @@ fn is_chosen(room: &MyRoomRow, query: &SearchQuery) -> bool {
 async fn find(
     conn: &mut Conn,
     query: SearchQuery,
-    rooms: Vec<String>,
+    rooms: Rooms<'_>,
     place: Where<'_>,
     request: Request<'_>,
 ) -> Result<SearchResults> {
@@ -132,7 +145,7 @@ async fn find(
     let wanted = Expression {
         phrases: query.phrases,
         marks: query.marks,
-        any_of: rooms,
+        any_of: rooms.marks,
     };
     let mut results = Vec::new();
     let next = loop {
@@ -142,14 +155,16 @@ async fn find(
             has_reaction: query.has_reaction,
             limit: BLOCK,
         };
-        let newest = match bounds.below == i64::MAX && !bounds.has_reaction {
+        let recent = match bounds.below == i64::MAX && !bounds.has_reaction {
             true => {
                 conn.newest_messages(&wanted, place, bounds.since, BLOCK)
                     .await?
             }
             false => None,
         };
-        let block = match newest {
+        // They may be of any room that the caller is in: then the index has to choose.
+        let is_chosen = |row: &FoundRow| rooms.ids.contains(&row.room_id);
+        let block = match recent.filter(|block| block.iter().all(is_chosen)) {
             Some(block) => block,
             None => conn.found_messages(&wanted, place, bounds).await?,
         };
