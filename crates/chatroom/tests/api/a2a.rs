@@ -589,9 +589,6 @@ async fn posting_here_is_posting(setup: Setup) {
     let reply = bot.post(&path, params.clone()).await;
     assert_eq!(reply.status, 429, "{}", reply.text());
     assert_eq!(reply.json()["error"]["status"], "RESOURCE_EXHAUSTED");
-    alice
-        .patch(format!("/rooms/{room}"), json!({"archived": true}))
-        .await;
 }
 
 async fn a_task_ends_with_silence_and_with_time(setup: Setup) {

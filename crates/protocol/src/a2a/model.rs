@@ -291,23 +291,23 @@ impl Message {
 
     /// Its words, part by part; what is no text is left out.
     pub fn words(&self) -> String {
-        words(&self.parts)
+        words(&self.parts, "\n")
     }
 }
 
 impl Artifact {
-    /// Its words; what is no text is left out.
+    /// Its words; what is no text is left out. What was added piece by piece is a part for each.
     pub fn words(&self) -> String {
-        words(&self.parts)
+        words(&self.parts, "")
     }
 }
 
-fn words(parts: &[Part]) -> String {
+fn words(parts: &[Part], between: &str) -> String {
     let texts: Vec<&str> = parts
         .iter()
         .filter_map(|part| part.text.as_deref())
         .collect();
-    texts.join("\n")
+    texts.join(between)
 }
 
 impl TaskStatus {

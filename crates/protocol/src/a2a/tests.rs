@@ -231,3 +231,18 @@ fn a_card_names_what_is_spoken_here_in_its_own_order() {
     assert!(older.interfaces[0].older);
     assert!(Card::read(json!({"supportedInterfaces": []})).is_err());
 }
+
+#[test]
+fn pieces_of_an_artifact_are_one_text_and_parts_of_a_message_are_lines() {
+    let parts = vec![Part::text("Seven"), Part::text(" of them.")];
+    let artifact = Artifact {
+        parts: parts.clone(),
+        ..task().artifacts.remove(0)
+    };
+    assert_eq!(artifact.words(), "Seven of them.");
+    let message = Message {
+        parts,
+        ..Message::of_agent("m", "t", "c", "")
+    };
+    assert_eq!(message.words(), "Seven\n of them.");
+}
