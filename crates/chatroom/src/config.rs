@@ -80,6 +80,8 @@ settings! {
         bridge: Bridge = Bridge::default(),
         /// The door for MCP clients.
         mcp: Mcp = Mcp::default(),
+        /// The door for A2A clients.
+        a2a: A2a = A2a::default(),
         /// What is served to those who run agents.
         assets: Assets = Assets::default(),
         /// The log.
@@ -259,6 +261,14 @@ settings! {
         sessions_per_user: usize = 32,
         /// Sessions that may be open on a node.
         sessions: usize = 4096,
+    }
+
+    /// The door for A2A clients.
+    A2a {
+        /// Seconds that a message which waits for its answer is held at the most.
+        wait_seconds: u64 = 300,
+        /// Seconds after which a task ends that nobody has answered.
+        task_seconds: i64 = 3600,
     }
 
     /// What is served to those who run agents.

@@ -13,6 +13,7 @@
 //! # Ok::<(), protocol::BadId>(())
 //! ```
 
+pub mod a2a;
 mod account;
 pub mod agent_stream;
 pub mod answer;

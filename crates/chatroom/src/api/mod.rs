@@ -4,6 +4,7 @@
 #[macro_use]
 mod section;
 
+mod a2a;
 mod bans;
 mod bounds;
 mod bridge;
@@ -97,6 +98,7 @@ pub fn service(app: App) -> Service {
         .merge(pages::routes())
         .merge(oauth::routes(&app));
     let router = mcp::Door::routes(&app, &api)
+        .merge(a2a::Door::routes(&app, &api))
         .merge(api)
         .merge(unlisted.with_state(app.clone()))
         .layer(Observe::new(app));
@@ -164,6 +166,8 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
                 HeaderName::from_static("idempotency-key"),
                 HeaderName::from_static("mcp-session-id"),
                 HeaderName::from_static("mcp-protocol-version"),
+                HeaderName::from_static("a2a-version"),
+                HeaderName::from_static("a2a-extensions"),
                 header::IF_MATCH,
             ])
             .expose_headers([

@@ -13,6 +13,7 @@ use crate::{
 };
 use axum::{
     extract::{Request, State},
+    http::HeaderMap,
     middleware::{self, Next},
     response::Response,
     routing::MethodRouter,
@@ -193,15 +194,29 @@ async fn count(
     next: Next,
 ) -> Result<Response> {
     let origin = Origin::of_request(&request, &app.config.network);
-    let now = Now::get();
-    let mut limits = vec![by_address(&app, origin)];
-    if let Some(row) = row {
-        let bearer = auth::bearer(request.headers()).ok().flatten();
-        let who = counted_as(&app, bearer, origin, now).await?;
-        limits.push(row.limit(&app, &who));
-    }
-    app.write_counter.take(&app.db, &limits, now).await?;
+    take_row(&app, row, request.headers(), origin).await?;
     Ok(next.run(request).await)
+}
+
+/// Counts a change that comes by another way as one of the route that ends like this.
+pub async fn take(app: &App, path: &str, headers: &HeaderMap, origin: Origin) -> Result<()> {
+    take_row(app, row(path), headers, origin).await
+}
+
+async fn take_row(
+    app: &App,
+    row: Option<&'static Row>,
+    headers: &HeaderMap,
+    origin: Origin,
+) -> Result<()> {
+    let now = Now::get();
+    let mut limits = vec![by_address(app, origin)];
+    if let Some(row) = row {
+        let bearer = auth::bearer(headers).ok().flatten();
+        let who = counted_as(app, bearer, origin, now).await?;
+        limits.push(row.limit(app, &who));
+    }
+    app.write_counter.take(&app.db, &limits, now).await
 }
 
 fn by_address(app: &App, origin: Origin) -> Limit {

@@ -1,13 +1,14 @@
 //! The agent card: how the server describes itself to agents that speak A2A.
 //!
-//! The server is a place for agents and not an A2A agent itself, so the card names its own API as
-//! the binding and no client mistakes it for JSON-RPC. Fields that A2A does not know stand beside
-//! those it does; A2A clients skip what they do not know, and `capabilities.extensions` tells them
-//! that it is there.
+//! A2A is answered at `/a2a`, for every room at an address of its own. The server's own API stands beside
+//! it as a binding of its own, so that no client mistakes it for JSON-RPC. Fields that A2A does not know
+//! stand beside those it does; A2A clients skip what they do not know, and `capabilities.extensions`
+//! tells them that it is there.
 
+use crate::store::{members::MemberRow, rooms::RoomRow};
+use protocol::a2a::{OLDER_VERSION, VERSION};
 use serde_json::{Value, json};
 
-const PROTOCOL_VERSION: &str = "1.0";
 /// The fields of the card that A2A does not know.
 const EXTENSION_FIELDS: [&str; 7] = [
     "documentation",
@@ -27,11 +28,10 @@ pub fn describe(url: &str) -> Value {
         "description": "Rooms where people and AI agents work together. Fetch this card first: it says how an agent joins, what it reads and how it behaves.",
         "url": url,
         "version": env!("CARGO_PKG_VERSION"),
-        "protocolVersion": PROTOCOL_VERSION,
+        "protocolVersion": VERSION,
         "preferredTransport": binding,
-        "supportedInterfaces": [
-            {"url": url, "protocolBinding": binding, "protocolVersion": PROTOCOL_VERSION}
-        ],
+        "supportedInterfaces": supported_interfaces(&format!("{url}/a2a")),
+        "additionalInterfaces": [{"url": format!("{url}/a2a"), "transport": "JSONRPC"}],
         "provider": {"organization": "Starchild", "url": url},
         "documentationUrl": doc(url, "agent-playbook"),
         "capabilities": {
@@ -49,11 +49,7 @@ pub fn describe(url: &str) -> Value {
         "defaultOutputModes": ["text/plain", "application/json", "text/event-stream"],
         "authentication": {"schemes": ["bearer"]},
         "securitySchemes": security_schemes(),
-        "securityRequirements": [
-            {"schemes": {"user_token": {"list": []}}},
-            {"schemes": {"room_key": {"list": []}}},
-            {"schemes": {"identity_token": {"list": []}}},
-        ],
+        "securityRequirements": security_requirements(),
         "skills": skills(),
     });
     let extension = [
@@ -65,10 +61,71 @@ pub fn describe(url: &str) -> Value {
         room_rules_protocol(url),
         mcp(url),
     ];
+    if let Some(interfaces) = card["supportedInterfaces"].as_array_mut() {
+        let own = json!({"url": url, "protocolBinding": binding, "protocolVersion": VERSION});
+        interfaces.push(own);
+    }
     for (field, value) in EXTENSION_FIELDS.into_iter().zip(extension) {
         card[field] = value;
     }
     card
+}
+
+/// The card of a room, for A2A clients that speak with those in it. Whoever may not know them is told of
+/// none.
+pub fn of_room(url: &str, room: &RoomRow, agents: &[MemberRow]) -> Value {
+    let address = format!("{url}/a2a/{}", room.room_id);
+    let mut skills = vec![json!({
+        "id": "ask",
+        "name": "Ask in the room",
+        "description": "Posts the message in the room as its sender. The task ends with the answers of those whom it mentions (@name); a message that mentions nobody goes to the room's only agent, where there is one alone.",
+        "tags": ["room"],
+        "examples": ["@Otter what does the log say?"],
+    })];
+    skills.extend(agents.iter().map(|agent| {
+        json!({
+            "id": agent.user_id,
+            "name": agent.shown_name(),
+            "description": format!("An agent in the room. Mention it: @{}", agent.user_id),
+            "tags": ["agent"],
+        })
+    }));
+    json!({
+        "name": room.name,
+        "description": "A room where people and AI agents work together.",
+        "version": env!("CARGO_PKG_VERSION"),
+        "supportedInterfaces": supported_interfaces(&address),
+        // For clients of 0.3.
+        "url": address,
+        "protocolVersion": "0.3.0",
+        "preferredTransport": "JSONRPC",
+        "provider": {"organization": "Starchild", "url": url},
+        "documentationUrl": doc(url, "a2a"),
+        "capabilities": {"streaming": true, "pushNotifications": true, "extendedAgentCard": false},
+        "defaultInputModes": ["text/plain", "application/json"],
+        "defaultOutputModes": ["text/plain"],
+        "securitySchemes": security_schemes(),
+        "securityRequirements": security_requirements(),
+        "skills": skills,
+    })
+}
+
+/// How A2A is spoken at this address, best first.
+fn supported_interfaces(address: &str) -> Value {
+    let at = |binding: &str, version: &str| json!({"url": address, "protocolBinding": binding, "protocolVersion": version});
+    json!([
+        at("JSONRPC", VERSION),
+        at("HTTP+JSON", VERSION),
+        at("JSONRPC", OLDER_VERSION),
+    ])
+}
+
+fn security_requirements() -> Value {
+    json!([
+        {"schemes": {"user_token": {"list": []}}},
+        {"schemes": {"room_key": {"list": []}}},
+        {"schemes": {"identity_token": {"list": []}}},
+    ])
 }
 
 fn doc(url: &str, name: &str) -> String {
@@ -130,6 +187,7 @@ fn documentation(url: &str) -> Value {
         "design": doc(url, "design"),
         "welcome": doc(url, "welcome"),
         "mcp": doc(url, "mcp"),
+        "a2a": doc(url, "a2a"),
         "openapi": format!("{url}/openapi.json"),
         "docs_version": format!("{url}/docs-version"),
         "skills": format!("{url}/skills/index.json"),
@@ -223,6 +281,12 @@ fn backends(url: &str) -> Value {
             "command in handler.yaml",
             false,
             "A coding agent that speaks the Agent Client Protocol; one session for each room."
+        ),
+        backend(
+            "a2a",
+            "url in handler.yaml",
+            false,
+            "An agent elsewhere that speaks A2A; one conversation for each room."
         ),
     ])
 }

@@ -1,5 +1,6 @@
 //! What the server does of its own accord, for as long as it runs.
 
+mod a2a;
 mod consents;
 mod denylist;
 mod erase;
@@ -24,6 +25,7 @@ impl Jobs {
             jobs.spawn(search::run(app.clone()));
         }
         jobs.spawn(consents::run(app.clone()));
+        jobs.spawn(a2a::run(app.clone()));
         if !app.db.is_sqlite() {
             jobs.spawn(denylist::run(app.clone()));
         }

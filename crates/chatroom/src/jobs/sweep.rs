@@ -35,6 +35,7 @@ async fn sweep(app: &App) -> Result<(), DbError> {
     tx.forget_windows(now.millis()).await?;
     tx.forget_replies(now.seconds() - KEPT_SECONDS).await?;
     tx.forget_stops_before(now.seconds() - STOP_SECONDS).await?;
+    tx.forget_a2a_pushes(now.seconds()).await?;
     tx.forget_traffic(now.minutes() - 120).await?;
     tx.forget_health_checks(now.seconds() - DAY_SECONDS).await?;
     let seconds = tx.database_seconds().await?;

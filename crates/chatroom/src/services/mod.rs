@@ -3,6 +3,7 @@
 //!
 //! Each folder is one subject; the files beside them are what all subjects use.
 
+pub mod a2a;
 pub mod change;
 pub mod credentials;
 pub mod delivery;

@@ -36,6 +36,7 @@ const MIGRATIONS: &[(i64, &str, Sql)] = &migrations![
     13 "search" "0013_search.sql",
     14 "people" "0014_people.sql",
     15 "oauth" "0015_oauth.sql",
+    16 "a2a" "0016_a2a.sql",
 ];
 
 /// The migrations in one engine's words.

@@ -7,6 +7,7 @@
 #[macro_use]
 mod row_struct;
 
+pub mod a2a;
 pub mod accounts;
 mod argument;
 pub mod audit;

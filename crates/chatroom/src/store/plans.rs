@@ -2,6 +2,7 @@
 
 use super::{
     Db, DbResult, Tx,
+    a2a::PushRow,
     audit::AuditRow,
     bans::RoomBanRow,
     cli_keys::CliKeyRow,
@@ -241,6 +242,7 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.mentioned_by(id, 1).await?;
     tx.inviter_of(id, a).await?;
     ask_agents_at_work(&mut tx).await?;
+    ask_a2a(&mut tx).await?;
     tx.set_stale(id, a).await?;
     tx.delivery_errors(id).await?;
     tx.mention_before(id, a, 9).await?;
@@ -511,6 +513,37 @@ async fn ask_search(tx: &mut Tx) -> DbResult<()> {
     let gone = tx.found_messages(&wanted, Where::Room(id), bounds).await?;
     assert!(gone.is_empty());
     Ok(())
+}
+
+async fn ask_a2a(tx: &mut Tx) -> DbResult<()> {
+    let (id, a) = (&room_id(), &user("u_a"));
+    tx.insert_a2a_cancel(id, 1, a, 5).await?;
+    tx.insert_a2a_cancel(id, 1, a, 6).await?;
+    assert_eq!(tx.a2a_canceled_at(id, 1).await?, Some(5));
+    let push = PushRow {
+        room_id: room_id(),
+        seq: 1,
+        user_id: user("u_a"),
+        jti: None,
+        id: "p".into(),
+        sealed: "s".into(),
+        trusted: true,
+        older: false,
+        told: String::new(),
+        attempt: 0,
+        due_ms: 7,
+        expires_at: 9,
+    };
+    tx.save_a2a_push(&push).await?;
+    tx.save_a2a_push(&push).await?;
+    assert_eq!(tx.a2a_pushes_of(id, 1, a).await?, [push.clone()]);
+    assert_eq!(tx.due_a2a_pushes(7, 5).await?.len(), 1);
+    assert!(tx.claim_a2a_push(&push, 8).await?);
+    assert!(!tx.claim_a2a_push(&push, 8).await?);
+    tx.settle_a2a_push(&push, 8, "x", 1, 9).await?;
+    assert_eq!(tx.a2a_pushes_of(id, 1, a).await?[0].due_ms, 9);
+    assert!(tx.delete_a2a_push(id, 1, a, "p").await?);
+    tx.forget_a2a_pushes(9).await
 }
 
 async fn ask_agents_at_work(tx: &mut Tx) -> DbResult<()> {

@@ -15,7 +15,7 @@ from a2a.utils.proto_utils import validate_proto_required_fields
 from google.protobuf.json_format import MessageToDict, ParseDict
 
 # Fields of A2A before 1.0, which the SDK maps or drops before it reads the rest.
-OLDER = ["url", "protocolVersion", "preferredTransport", "authentication"]
+OLDER = ["url", "protocolVersion", "preferredTransport", "additionalInterfaces", "authentication"]
 
 
 def strictly(raw):

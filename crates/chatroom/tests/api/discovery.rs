@@ -69,6 +69,7 @@ async fn the_card_has_the_documents_fields() {
         "handler",
         "starchild",
         "acp",
+        "a2a",
     ];
     assert_eq!(names, known);
     for backend in backends {
@@ -106,7 +107,7 @@ async fn what_the_card_names_is_there() {
         .collect();
     addresses.push(card["documentationUrl"].as_str().unwrap());
     addresses.push(
-        card["supportedInterfaces"][0]["protocolBinding"]
+        card["supportedInterfaces"][3]["protocolBinding"]
             .as_str()
             .unwrap(),
     );
@@ -133,9 +134,15 @@ async fn the_a2a_projects_own_sdk_reads_the_card() {
     assert_eq!(card["name"], "sc-chatroom");
     assert_eq!(card["version"], env!("CARGO_PKG_VERSION"));
     let api = format!("{}/docs/api", server.base_url());
+    let a2a = format!("{}/a2a", server.base_url());
     assert_eq!(
         card["supportedInterfaces"],
-        json!([{"url": server.base_url(), "protocolBinding": api, "protocolVersion": "1.0"}])
+        json!([
+            {"url": a2a, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
+            {"url": a2a, "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"},
+            {"url": a2a, "protocolBinding": "JSONRPC", "protocolVersion": "0.3"},
+            {"url": server.base_url(), "protocolBinding": api, "protocolVersion": "1.0"},
+        ])
     );
     assert_eq!(card["skills"].as_array().unwrap().len(), 3);
     assert_eq!(
@@ -147,8 +154,8 @@ async fn the_a2a_projects_own_sdk_reads_the_card() {
         "fields that nobody announced"
     );
     assert_eq!(read["older_client_sees"], server.base_url());
-    // The server is no A2A agent, and a client finds that out before it calls.
-    assert!(read["client"].is_string(), "{read}");
+    // A client finds an address that it can call.
+    assert!(read["client"].is_null(), "{read}");
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@
 
 mod harness;
 
+mod a2a;
 mod at_work;
 mod attacks;
 mod auto_join;

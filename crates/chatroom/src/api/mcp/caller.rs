@@ -38,6 +38,33 @@ impl McpCaller {
         })
     }
 
+    /// Checks the bearer of a request that is not MCP's: a token for `/mcp` is none.
+    pub async fn of_the_api(app: &App, headers: &HeaderMap, origin: Origin) -> Result<Self> {
+        let bearer = auth::bearer(headers)?.ok_or_else(Error::missing_bearer)?;
+        let caller = resolved(app, bearer, origin).await?;
+        Ok(Self {
+            bearer: bearer.into(),
+            caller: Arc::new(caller),
+        })
+    }
+
+    /// As whom services know the caller in a room.
+    pub async fn in_room(&self, app: &App, room: &RoomId, origin: Origin) -> Result<Caller> {
+        if !matches!(&*self.caller, Caller::Identity(_)) {
+            return Ok((*self.caller).clone());
+        }
+        let bearer = self.bearer_for(app, Some(room), true).await?;
+        resolved(app, &bearer, origin).await
+    }
+
+    /// The one room that the credential opens, where it is a key.
+    pub fn own_room(&self) -> Option<&RoomId> {
+        match &*self.caller {
+            Caller::RoomKey(key) => Some(&key.room_id),
+            _ => None,
+        }
+    }
+
     /// The member that the credential stands for.
     pub fn user(&self) -> &str {
         match &*self.caller {
@@ -97,4 +124,11 @@ impl McpCaller {
             app.mcp_keys.forget(&name);
         }
     }
+}
+
+async fn resolved(app: &App, bearer: &str, origin: Origin) -> Result<Caller> {
+    let credential = Credential::check(app, Some(bearer), origin, Now::get());
+    let credential = credential.map_err(NoCaller::into_error)?;
+    let caller = auth::resolve(app, credential).await?;
+    caller.map_err(NoCaller::into_error)
 }

@@ -5,7 +5,7 @@ use super::api::{Call, Refused, RoomApi};
 use axum::body::BodyDataStream;
 use futures_util::StreamExt;
 use protocol::{
-    EventKind, RoomId,
+    Event, EventKind, RoomId,
     sse::{Frame, Parser},
 };
 
@@ -16,11 +16,15 @@ pub struct Following {
 }
 
 impl Following {
-    /// Opens the room's stream from now on.
-    pub async fn open(api: &RoomApi, room: &RoomId) -> Result<Self, Refused> {
+    /// Opens the room's stream from now on, perhaps with what agents have written so far.
+    pub async fn open(api: &RoomApi, room: &RoomId, deltas: bool) -> Result<Self, Refused> {
+        let path = match deltas {
+            true => "/stream?deltas=1",
+            false => "/stream",
+        };
         let call = Call {
             with_key: true,
-            ..Call::get(room, "/stream")
+            ..Call::get(room, path)
         };
         let response = api.send(call).await?;
         Ok(Self {
@@ -31,11 +35,26 @@ impl Following {
 
     /// The next thing that happens in the room, or nothing once the stream has ended.
     pub async fn next(&mut self) -> Option<EventKind> {
+        self.next_frame().await.map(|(kind, _)| kind)
+    }
+
+    /// The same with all that is told of it.
+    pub async fn next_event(&mut self) -> Option<Event> {
         loop {
-            while let Some(Frame { event, .. }) = self.parser.next_frame() {
+            let (kind, data) = self.next_frame().await?;
+            // What cannot be read is of a later version.
+            if let Ok(event) = Event::parse(kind.as_str(), &data) {
+                return Some(event);
+            }
+        }
+    }
+
+    async fn next_frame(&mut self) -> Option<(EventKind, String)> {
+        loop {
+            while let Some(Frame { event, data, .. }) = self.parser.next_frame() {
                 match event.and_then(|name| name.parse().ok()) {
                     None | Some(EventKind::Ready) => {}
-                    Some(kind) => return Some(kind),
+                    Some(kind) => return Some((kind, data.unwrap_or_default())),
                 }
             }
             let bytes = self.body.next().await?.ok()?;

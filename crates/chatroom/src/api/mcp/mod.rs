@@ -15,4 +15,7 @@ mod sessions;
 mod tools;
 mod wait;
 
+pub use api::{Call, Refused, RoomApi};
+pub use caller::McpCaller;
 pub use door::Door;
+pub use follow::Following;

@@ -95,7 +95,7 @@ impl Uri {
 
     /// Tells of changes for as long as somebody hears of them and the caller may read the room.
     pub async fn follow(&self, api: &RoomApi, listener: &Listener) {
-        while let Ok(mut stream) = Following::open(api, &self.room).await {
+        while let Ok(mut stream) = Following::open(api, &self.room, false).await {
             while let Some(event) = stream.next().await {
                 let concerns = match self.part {
                     Part::State => true,

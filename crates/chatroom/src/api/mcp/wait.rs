@@ -53,7 +53,7 @@ pub async fn for_mention(
     let deadline = Instant::now() + Duration::from_secs(seconds);
     let mut listening = Vec::new();
     for room in rooms(api, &wanted).await? {
-        let stream = Following::open(api, &room).await?;
+        let stream = Following::open(api, &room, false).await?;
         // The stream is open first, so nothing falls between the two.
         let since = match wanted.since {
             Some(since) => since,

@@ -392,7 +392,8 @@ impl Reply {
     pub fn json(&self) -> &Value {
         self.parsed.get_or_init(|| {
             let kind = self.header("content-type");
-            assert_eq!(kind, Some("application/json"), "{self:?}");
+            let kinds = ["application/json", "application/a2a+json"];
+            assert!(kind.is_some_and(|kind| kinds.contains(&kind)), "{self:?}");
             serde_json::from_slice(&self.body).unwrap()
         })
     }

@@ -1,0 +1,231 @@
+//! The routes: which room, which binding, who is it, and then the operation.
+
+use super::{
+    failure::{Failure, Result},
+    operations::{Answer, Request as Operations},
+};
+use crate::{
+    api::{
+        conditional::{etag, is_held},
+        extract::read_body,
+        mcp::{McpCaller, RoomApi},
+    },
+    app::App,
+    auth::{Caller, bearer, network::Origin, secrets::sha256_hex},
+    discovery::card,
+    error::Error,
+    services::access::{self, ReadAccess},
+};
+use axum::{
+    Router,
+    body::Body,
+    extract::{Request, State},
+    http::{HeaderValue, Method, StatusCode, header, request::Parts},
+    response::{
+        IntoResponse, Response,
+        sse::{Event, KeepAlive, Sse},
+    },
+    routing::any,
+};
+use futures_util::StreamExt;
+use protocol::{
+    RoleClass, RoomId,
+    a2a::{A2aError, Binding, CARD_PATH, HttpRequest, MEDIA_TYPE, VERSION_HEADER},
+};
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+/// The largest request.
+const MAX_BODY: usize = 256 * 1024;
+/// Streams say so often that they are still there.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// Agents of a room that its card names.
+const MOST_AGENTS: i64 = 100;
+
+/// What `/a2a` is served with.
+pub struct Door {
+    app: App,
+    api: Router,
+}
+
+/// What a request's path names.
+struct Place {
+    room: Option<RoomId>,
+    /// Below the room or the server.
+    rest: String,
+}
+
+impl Place {
+    fn of(path: &str) -> Result<Self> {
+        let path = path.strip_prefix("/a2a").unwrap_or(path);
+        let path = path.trim_start_matches('/');
+        let (first, rest) = path.split_once('/').unwrap_or((path, ""));
+        if !first.starts_with("rm_") {
+            let rest = format!("/{path}");
+            return Ok(Self { room: None, rest });
+        }
+        let room = first.parse().map_err(|_| Error::room_not_found())?;
+        Ok(Self {
+            room: Some(room),
+            rest: format!("/{rest}"),
+        })
+    }
+}
+
+impl Door {
+    /// The routes, in front of these.
+    pub fn routes(app: &App, api: &Router) -> Router {
+        let door = Arc::new(Self {
+            app: app.clone(),
+            api: api.clone(),
+        });
+        Router::new()
+            .route("/a2a", any(enter))
+            .route("/a2a/{*path}", any(enter))
+            .with_state(door)
+    }
+
+    async fn enter(&self, request: Request) -> Response {
+        let (parts, body) = request.into_parts();
+        let place = match Place::of(parts.uri.path()) {
+            Ok(place) => place,
+            Err(failure) => return refused(&Binding::Http, &failure.0),
+        };
+        if parts.method == Method::GET && place.rest == CARD_PATH {
+            return self.card(&parts, place.room).await;
+        }
+        let query = parts.uri.query().unwrap_or_default().as_bytes();
+        let query: Vec<(String, String)> = form_urlencoded::parse(query).into_owned().collect();
+        let version = parts.headers.get(VERSION_HEADER);
+        let head = HttpRequest {
+            method: parts.method.as_str(),
+            path: &place.rest,
+            query: &query,
+            version: version.map(|value| value.to_str().unwrap_or("?")),
+            body: &[],
+        };
+        // Whoever is nobody learns so before anything of the body is read.
+        let binding = head.binding();
+        let origin = self.origin(&parts);
+        let caller = match McpCaller::of_the_api(&self.app, &parts.headers, origin).await {
+            Ok(caller) => caller,
+            Err(error) => return refused(&binding, &Failure::from(error).0),
+        };
+        let whole = Request::from_parts(parts.clone(), body);
+        let body = match read_body(&self.app, whole, MAX_BODY).await {
+            Ok(body) => body,
+            Err(error) => return refused(&binding, &Failure::from(error).0),
+        };
+        let asked = HttpRequest {
+            body: &body,
+            ..head
+        };
+        let asked = asked.read();
+        let (binding, operation) = match asked.operation {
+            Ok(operation) => (asked.binding, operation),
+            Err(error) => return refused(&asked.binding, &error),
+        };
+        let asked = Operations {
+            api: RoomApi::new(&self.app, &self.api, caller, &parts),
+            headers: parts.headers.clone(),
+            origin,
+            room: place.room,
+            older: matches!(binding, Binding::Rpc { older: true, .. }),
+        };
+        match asked.answer(operation).await {
+            Ok(Answer::Once(outcome)) => {
+                let body = binding.outcome(&outcome).to_string();
+                written(&binding, StatusCode::OK, body)
+            }
+            Ok(Answer::Stream(watch)) => {
+                let events = watch.events().map(move |event| {
+                    let data = binding.event(&event).to_string();
+                    Ok::<_, Infallible>(Event::default().data(data))
+                });
+                let keep_alive = KeepAlive::new().interval(KEEP_ALIVE).text("working");
+                let head = [(header::HeaderName::from_static("x-accel-buffering"), "no")];
+                (head, Sse::new(events).keep_alive(keep_alive)).into_response()
+            }
+            Err(failure) => refused(&binding, &failure.0),
+        }
+    }
+
+    fn origin(&self, parts: &Parts) -> Origin {
+        let head = Request::from_parts(parts.clone(), Body::empty());
+        Origin::of_request(&head, &self.app.config.network)
+    }
+
+    /// The card of a room for whoever may read it, or the server's own.
+    async fn card(&self, parts: &Parts, room: Option<RoomId>) -> Response {
+        let url = &self.app.public_url;
+        let card = match room {
+            None => card::describe(url),
+            Some(room) => match self.room_card(parts, &room).await {
+                Ok(card) => card,
+                Err(error) => return error.into_response(),
+            },
+        };
+        let card = card.to_string();
+        let etag = etag(&sha256_hex(card.as_bytes()));
+        let held = is_held(&parts.headers, &etag);
+        let head = [
+            (header::ETAG, etag),
+            (header::CONTENT_TYPE, "application/json".to_owned()),
+        ];
+        match held {
+            true => (StatusCode::NOT_MODIFIED, head).into_response(),
+            false => (head, card).into_response(),
+        }
+    }
+
+    async fn room_card(
+        &self,
+        parts: &Parts,
+        room: &RoomId,
+    ) -> crate::error::Result<serde_json::Value> {
+        let caller = match bearer(&parts.headers)? {
+            None => Caller::Anonymous,
+            Some(_) => {
+                let origin = self.origin(parts);
+                let caller = McpCaller::of_the_api(&self.app, &parts.headers, origin).await?;
+                caller.in_room(&self.app, room, origin).await?
+            }
+        };
+        let mut conn = self.app.db.read().await?;
+        let url = &self.app.public_url;
+        Ok(match access::reader(&mut conn, &caller, room).await? {
+            ReadAccess::Visitor(row) => card::of_room(url, &row, &[]),
+            ReadAccess::Member(entry) => {
+                let members = conn.members(room, MOST_AGENTS, 0).await?;
+                let is_agent = |member: &crate::store::members::MemberRow| {
+                    RoleClass::from(&member.member_kind) == RoleClass::Agent
+                };
+                let agents: Vec<_> = members.into_iter().filter(is_agent).collect();
+                card::of_room(url, &entry.room, &agents)
+            }
+        })
+    }
+}
+
+async fn enter(State(door): State<Arc<Door>>, request: Request) -> Response {
+    door.enter(request).await
+}
+
+fn refused(binding: &Binding, error: &A2aError) -> Response {
+    let (status, body) = binding.error(error);
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = written(binding, status, body.to_string());
+    if status == StatusCode::UNAUTHORIZED {
+        let challenge = HeaderValue::from_static("Bearer");
+        let headers = response.headers_mut();
+        headers.insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    response
+}
+
+fn written(binding: &Binding, status: StatusCode, body: String) -> Response {
+    let kind = match binding {
+        Binding::Http => MEDIA_TYPE,
+        Binding::Rpc { .. } => "application/json",
+    };
+    (status, [(header::CONTENT_TYPE, kind)], body).into_response()
+}
