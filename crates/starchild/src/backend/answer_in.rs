@@ -30,6 +30,7 @@ impl AnswerIn {
             BackendKind::Codex
             | BackendKind::Claude
             | BackendKind::Acp
+            | BackendKind::A2a
             | BackendKind::Agent
             | BackendKind::Organism
             | BackendKind::Custom

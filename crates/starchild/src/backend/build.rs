@@ -2,6 +2,7 @@
 
 use super::{
     Backend, BackendError,
+    a2a::A2a,
     acp::Acp,
     agent::Agent,
     command_line::CommandLine,
@@ -26,6 +27,7 @@ pub fn build(config: &BackendConfig, folder: &Path) -> Result<Box<dyn Backend>, 
         BackendKind::Plain => Box::new(Plain::new(config, folder)),
         BackendKind::Starchild => Box::new(Starchild::new(config, home()?)?),
         BackendKind::Acp => Box::new(Acp::new(config, folder)?),
+        BackendKind::A2a => Box::new(A2a::new(config, folder, &|name| std::env::var(name).ok())?),
         BackendKind::Agent => Box::new(Agent::new(config, folder)?),
         BackendKind::Organism => Box::new(Organism::new(config, folder)?),
         BackendKind::Handler => Box::new(Handler::new(config, folder)?),

@@ -37,6 +37,8 @@ pub enum BackendKind {
     Starchild,
     /// A coding agent that speaks the Agent Client Protocol.
     Acp,
+    /// Any agent that speaks A2A.
+    A2a,
     /// A model with tools, from an `agent.yaml`.
     Agent,
     /// Many listeners around one pump, from an `organism.yaml`.
@@ -45,7 +47,7 @@ pub enum BackendKind {
 
 impl BackendKind {
     /// Every kind there is.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Codex,
         Self::Claude,
         Self::Openai,
@@ -54,6 +56,7 @@ impl BackendKind {
         Self::Handler,
         Self::Starchild,
         Self::Acp,
+        Self::A2a,
         Self::Agent,
         Self::Organism,
     ];
@@ -69,6 +72,7 @@ impl BackendKind {
             Self::Handler => "handler",
             Self::Starchild => "starchild",
             Self::Acp => "acp",
+            Self::A2a => "a2a",
             Self::Agent => "agent",
             Self::Organism => "organism",
         }
@@ -133,6 +137,12 @@ pub struct BackendConfig {
     /// `organism`: its `organism.yaml`.
     #[serde(default)]
     pub organism: Option<PathBuf>,
+    /// `a2a`: the agent's address, or its card's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// `a2a`: the variable of the daemon's environment that holds the bearer for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_env: Option<String>,
     /// In which rooms it answers; [`AnswerIn::usual`] where it is not said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_in: Option<AnswerIn>,
@@ -209,6 +219,8 @@ impl BackendConfig {
             permissions: None,
             agent: None,
             organism: None,
+            url: None,
+            token_env: None,
             answer_in: None,
             env: Vec::new(),
             wake: None,
@@ -283,6 +295,11 @@ impl BackendConfig {
                 "env lists names of variables, and {name:?} is none"
             ));
         }
+        if let Some(name) = &self.token_env
+            && !is_variable(name)
+        {
+            return Err(format!("token_env names a variable, and {name:?} is none"));
+        }
         if let Some(name) = &self.name
             && !(1..=MAX_NAME_CHARS).contains(&name.trim().chars().count())
         {
@@ -299,6 +316,7 @@ impl BackendConfig {
             BackendKind::Custom if self.command.is_none() => {
                 missing("command", "command: \"date\"")
             }
+            BackendKind::A2a if self.url.is_none() => missing("url", "url: https://agent.example"),
             BackendKind::Agent if self.agent.is_none() => {
                 missing("agent", "agent: /home/me/helper/agent.yaml")
             }

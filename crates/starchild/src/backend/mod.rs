@@ -1,5 +1,6 @@
 //! What answers a message: the one trait in which the daemon and the host meet every kind of agent.
 
+mod a2a;
 pub mod acp;
 mod agent;
 pub mod answer_in;

@@ -94,7 +94,8 @@ async fn chat(
     Ok(([(header::CACHE_CONTROL, "no-store")], stream).into_response())
 }
 
-fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
+/// The key that a request shows.
+pub fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
     let given = headers.get(header::AUTHORIZATION);
     let given = given.and_then(|value| value.to_str().ok());
     let bearer = given.and_then(|value| value.strip_prefix("Bearer "));
@@ -360,7 +361,7 @@ impl Shared {
     }
 
     /// A question of the owner's, as if its thread were a room of their own.
-    fn direct(&self, thread: &str, text: String) -> Inbound {
+    pub(super) fn direct(&self, thread: &str, text: String) -> Inbound {
         static LAST: AtomicI64 = AtomicI64::new(0);
         // Later questions have higher numbers, over restarts too.
         let clock = now().saturating_mul(1000);

@@ -4,6 +4,7 @@
 //! [`keys`] says who may call, [`call`] what was asked, [`chat`] has the backend answer and streams
 //! it as it grows ([`growth`]); [`rooms`] is what the host knows of the rooms it was brought into.
 
+mod a2a;
 mod call;
 mod card;
 mod chat;
@@ -19,6 +20,7 @@ use crate::{
     home::{AgentHome, Secret, files},
     http_server,
 };
+use a2a::{Notifications, Tasks};
 use axum::Router;
 use chat::Answers;
 use client::Client;
@@ -45,6 +47,8 @@ pub struct Listen {
     pub public_url: Option<String>,
     /// For `/api/keys` alone, where rooms come through a proxy.
     pub keys_address: Option<SocketAddr>,
+    /// Whether A2A's notifications may go to private addresses.
+    pub private_notifications: bool,
 }
 
 impl Listen {
@@ -72,6 +76,9 @@ pub struct Shared {
     pub rooms: HostedRooms,
     threads: Threads,
     answers: Answers,
+    /// What A2A clients asked.
+    tasks: Tasks,
+    notifications: Notifications,
 }
 
 /// A host that holds its agent, is bound, and has what it needs.
@@ -125,6 +132,8 @@ impl Host {
             rooms: HostedRooms::open(agent.clone(), folder.join("rooms.json"), user_token)?,
             threads: Threads::default(),
             answers: Answers::default(),
+            tasks: Tasks::open(folder.join("tasks"))?,
+            notifications: Notifications::new(listen.private_notifications).map_err(bound)?,
             agent,
         });
         Ok(Self {
@@ -143,6 +152,7 @@ impl Host {
         let keys = keys::router(self.shared.keys.clone());
         let mut router = Router::new()
             .merge(chat::router(self.shared.clone()))
+            .merge(a2a::router(self.shared.clone()))
             .merge(card::router(self.shared.clone()));
         if self.keys_beside_rooms {
             router = router.merge(keys.clone());

@@ -2,7 +2,7 @@
 
 use axum::{
     Json,
-    body::Body,
+    body::{Body, Bytes},
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -91,6 +91,11 @@ impl Refusal {
         }
     }
 
+    /// In words.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Something on this machine failed. The caller need not know what.
     pub fn internal(error: &dyn Display) -> Self {
         tracing::error!(%error, "a request failed");
@@ -116,18 +121,23 @@ impl IntoResponse for Refusal {
 
 /// Reads a JSON object of at most so many bytes, in time.
 pub async fn read_json<T: DeserializeOwned>(body: Body, most: usize) -> Result<T, Refusal> {
+    let bytes = read_bytes(body, most).await?;
+    serde_json::from_slice(&bytes).map_err(|error| Refusal::bad_request(error.to_string()))
+}
+
+/// Reads a body of at most so many bytes, in time.
+pub async fn read_bytes(body: Body, most: usize) -> Result<Bytes, Refusal> {
     let read = tokio::time::timeout(BODY_TIMEOUT, axum::body::to_bytes(body, most)).await;
-    let bytes = match read {
-        Ok(Ok(bytes)) => bytes,
+    match read {
+        Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(_)) => {
             let why = format!("the body is over {most} bytes, or broke off");
             let status = StatusCode::PAYLOAD_TOO_LARGE;
-            return Err(Refusal::new(status, "payload_too_large", why));
+            Err(Refusal::new(status, "payload_too_large", why))
         }
         Err(_) => {
             let why = "the body did not come in time";
-            return Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "timeout", why));
+            Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "timeout", why))
         }
-    };
-    serde_json::from_slice(&bytes).map_err(|error| Refusal::bad_request(error.to_string()))
+    }
 }

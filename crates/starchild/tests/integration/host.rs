@@ -17,15 +17,15 @@ async fn server() -> Server {
 }
 
 /// A host that runs, and where.
-struct Host {
-    process: Daemon,
-    url: String,
-    http: reqwest::Client,
+pub struct Host {
+    pub process: Daemon,
+    pub url: String,
+    pub http: reqwest::Client,
 }
 
 impl Host {
     /// Starts it on a free port.
-    async fn start(owner: &Owner, args: &[&str]) -> Self {
+    pub async fn start(owner: &Owner, args: &[&str]) -> Self {
         let starts = |log: &str| log.matches("serving agent=").count();
         let before = starts(&owner.log());
         let args = [&["host", "--listen", "127.0.0.1:0"], args].concat();
@@ -44,13 +44,13 @@ impl Host {
         Self { process, url, http }
     }
 
-    fn post(&self, path: &str, body: &Value) -> reqwest::RequestBuilder {
+    pub fn post(&self, path: &str, body: &Value) -> reqwest::RequestBuilder {
         let body = body.to_string();
         let request = self.http.post(format!("{}{path}", self.url)).body(body);
         request.header(header::CONTENT_TYPE, "application/json")
     }
 
-    async fn key(&self, scope: &str, per_minute: u32) -> Value {
+    pub async fn key(&self, scope: &str, per_minute: u32) -> Value {
         let wanted = json!({"scope": scope, "ttl_seconds": 3600, "label": "a test",
                             "rate_limit": {"per_minute": per_minute}});
         let made = self.post("/api/keys", &wanted).send().await.unwrap();

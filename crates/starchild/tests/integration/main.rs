@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod a2a;
 mod agent;
 mod agent_at_work;
 mod agent_in_room;

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// What `handler.yaml` can say.
 #[derive(Args, Default)]
 pub struct Settings {
-    /// What answers: codex, claude, openai, plain, custom, handler, starchild, acp, agent or organism.
+    /// What answers: codex, claude, openai, plain, custom, handler, starchild, acp, a2a, agent or organism.
     #[arg(long)]
     pub backend: Option<BackendKind>,
     /// The name that it joins rooms with; from the prefix where there is none, as Tidy Falcon.
@@ -50,6 +50,12 @@ pub struct Settings {
     /// organism: its organism.yaml.
     #[arg(long, value_name = "PATH")]
     organism_file: Option<PathBuf>,
+    /// a2a: the agent's address, or its card's.
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// a2a: the variable of the daemon's environment with the bearer for it.
+    #[arg(long, value_name = "NAME")]
+    token_env: Option<String>,
     /// Where it answers: joined, all, or room ids with commas between them.
     #[arg(long, value_name = "ROOMS")]
     answer_in: Option<AnswerIn>,
@@ -83,6 +89,8 @@ impl Settings {
             "permissions",
             absolute(self.permissions.as_deref())?.as_deref(),
         );
+        text("url", self.url.as_deref());
+        text("token_env", self.token_env.as_deref());
         text("agent", absolute(self.agent_file.as_deref())?.as_deref());
         text(
             "organism",

@@ -29,6 +29,9 @@ pub struct HostArgs {
     /// everybody would seem to call from it.
     #[arg(long, value_name = "ADDRESS")]
     keys_listen: Option<SocketAddr>,
+    /// Let A2A clients have notifications sent to private addresses: loopback, home and office networks.
+    #[arg(long)]
+    private_notifications: bool,
     /// Make a key, join the room of this invite and have it call the host; may be given several
     /// times. Rooms that were joined before are called by again.
     #[arg(long, value_name = "CODE")]
@@ -63,6 +66,7 @@ pub async fn run(home: &Home, args: HostArgs) -> Result<(), Failure> {
         address: args.listen,
         public_url: args.public_url,
         keys_address: args.keys_listen,
+        private_notifications: args.private_notifications,
     };
     let host = Host::prepare(agent.clone(), listen, user_token.clone()).await?;
     let shared = host.shared.clone();

@@ -222,6 +222,15 @@ impl Keys {
         self.lock().keys.iter().any(alive)
     }
 
+    /// The name and the scope of a key that counts.
+    pub fn known_as(&self, bearer: &str, now: i64) -> Option<(String, Scope)> {
+        let hash = hash(bearer);
+        let alive = |kept: &&Kept| kept.hash == hash && kept.key.expires_at > now;
+        let state = self.lock();
+        let known = state.keys.iter().find(alive)?;
+        Some((known.key.prefix.clone(), known.key.scope.clone()))
+    }
+
     /// Lets a caller in, counts the call, and gives the key's prefix.
     pub fn admit(&self, bearer: &str, thread: &str, now: i64) -> Result<String, Refused> {
         let hash = hash(bearer);
