@@ -207,11 +207,19 @@ fn unseal(app: &App, row: &PushRow) -> Option<Target> {
     serde_json::from_str(&text).ok()
 }
 
+/// Which configuration: its task, its maker and its id.
+type PushName = (RoomId, i64, String, String);
+
+/// Where a room was when a configuration was last compared with its task, and when that was.
+struct Looked {
+    head: (i64, i64),
+    at: Instant,
+}
+
 /// Sends what is new, as long as it is asked to.
 pub struct Notifier {
     app: App,
-    /// Which place of its room each configuration was last compared with, and when.
-    looked: HashMap<(RoomId, i64, String, String), (i64, i64, Instant)>,
+    looked: HashMap<PushName, Looked>,
     permits: Arc<Semaphore>,
     sending: JoinSet<()>,
 }
@@ -253,18 +261,18 @@ impl Notifier {
                 push.user_id.to_string(),
                 push.id.clone(),
             );
-            let (seq, sub) = heads.get(&push.room_id).copied().unwrap_or_default();
+            let head = heads.get(&push.room_id).copied().unwrap_or_default();
             present.insert(name.clone());
-            let looked = self.looked.get(&name);
-            if looked.is_some_and(|(before, before_sub, at)| {
-                (*before, *before_sub) == (seq, sub) && at.elapsed() < LOOK_ANYWAY
-            }) {
+            let is_known =
+                |looked: &Looked| looked.head == head && looked.at.elapsed() < LOOK_ANYWAY;
+            if self.looked.get(&name).is_some_and(is_known) {
                 continue;
             }
             let Ok(permit) = self.permits.clone().try_acquire_owned() else {
                 break;
             };
-            self.looked.insert(name, (seq, sub, Instant::now()));
+            let at = Instant::now();
+            self.looked.insert(name, Looked { head, at });
             let room = conn.room(&push.room_id).await?;
             let task = match &room {
                 Some(room) => tasks::load(&app, &mut conn, room, push.seq).await?,
