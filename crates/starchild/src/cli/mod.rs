@@ -70,7 +70,7 @@ enum Command {
     Join(join::JoinCommand),
     /// Make, list, change and remove agents of this machine.
     #[command(subcommand, name = "agents", visible_alias = "byoa")]
-    Byoa(byoa::Command),
+    Byoa(Box<byoa::Command>),
     /// Print the id that an agent with this prefix has on this machine.
     Id {
         /// 8 to 20 characters of a-z 0-9 . _
@@ -229,7 +229,7 @@ async fn do_command(command: Command) -> Result<(), Failure> {
     let home = Home::find()?;
     match command {
         Command::Join(command) => join::join(&home, command).await,
-        Command::Byoa(command) => byoa::run(&home, command).await,
+        Command::Byoa(command) => byoa::run(&home, *command).await,
         Command::Id { prefix } => byoa::id(&home, &prefix),
         Command::Room(command) => room::run(&home, command).await,
         Command::Sessions(command) => sessions::run(&home, command).await,
