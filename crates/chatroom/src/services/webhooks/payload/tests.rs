@@ -97,8 +97,9 @@ fn strangers_words_are_no_markup_and_mention_nobody() {
     let rendered = render(Some("issues"), &issue).unwrap();
     assert!(!rendered.mentions);
     let text = rendered.content.as_str();
+    let without_escapes = text.replace("\\]", "");
     for bad in ["@otter", "![", "](", "<script", " `", "https://"] {
-        assert!(!text.contains(bad), "{bad} in {text}");
+        assert!(!without_escapes.contains(bad), "{bad} in {text}");
     }
     let branch = json!({"ref": "refs/heads/a`](http://evil.example)", "deleted": true});
     assert_eq!(
