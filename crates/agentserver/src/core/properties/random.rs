@@ -90,11 +90,11 @@ pub enum Step {
 fn budget(scale: u64) -> impl Strategy<Value = Budget> {
     let bound = |most: u64| prop::option::weighted(0.4, most..4 * most);
     (
-        bound(3 * scale),
-        bound(6 * scale),
         bound(scale),
-        bound(4 * scale),
-        bound(4 * scale),
+        bound(3 * scale),
+        bound(scale),
+        bound(scale),
+        bound(scale),
         prop::option::weighted(0.4, 50..250u64),
     )
         .prop_map(
