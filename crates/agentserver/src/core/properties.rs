@@ -401,7 +401,7 @@ fn lives_that_are_played_use_up_every_kind_of_budget() {
     let seed = TestRng::deterministic_rng(config.rng_algorithm);
     let mut runner = TestRunner::new_with_rng(config, seed);
     let mut bounds = BTreeSet::new();
-    for _ in 0..40 {
+    for _ in 0..200 {
         bounds.append(&mut play(life().new_tree(&mut runner).unwrap().current()));
     }
     let all = [

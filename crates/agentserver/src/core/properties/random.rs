@@ -90,11 +90,11 @@ pub enum Step {
 fn budget(scale: u64) -> impl Strategy<Value = Budget> {
     let bound = |most: u64| prop::option::weighted(0.4, most..4 * most);
     (
-        bound(3 * scale),
-        bound(6 * scale),
         bound(scale),
-        bound(4 * scale),
-        bound(4 * scale),
+        bound(3 * scale),
+        bound(scale),
+        bound(scale),
+        bound(scale),
         prop::option::weighted(0.4, 50..250u64),
     )
         .prop_map(
@@ -150,7 +150,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => any::<usize>().prop_map(|conversation| Step::Close { conversation }),
         2 => any::<usize>().prop_map(|conversation| Step::Acknowledge { conversation }),
         2 => (any::<usize>(), 0..TARGETS.len()).prop_map(|(pick, to)| Step::Ask { pick, to }),
-        4 => (any::<usize>(), 0..4u64, 0..4u64).prop_map(|(pick, tokens, money)| Step::ModelCall { pick, tokens, money }),
+        8 => (any::<usize>(), 0..9u64, 0..9u64).prop_map(|(pick, tokens, money)| Step::ModelCall { pick, tokens, money }),
         1 => Just(Step::Tick),
         1 => Just(Step::Snapshot),
         2 => Just(Step::Crash),
