@@ -308,8 +308,8 @@ async fn agents_on_the_sdk_take_part_in_a_room() {
             (agent.log().len() >= 4).then_some(())
         })
         .await;
-        let alice = &scene.room.alice;
-        let stopped = alice.stop_turn(&scene.room.id, &scene.user(), Some(seq));
+        let (alice, user) = (&scene.room.alice, scene.user());
+        let stopped = alice.stop_turn(&scene.room.id, &user, Some(seq));
         stopped.await.unwrap();
         eventually("its task is cancelled", async || {
             agent
