@@ -26,7 +26,7 @@ pub enum Input<'a> {
     /// The organism has started.
     Boot,
     /// Other listeners from now on, or other limits.
-    Reload(Cow<'a, Outline>),
+    Reload(Box<Cow<'a, Outline>>),
     /// What ran when the pump ended is begun again.
     Resume,
     /// A gateway begins a conversation.

@@ -172,7 +172,7 @@ impl Core {
         let limits = usable(limits);
         if self.records.is_some() {
             let outline = Outline::of(&organism, limits);
-            self.take_in(now, Input::Reload(Cow::Owned(outline)));
+            self.take_in(now, Input::Reload(Box::new(Cow::Owned(outline))));
         }
         self.limits = limits;
         let old = std::mem::replace(&mut self.organism, organism);

@@ -542,7 +542,10 @@ async fn ask_a2a(tx: &mut Tx) -> DbResult<()> {
     };
     tx.save_a2a_push(&push).await?;
     tx.save_a2a_push(&push).await?;
-    assert_eq!(tx.a2a_pushes_of(id, 1, a).await?, [push.clone()]);
+    assert_eq!(
+        tx.a2a_pushes_of(id, 1, a).await?,
+        std::slice::from_ref(&push)
+    );
     assert_eq!(tx.due_a2a_pushes(7, 5).await?.len(), 1);
     assert!(tx.claim_a2a_push(&push, 8).await?);
     assert!(!tx.claim_a2a_push(&push, 8).await?);
