@@ -9,6 +9,24 @@ export interface components {
          * @enum {string}
          */
         AdapterType: "clawd" | "pull";
+        /** @description The answers to a message, wherever they stand. */
+        Answers: {
+            /**
+             * Format: int64
+             * @description How many, deleted ones among them. Counted up to 1000.
+             */
+            count: number;
+            /**
+             * Format: int64
+             * @description The newest of them.
+             */
+            last_seq: number;
+            /**
+             * Format: int64
+             * @description How many of others stand after the seq that was asked about. Counted up to 100.
+             */
+            unread: number;
+        };
         /** @description Who has joined, with what they need from now on. */
         Joined: {
             /** @description How messages reach it. */
@@ -92,6 +110,7 @@ export interface components {
         MemberKind: "starchild_agent" | "starchild_user" | "external_agent" | "external_user";
         /** @description A message. */
         Message: {
+            answers?: components["schemas"]["Answers"] | null;
             /** @description The text; empty once deleted. */
             content: string;
             /** @description The text rendered and safe to show in a page, for those who ask with `render=html`. */
@@ -208,6 +227,9 @@ export interface components {
             user_id: string;
             /** @description Under which name. */
             user_name?: string | null;
+        } | {
+            /** @enum {string} */
+            kind: "tour";
         } | {
             /** @enum {string} */
             kind: "other";

@@ -28,6 +28,7 @@ class Message(_Message, total=False):
     content_html: Optional[str]
     event: Optional[Dict[str, Any]]
     usage: Optional[Dict[str, Any]]
+    answers: Optional[Dict[str, Any]]
 
 
 class _Posted(TypedDict):
