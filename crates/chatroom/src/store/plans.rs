@@ -507,13 +507,16 @@ async fn ask_search(tx: &mut Tx) -> DbResult<()> {
         below: i64::MAX,
         since: 0,
         has_reaction: false,
+        is_rare: false,
         limit: 5,
     };
     for place in [Where::Room(id), Where::RoomsOf(a)] {
-        assert_eq!(tx.found_messages(&wanted, place, bounds).await?.len(), 1);
+        for is_rare in [false, true] {
+            let bounds = Bounds { is_rare, ..bounds };
+            assert_eq!(tx.found_messages(&wanted, place, bounds).await?.len(), 1);
+        }
         let newest = tx.newest_messages(&wanted, place, 0, 1).await?;
         assert_eq!(newest.map(|found| found.len()), Some(1));
-        assert!(tx.newest_messages(&wanted, place, 0, 2).await?.is_none());
     }
     tx.unindex_message(id, 1).await?;
     let gone = tx.found_messages(&wanted, Where::Room(id), bounds).await?;

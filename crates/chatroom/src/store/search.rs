@@ -68,6 +68,8 @@ pub struct Bounds {
     /// At this time or later.
     pub since: i64,
     pub has_reaction: bool,
+    /// Whether few messages hold the words.
+    pub is_rare: bool,
     pub limit: i64,
 }
 
@@ -155,7 +157,7 @@ impl Expression {
 
 /// On SQLite the index is walked from its newest entry, each looked up by its keys.
 macro_rules! find {
-    ($members_sqlite:literal, $members_postgres:literal, $filter:literal) => {
+    ($members_sqlite:literal, $members_postgres:literal, $filter:literal, $order_postgres:literal) => {
         Sql {
             sqlite: concat!(
                 "SELECT w.rowid AS place, x.room_id, r.name AS room_name, x.seq, x.sender_user_id, \
@@ -179,17 +181,29 @@ macro_rules! find {
                  AND x.deleted = FALSE \
                  AND ($4 = FALSE OR EXISTS (SELECT 1 FROM reactions e WHERE e.room_id = s.room_id AND e.seq = s.seq)) ",
                 $filter,
-                " ORDER BY s.place DESC LIMIT $6"
+                " ORDER BY ",
+                $order_postgres,
+                " DESC LIMIT $6"
             ),
         }
     };
 }
 
-const IN_ROOM: Sql = find!("", "", "AND s.room_id = $5");
+const IN_ROOM: Sql = find!("", "", "AND s.room_id = $5", "s.place");
 const IN_ROOMS_OF: Sql = find!(
     "CROSS JOIN room_members m ON m.room_id = s.room_id AND m.user_id = $5",
     "JOIN room_members m ON m.room_id = s.room_id AND m.user_id = $5",
-    ""
+    "",
+    "s.place"
+);
+// PostgreSQL knows nothing of how rare a word is that it has not counted, and may walk through all messages to
+// find it. Where the order is none of an index, it finds the messages by their words and sorts those.
+const RARE_IN_ROOM: Sql = find!("", "", "AND s.room_id = $5", "s.place + 0");
+const RARE_IN_ROOMS_OF: Sql = find!(
+    "CROSS JOIN room_members m ON m.room_id = s.room_id AND m.user_id = $5",
+    "JOIN room_members m ON m.room_id = s.room_id AND m.user_id = $5",
+    "",
+    "s.place + 0"
 );
 
 impl Conn {
@@ -200,9 +214,11 @@ impl Conn {
         place: Where<'_>,
         bounds: Bounds,
     ) -> DbResult<Vec<FoundRow>> {
-        let (sql, whose) = match place {
-            Where::Room(room) => (IN_ROOM.noted(), room.as_str()),
-            Where::RoomsOf(user) => (IN_ROOMS_OF.noted(), user.as_str()),
+        let (sql, whose) = match (place, bounds.is_rare) {
+            (Where::Room(room), false) => (IN_ROOM.noted(), room.as_str()),
+            (Where::Room(room), true) => (RARE_IN_ROOM.noted(), room.as_str()),
+            (Where::RoomsOf(user), false) => (IN_ROOMS_OF.noted(), user.as_str()),
+            (Where::RoomsOf(user), true) => (RARE_IN_ROOMS_OF.noted(), user.as_str()),
         };
         let since = first_place(bounds.since);
         let answer_time = self.answer_time();

@@ -172,7 +172,12 @@ mod tests {
         assert!(keys(["npx", "@zed-industries/codex-acp"]).contains(&"OPENAI_API_KEY"));
         assert_eq!(
             keys(["/opt/Gemini", "--experimental-acp"]),
-            ["GEMINI_API_KEY", "GOOGLE_API_KEY"]
+            [
+                "GEMINI_API_KEY",
+                "GOOGLE_API_KEY",
+                "GOOGLE_GEMINI_BASE_URL",
+                "GEMINI_MODEL"
+            ]
         );
         assert!(keys(["my-agent"]).is_empty());
     }

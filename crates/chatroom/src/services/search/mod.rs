@@ -30,6 +30,8 @@ use std::{collections::HashSet, net::IpAddr};
 
 const RESULTS: i64 = 20;
 const MOST_RESULTS: i64 = 50;
+/// A word that fewer of the newest messages hold is rare.
+const RARE: usize = 25;
 /// How many of the newest matches are ranked together.
 const BLOCK: i64 = 200;
 /// In more rooms than this, each match is looked up whether its room is one of them.
@@ -147,28 +149,30 @@ async fn find(
         marks: query.marks,
         any_of: rooms.marks,
     };
+    let since = query.after.unwrap_or(0);
+    let mut recent = conn.newest_messages(&wanted, place, since, BLOCK).await?;
+    let is_rare = recent.as_ref().is_some_and(|found| found.len() < RARE);
+    let is_block = |rows: &Vec<FoundRow>| i64::try_from(rows.len()).is_ok_and(|n| n == BLOCK);
+    // They may be of any room that the caller is in: then the index has to choose.
+    let is_chosen = |row: &FoundRow| rooms.ids.contains(&row.room_id);
     let mut results = Vec::new();
     let next = loop {
         let bounds = Bounds {
             below: at.below.min(newest),
-            since: query.after.unwrap_or(0),
+            since,
             has_reaction: query.has_reaction,
+            is_rare,
             limit: BLOCK,
         };
-        let recent = match bounds.below == i64::MAX && !bounds.has_reaction {
-            true => {
-                conn.newest_messages(&wanted, place, bounds.since, BLOCK)
-                    .await?
-            }
-            false => None,
-        };
-        // They may be of any room that the caller is in: then the index has to choose.
-        let is_chosen = |row: &FoundRow| rooms.ids.contains(&row.room_id);
-        let block = match recent.filter(|block| block.iter().all(is_chosen)) {
+        let from_newest = recent
+            .take()
+            .filter(|_| bounds.below == i64::MAX && !bounds.has_reaction)
+            .filter(|block| is_block(block) && block.iter().all(is_chosen));
+        let block = match from_newest {
             Some(block) => block,
             None => conn.found_messages(&wanted, place, bounds).await?,
         };
-        let is_full = i64::try_from(block.len()).is_ok_and(|found| found == BLOCK);
+        let is_full = is_block(&block);
         let oldest = block.last().map_or(0, |row| row.place);
         let block = ranked(block, &wanted.phrases, Now::get().seconds());
         let found = block.len();

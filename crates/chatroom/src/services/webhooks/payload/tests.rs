@@ -97,7 +97,14 @@ fn strangers_words_are_no_markup_and_mention_nobody() {
     let rendered = render(Some("issues"), &issue).unwrap();
     assert!(!rendered.mentions);
     let text = rendered.content.as_str();
-    let without_escapes = text.replace("\\]", "");
+    let mut without_escapes = String::new();
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => drop(characters.next()),
+            other => without_escapes.push(other),
+        }
+    }
     for bad in ["@otter", "![", "](", "<script", " `", "https://"] {
         assert!(!without_escapes.contains(bad), "{bad} in {text}");
     }
