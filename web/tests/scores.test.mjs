@@ -27,7 +27,8 @@ test("the leaderboard ranks everybody, and a room's members by name", async () =
   await alice.clicks("#tab-room");
   await alice.until(() => [...document.querySelectorAll("#room option")].some((option) => option.text === "Launch planning"));
   await choose(alice, room);
-  await alice.reads("Curious Otter", "#board");
+  // Her own agent of another room is on the board of everybody alone.
+  await alice.until(() => document.querySelector("#board .board li") && !document.querySelector("#board")?.textContent?.includes("Tidy Falcon"));
   equal(await names(alice), ["Alice", "Curious Otter", "Bob"], "in the room");
   await alice.reads("you", "#board .board li:first-child");
   await alice.leaves();

@@ -180,7 +180,6 @@ pub async fn load(
     let above = above.and_then(|seq| chain.iter().find(|message| message.seq == seq));
     let members = conn.members(id, MOST_MEMBERS, 0).await?;
     let turns = turns(conn, id, question).await?;
-    let answers = answers(conn, id, &members, &turns).await?;
     let author = &turns[0].sender_user_id;
 
     let mut asks: Vec<(UserId, i64)> = Vec::new();
@@ -202,19 +201,27 @@ pub async fn load(
         asks.extend(called.map(|member| (member.user_id.clone(), seq)));
         asks.retain(|(user, _)| user != author);
     }
-    let mut pending = Vec::new();
+    // Before the answers: an answer and the end of its call are written together, so whoever has been called
+    // by now and has no answer there gives none.
+    let mut calls = Vec::new();
     for (user, turn) in asks {
-        let answered = |answer: &MessageRow| {
-            answer.sender_user_id == user && answer.reply_to_seq == Some(turn)
-        };
-        if answers.iter().any(answered) || !members.iter().any(|member| member.user_id == user) {
-            continue;
-        }
         let is_over = match conn.delivery(id, &user).await? {
             Some(lane) => lane.next_seq > turn && lane.retry_seq != Some(turn),
             None => !is_asked,
         };
-        if !is_over && !pending.contains(&(user.clone(), turn)) {
+        calls.push((user, turn, is_over));
+    }
+    let answers = answers(conn, id, &members, &turns).await?;
+    let mut pending = Vec::new();
+    for (user, turn, is_over) in calls {
+        let answered = |answer: &MessageRow| {
+            answer.sender_user_id == user && answer.reply_to_seq == Some(turn)
+        };
+        let is_member = members.iter().any(|member| member.user_id == user);
+        if is_over || !is_member || answers.iter().any(answered) {
+            continue;
+        }
+        if !pending.contains(&(user.clone(), turn)) {
             pending.push((user, turn));
         }
     }
