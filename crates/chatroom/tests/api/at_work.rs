@@ -620,7 +620,14 @@ async fn a_budget_that_is_used_up_is_told_once(setup: Setup) {
         .put(&path, json!({"budget": {"tokens": 1000}}))
         .await
         .ok();
-    otter.says(&room, "Thank you.").await;
+    let last = otter.says(&room, "Thank you.").await;
+    // Else what was said before is answered with what is added now.
+    let passed =
+        format!("SELECT COUNT(*) FROM deliveries WHERE user_id = 'u_bob' AND next_seq > {last}");
+    eventually("all of it is passed over", async || {
+        (server.count(&passed).await == 1).then_some(())
+    })
+    .await;
     let raised = alice.put(&wake, json!({"budget": {"turns": 3}})).await.ok();
     assert_eq!(raised["used_up"], false);
     let seq = alice.says(&room, "Question 4").await;
