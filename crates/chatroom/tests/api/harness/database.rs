@@ -19,8 +19,7 @@ use tokio::sync::OnceCell;
 /// Held by the test process that makes a template, so that no two do at once.
 const TEMPLATE_LOCK: i64 = 0x7363_7465_7374;
 
-/// Ends what others do in a database, and takes out every row. PostgreSQL needs a tenth of the time for it that it
-/// needs for another copy.
+/// Takes every row out of a database, so that another test can have it.
 const EMPTY: &str = "\
     DO $$
     DECLARE
