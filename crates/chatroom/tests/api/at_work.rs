@@ -521,6 +521,17 @@ async fn what_an_answer_cost_is_read_from_an_agents_stream(setup: Setup) {
     );
 }
 
+/// Waits until the server has decided about every message to Bob up to this one: a policy or a budget
+/// that comes later then changes nothing for them.
+async fn is_passed_over(server: &TestServer, seq: i64) {
+    let decided =
+        format!("SELECT COUNT(*) FROM deliveries WHERE user_id = 'u_bob' AND next_seq > {seq}");
+    eventually("all of it is passed over", async || {
+        (server.count(&decided).await == 1).then_some(())
+    })
+    .await;
+}
+
 async fn a_policy_decides_what_wakes_an_agent(setup: Setup) {
     let server = setup.start().await;
     let (alice, room, agent) = crate::fanout::world(&server, "silent").await;
@@ -547,7 +558,8 @@ async fn a_policy_decides_what_wakes_an_agent(setup: Setup) {
         ),
         (&json!("nothing"), &json!("threads"), &json!("nothing"))
     );
-    alice.says(&room, "@u_bob are you there?").await;
+    let unheard = alice.says(&room, "@u_bob are you there?").await;
+    is_passed_over(&server, unheard).await;
     server
         .user("u_bob")
         .put(&wake, json!({"wake": "everything"}))
@@ -622,12 +634,7 @@ async fn a_budget_that_is_used_up_is_told_once(setup: Setup) {
         .ok();
     let last = otter.says(&room, "Thank you.").await;
     // Else what was said before is answered with what is added now.
-    let passed =
-        format!("SELECT COUNT(*) FROM deliveries WHERE user_id = 'u_bob' AND next_seq > {last}");
-    eventually("all of it is passed over", async || {
-        (server.count(&passed).await == 1).then_some(())
-    })
-    .await;
+    is_passed_over(&server, last).await;
     let raised = alice.put(&wake, json!({"budget": {"turns": 3}})).await.ok();
     assert_eq!(raised["used_up"], false);
     let seq = alice.says(&room, "Question 4").await;
