@@ -1,4 +1,4 @@
-//! A token bucket: how often a backend may be asked.
+//! A token bucket: how often a provider may be asked.
 
 use std::time::Duration;
 use tokio::time::Instant;

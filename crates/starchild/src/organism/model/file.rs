@@ -7,16 +7,16 @@ use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The backends, and how to choose among them.
+/// The providers, and how to choose among them.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelsFile {
     #[serde(default)]
     pub(super) strategy: Strategy,
-    pub(super) backends: Vec<BackendFile>,
+    pub(super) backends: Vec<ProviderFile>,
 }
 
-/// Which backend is asked first.
+/// Which provider is asked first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Strategy {
@@ -29,10 +29,10 @@ pub(super) enum Strategy {
     LeastLoaded,
 }
 
-/// One backend.
+/// One provider.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct BackendFile {
+pub(super) struct ProviderFile {
     #[serde(default = "openai")]
     kind: ProviderKind,
     #[serde(default)]
@@ -83,12 +83,12 @@ fn timeout_seconds() -> f64 {
 impl ModelsFile {
     /// The environment variables that hold keys.
     pub fn key_variables(&self) -> Vec<String> {
-        let variables = self.backends.iter().filter_map(BackendFile::key_variable);
+        let variables = self.backends.iter().filter_map(ProviderFile::key_variable);
         variables.map(str::to_owned).collect()
     }
 }
 
-impl BackendFile {
+impl ProviderFile {
     /// How often it may be asked.
     pub(super) fn per_minute(&self) -> u32 {
         let unless_said = if self.script.is_some() { u32::MAX } else { 60 };

@@ -2,16 +2,16 @@
 //! API is spoken to is openstarry's affair; whom to ask and when to ask again
 //! is decided here, and nowhere else.
 
-mod backend;
 mod bucket;
 mod file;
 mod pool;
+mod pooled_provider;
 #[cfg(test)]
 mod script;
 
-pub use backend::Answer;
 pub use file::ModelsFile;
 pub use pool::Pool;
+pub use pooled_provider::Answer;
 #[cfg(test)]
 pub use script::Script;
 

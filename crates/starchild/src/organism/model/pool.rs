@@ -1,61 +1,61 @@
-//! Several backends as one model: which is asked first, which next, and when
+//! Several providers as one model: which is asked first, which next, and when
 //! to try again.
 
 use super::ModelError;
-use super::backend::{Answer, Backend};
 use super::file::{ModelsFile, Strategy};
+use super::pooled_provider::{Answer, PooledProvider};
 use openstarry::provider::Context;
-use std::hash::{BuildHasher, RandomState};
+use runtime::Backoff;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How often all backends are tried again.
+/// How often all providers are tried again.
 const RETRIES: u32 = 3;
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// The backends of a file.
+/// The providers of a file.
 pub struct Pool {
-    backends: Vec<Backend>,
+    providers: Vec<PooledProvider>,
     strategy: Strategy,
     turn: AtomicUsize,
 }
 
 impl Pool {
-    /// Sets the backends up; none is asked yet.
+    /// Sets the providers up; none is asked yet.
     pub fn new(file: &ModelsFile, folder: &Path) -> Result<Self, String> {
         if file.backends.is_empty() {
             return Err("there are no backends under `models`".to_owned());
         }
-        let backends = file.backends.iter();
-        let backends = backends.map(|backend| Backend::new(backend, folder));
-        let backends = backends.collect::<Result<_, _>>();
+        let providers = file.backends.iter();
+        let providers = providers.map(|file| PooledProvider::new(file, folder));
+        let providers = providers.collect::<Result<_, _>>();
         Ok(Self::of(
             file.strategy,
-            backends.map_err(|error| error.to_string())?,
+            providers.map_err(|error| error.to_string())?,
         ))
     }
 
-    fn of(strategy: Strategy, backends: Vec<Backend>) -> Self {
+    fn of(strategy: Strategy, providers: Vec<PooledProvider>) -> Self {
         Self {
-            backends,
+            providers,
             strategy,
             turn: AtomicUsize::new(0),
         }
     }
 
-    /// The backends in the order in which one question tries them.
-    fn order(&self) -> Vec<&Backend> {
-        let mut order: Vec<_> = self.backends.iter().collect();
+    /// The providers in the order in which one question tries them.
+    fn order(&self) -> Vec<&PooledProvider> {
+        let mut order: Vec<_> = self.providers.iter().collect();
         match self.strategy {
-            Strategy::Failover => order.sort_by_key(|backend| backend.priority),
+            Strategy::Failover => order.sort_by_key(|provider| provider.priority),
             Strategy::RoundRobin => {
                 let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-                order.rotate_left(turn % self.backends.len());
+                order.rotate_left(turn % self.providers.len());
             }
-            Strategy::LeastLoaded => order.sort_by_key(|backend| backend.load()),
+            Strategy::LeastLoaded => order.sort_by_key(|provider| provider.load()),
         }
         order
     }
@@ -68,17 +68,18 @@ impl Pool {
         prompt: &str,
     ) -> Result<Answer, ModelError> {
         let mut last = ModelError::None;
+        let mut backoff = Backoff::new(FIRST_WAIT, LONGEST_WAIT);
         // Each with the time before which it does not want to be asked.
         let begin = Instant::now();
         let mut order: Vec<_> = self.order().into_iter().map(|b| (b, begin)).collect();
         for attempt in 0..=RETRIES {
             let mut index = 0;
-            while let Some((backend, not_before)) = order.get_mut(index) {
+            while let Some((provider, not_before)) = order.get_mut(index) {
                 if *not_before > Instant::now() {
                     index += 1;
                     continue;
                 }
-                let error = match backend.ask(conversation, context, prompt).await {
+                let error = match provider.ask(conversation, context, prompt).await {
                     Ok(said) => return Ok(said),
                     Err(error) => error,
                 };
@@ -98,7 +99,7 @@ impl Pool {
                 break;
             };
             if attempt < RETRIES {
-                let again = Instant::now() + wait(attempt, random());
+                let again = Instant::now() + backoff.next_delay();
                 tokio::time::sleep_until(again.max(soonest)).await;
             }
         }
@@ -106,24 +107,14 @@ impl Pool {
     }
 }
 
-/// Twice as long each time, and somewhere between half of that and all.
-fn wait(attempt: u32, jitter: f64) -> Duration {
-    let whole = FIRST_WAIT
-        .saturating_mul(1 << attempt.min(16))
-        .min(LONGEST_WAIT);
-    whole.mul_f64(0.5 + jitter.clamp(0.0, 1.0) / 2.0)
-}
-
-/// Between 0 and 1; good enough to keep clients from trying all at once.
-fn random() -> f64 {
-    (RandomState::new().hash_one(0) % 1000) as f64 / 1000.0
-}
-
 #[cfg(test)]
 impl Pool {
     /// A pool of one provider.
     pub fn only(provider: std::sync::Arc<dyn openstarry::provider::Provider>) -> Self {
-        Self::of(Strategy::Failover, vec![Backend::of(Ok(provider), 0, 1000)])
+        Self::of(
+            Strategy::Failover,
+            vec![PooledProvider::of(Ok(provider), 0, 1000)],
+        )
     }
 }
 
@@ -142,11 +133,11 @@ mod tests {
     }
 
     fn pool(strategy: Strategy, scripts: &[&Arc<Script>]) -> Pool {
-        let backends = scripts.iter().zip(0..).map(|(script, priority)| {
+        let providers = scripts.iter().zip(0..).map(|(script, priority)| {
             let script: Arc<Script> = Arc::clone(script);
-            Backend::of(Ok(script), priority, 60)
+            PooledProvider::of(Ok(script), priority, 60)
         });
-        Pool::of(strategy, backends.collect())
+        Pool::of(strategy, providers.collect())
     }
 
     fn down() -> Result<&'static str, AgentPain> {
@@ -187,7 +178,7 @@ mod tests {
         assert!(said.is_err());
         assert_eq!(script.asked().len(), 4);
         let waited = begin.elapsed().as_secs_f64();
-        assert!((3.5..7.5).contains(&waited), "{waited}");
+        assert!((6.0..8.0).contains(&waited), "{waited}");
     }
 
     #[tokio::test(start_paused = true)]
@@ -201,7 +192,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn as_long_as_a_backend_asks_for_is_waited() {
+    async fn as_long_as_a_provider_asks_for_is_waited() {
         let script = Script::new([busy(100), Ok("hi")]);
         let begin = Instant::now();
         let pool = pool(Strategy::Failover, &[&script]);
@@ -210,7 +201,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_backend_that_asks_to_wait_does_not_hold_up_another() {
+    async fn a_provider_that_asks_to_wait_does_not_hold_up_another() {
         let patient = Script::new([busy(100)]);
         let other = Script::new([down(), down(), Ok("hi")]);
         let begin = Instant::now();
@@ -228,7 +219,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_next_backend_takes_over_at_once() {
+    async fn the_next_provider_takes_over_at_once() {
         let broken = Script::new([down(), busy(9)]);
         let refusing = Script::new([locked(), locked()]);
         let well = Script::new([Ok("one"), Ok("two")]);
@@ -251,13 +242,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_backend_without_its_key_is_passed_over() {
+    async fn a_provider_without_its_key_is_passed_over() {
         let well = Script::new([Ok("hi")]);
-        let backends = vec![
-            Backend::of(Err("no key".into()), 0, 60),
-            Backend::of(Ok(well), 1, 60),
+        let providers = vec![
+            PooledProvider::of(Err("no key".into()), 0, 60),
+            PooledProvider::of(Ok(well), 1, 60),
         ];
-        let pool = Pool::of(Strategy::Failover, backends);
+        let pool = Pool::of(Strategy::Failover, providers);
         assert_eq!(
             pool.complete("c", &system(), "u")
                 .await
@@ -269,7 +260,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_backend_is_asked_no_more_often_than_its_bucket_allows() {
+    async fn a_provider_is_asked_no_more_often_than_its_bucket_allows() {
         let script = Script::new((0..61).map(|_| Ok("hi")));
         let pool = pool(Strategy::Failover, &[&script]);
         let begin = Instant::now();
@@ -282,7 +273,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn backends_take_turns() {
+    async fn providers_take_turns() {
         let scripts = [
             Script::new([Ok("1"), Ok("3")]),
             Script::new([Ok("2"), Ok("4")]),
@@ -301,10 +292,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_least_loaded_backend_is_asked_first() {
+    async fn the_least_loaded_provider_is_asked_first() {
         let scripts = [Script::new([]), Script::new([Ok("hi")])];
         let pool = pool(Strategy::LeastLoaded, &[&scripts[0], &scripts[1]]);
-        let _open = pool.backends[0].occupy();
+        let _open = pool.providers[0].occupy();
         assert_eq!(
             pool.complete("c", &system(), "u")
                 .await
@@ -314,12 +305,5 @@ mod tests {
             "hi"
         );
         assert!(scripts[0].asked().is_empty());
-    }
-
-    #[test]
-    fn waits_grow_to_a_minute_with_jitter() {
-        let waits: Vec<_> = (0..8).map(|attempt| wait(attempt, 1.0).as_secs()).collect();
-        assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60]);
-        assert_eq!(wait(0, 0.0), Duration::from_millis(500));
     }
 }

@@ -1,9 +1,9 @@
-//! One backend of the pool: a provider, how often it may be asked, and how many
+//! A provider in the pool: how often it may be asked, and how many
 //! questions are open.
 
 use super::ModelError;
 use super::bucket::Bucket;
-use super::file::{BackendFile, Price};
+use super::file::{Price, ProviderFile};
 use openstarry::pain::AgentPain;
 use openstarry::provider::{Context, Provider};
 use openstarry::segment::{ProviderResponse, StopReason, Usage};
@@ -17,8 +17,8 @@ use tracing::Instrument;
 /// What is taken of an answer.
 const ANSWER: usize = 4 << 20;
 
-/// A backend.
-pub struct Backend {
+/// One of the providers that a file names.
+pub struct PooledProvider {
     /// Or why there is none.
     provider: Result<Arc<dyn Provider>, String>,
     pub priority: i32,
@@ -27,11 +27,11 @@ pub struct Backend {
     bucket: Mutex<Bucket>,
 }
 
-impl Backend {
-    /// The backend of a file. What is wrong in the file is an error at once; a
+impl PooledProvider {
+    /// The provider of a file. What is wrong in the file is an error at once; a
     /// key that is missing is one when the model is asked, since files are also
     /// checked and drawn where there are no keys.
-    pub fn new(file: &BackendFile, folder: &Path) -> Result<Self, AgentPain> {
+    pub fn new(file: &ProviderFile, folder: &Path) -> Result<Self, AgentPain> {
         file.provider(folder, &|_| Some("any".to_owned()))?;
         let key = |name: &str| {
             let variable = file.key_variable().filter(|variable| *variable == name)?;
@@ -39,9 +39,9 @@ impl Backend {
         };
         let provider = file.provider(folder, &key);
         let provider = provider.map_err(|error| error.to_string());
-        let mut backend = Self::of(provider, file.priority, file.per_minute());
-        backend.price = file.price;
-        Ok(backend)
+        let mut pooled = Self::of(provider, file.priority, file.per_minute());
+        pooled.price = file.price;
+        Ok(pooled)
     }
 
     pub fn of(provider: Result<Arc<dyn Provider>, String>, priority: i32, per_minute: u32) -> Self {
