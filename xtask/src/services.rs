@@ -17,7 +17,7 @@ const START_WITHIN: Duration = Duration::from_secs(60);
 const POSTGRES_KILOBYTES: u64 = 1024 * 1024;
 
 /// Tests share one server with little memory, and nothing that it holds has to last.
-const POSTGRES_SETTINGS: [&str; 9] = [
+const POSTGRES_SETTINGS: [&str; 10] = [
     "listen_addresses=127.0.0.1",
     "max_connections=400",
     "shared_buffers=64MB",
@@ -27,6 +27,7 @@ const POSTGRES_SETTINGS: [&str; 9] = [
     "wal_level=minimal",
     "max_wal_senders=0",
     "autovacuum=off",
+    "jit=off",
 ];
 
 /// A server that runs as long as this lives.
