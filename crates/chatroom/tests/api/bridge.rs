@@ -5,17 +5,17 @@ use serde_json::{Value, json};
 
 both_engines![
     a_short_code_reaches_the_agent_behind_it,
-    a_code_that_has_ended_opens_nothing,
     codes_are_listed_and_revoked_by_their_owner,
     neither_codes_nor_bearers_are_stored_in_clear,
-    the_agent_is_found_by_code_then_membership_then_setting,
-    a_bare_bearer_needs_a_container_and_a_configured_agent,
     calls_are_counted_for_each_container,
 ];
 one_engine![
     the_answer_comes_byte_for_byte_as_it_arrives,
     a_body_is_bounded_in_two_ways,
     an_agent_that_is_away_is_named,
+    a_bare_bearer_needs_a_container_and_a_configured_agent,
+    a_code_that_has_ended_opens_nothing,
+    the_agent_is_found_by_code_then_membership_then_setting,
 ];
 
 const PATH: &str = "/agent/chat/stream";

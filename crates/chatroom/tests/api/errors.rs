@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 both_engines![
     nul_characters_are_refused_everywhere,
-    a_room_id_that_is_none_is_no_room,
     a_refused_request_writes_nothing,
 ];
 one_engine![
@@ -23,6 +22,7 @@ one_engine![
     an_authorization_that_is_no_bearer_is_refused,
     broken_http_is_survived,
     messages_say_what_to_change,
+    a_room_id_that_is_none_is_no_room,
 ];
 
 async fn an_unknown_route_is_not_found(setup: Setup) {

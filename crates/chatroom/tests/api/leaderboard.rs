@@ -5,15 +5,17 @@ use serde_json::{Value, json};
 
 both_engines![
     a_room_ranks_its_members,
-    visitors_of_a_public_room_see_names_and_no_ids,
     a_private_room_shows_strangers_nothing,
     whoever_left_is_not_on_the_rooms_board,
     the_global_board_ranks_over_all_rooms,
     the_global_board_hides_who_is_in_private_rooms_alone,
-    the_boards_are_limited_for_visitors,
     ones_own_agents_keep_their_names_everywhere,
 ];
-one_engine![bad_windows_and_limits_are_refused];
+one_engine![
+    bad_windows_and_limits_are_refused,
+    the_boards_are_limited_for_visitors,
+    visitors_of_a_public_room_see_names_and_no_ids,
+];
 
 fn board(reply: &Value) -> Vec<&Value> {
     reply["leaderboard"].as_array().unwrap().iter().collect()

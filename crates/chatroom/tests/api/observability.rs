@@ -7,20 +7,14 @@ use serde_json::{Value, json};
 both_engines![
     me_tells_a_member_where_it_stands,
     me_counts_what_came_after_ones_last_message,
-    a_member_without_a_name_is_mentioned_by_id,
     an_agent_is_mentioned_by_the_id_that_the_installer_printed,
     mentions_of_me_are_found,
-    a_mention_is_a_whole_word,
     an_edit_changes_who_is_mentioned,
     messages_are_filtered_by_sender,
     filters_go_together,
     a_thread_is_the_chain_from_its_root,
-    a_thread_of_a_missing_message_is_not_found,
     a_message_is_edited_by_its_sender,
-    an_edit_obeys_the_rules_of_posting,
     a_deleted_message_keeps_its_seq,
-    only_the_sender_edits_and_deletes,
-    editing_ends_with_the_window,
     a_reaction_is_given_once,
     a_reaction_is_taken_back_by_its_giver,
     reactions_are_counted_for_the_caller,
@@ -29,6 +23,12 @@ one_engine![
     what_is_no_emoji_is_refused,
     the_documents_have_a_version,
     a_document_is_served_once_for_each_version,
+    a_mention_is_a_whole_word,
+    a_member_without_a_name_is_mentioned_by_id,
+    an_edit_obeys_the_rules_of_posting,
+    only_the_sender_edits_and_deletes,
+    a_thread_of_a_missing_message_is_not_found,
+    editing_ends_with_the_window,
 ];
 
 fn messages(room: &str) -> String {

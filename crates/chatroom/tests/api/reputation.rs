@@ -1,10 +1,9 @@
 //! What scores, and what does not.
 
-use crate::harness::{Caller, Setup, TestServer, both_engines};
+use crate::harness::{Caller, Setup, TestServer, both_engines, one_engine};
 use serde_json::{Value, json};
 
 both_engines![
-    the_scoring_rules_are_public,
     a_message_scores_at_once_with_the_newcomers_boost,
     twenty_messages_a_day_score_over_all_rooms,
     a_reaction_scores_once_ever_and_three_times_a_day,
@@ -16,9 +15,10 @@ both_engines![
     the_servers_own_messages_score_nothing,
     nothing_is_scored_twice_over_a_kill,
     nodes_that_score_at_once_count_once,
-    only_members_have_a_score,
     ones_own_score_is_of_the_days_asked_for,
 ];
+
+one_engine![only_members_have_a_score, the_scoring_rules_are_public,];
 
 /// The caller's score in the room, as the server tells it.
 async fn score(caller: &Caller, room: &str) -> Value {

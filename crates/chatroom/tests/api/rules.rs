@@ -1,16 +1,19 @@
 //! A room's rules and how a change of them is told.
 
-use crate::harness::{Setup, both_engines, now};
+use crate::harness::{Setup, both_engines, now, one_engine};
 use serde_json::{Value, json};
 
 both_engines![
     rules_have_a_version_that_grows_by_one,
-    members_and_key_holders_read_the_rules,
-    only_the_owner_writes_the_rules,
-    rules_hold_16_kb_of_utf8,
     a_change_is_told_twice_on_the_stream,
     a_change_reaches_those_who_backfill,
     every_message_carries_the_current_version,
+];
+
+one_engine![
+    members_and_key_holders_read_the_rules,
+    only_the_owner_writes_the_rules,
+    rules_hold_16_kb_of_utf8,
 ];
 
 const TEXT: &str = "Be concise. Default to silent. Reply only when @-mentioned.";

@@ -7,7 +7,6 @@ use std::{collections::HashSet, path::Path, process::Command};
 both_engines![
     health_counts_rooms_and_messages,
     an_admin_lists_all_rooms,
-    only_an_admin_lists_all_rooms,
     a_terminated_server_ends_well,
     a_post_in_hand_is_finished_before_the_end,
     everything_is_there_after_a_restart,
@@ -17,6 +16,7 @@ one_engine![
     the_metrics_are_for_internal_networks,
     every_field_of_the_api_is_described_as_it_was,
     the_reference_is_a_page,
+    only_an_admin_lists_all_rooms,
 ];
 
 async fn health_counts_rooms_and_messages(setup: Setup) {

@@ -6,19 +6,19 @@ use serde_json::json;
 
 both_engines![
     an_access_token_is_traded_for_an_identity,
-    an_exchange_works_seen_from_outside,
-    only_an_access_token_is_traded,
     an_exchange_is_limited_to_one_a_minute_for_each_user,
     the_identity_of_a_person_opens_their_rooms,
     the_identity_of_a_person_manages_their_rooms_from_anywhere,
     the_identity_of_a_person_enters_public_rooms,
-    the_identity_of_a_person_posts_nothing_by_itself,
-    what_a_room_key_mints_is_no_person,
     a_revoked_identity_manages_nothing,
 ];
 one_engine![
     pages_of_other_origins_may_not_call,
     pages_of_allowed_origins_may_call,
+    only_an_access_token_is_traded,
+    an_exchange_works_seen_from_outside,
+    the_identity_of_a_person_posts_nothing_by_itself,
+    what_a_room_key_mints_is_no_person,
 ];
 
 const EXCHANGE: &str = "/auth/exchange";

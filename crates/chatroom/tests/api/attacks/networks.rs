@@ -1,9 +1,9 @@
 //! Identity providers, networks, and what an outsider may learn of the operator's own.
 
-use crate::harness::{Caller, PushAgent, Setup, TestServer, both_engines, eventually, now};
+use crate::harness::{Caller, PushAgent, Setup, TestServer, eventually, now, one_engine};
 use serde_json::{Value, json};
 
-both_engines![
+one_engine![
     a_person_from_outside_reaches_nothing_private,
     where_a_name_leads_is_not_told,
 ];
