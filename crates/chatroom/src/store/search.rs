@@ -311,28 +311,35 @@ impl Conn {
             )?;
             return Ok(());
         }
-        for m in messages {
-            let terms = m.terms.as_text();
-            let added = row!(
-                self,
-                (i64,),
-                "INSERT INTO search_messages (id, room_id, seq, terms) VALUES (COALESCE( \
-                 (SELECT MAX(id) + 1 FROM search_messages WHERE id >= $1 AND id < $1 + 1048576), $1), $2, $3, $4) \
-                 ON CONFLICT (room_id, seq) DO NOTHING RETURNING id",
-                first_place(m.created_at),
-                &m.room_id,
-                m.seq,
-                &terms
-            )?;
-            if let Some((id,)) = added {
-                exec!(
-                    self,
-                    "INSERT INTO search_words (rowid, terms) VALUES ($1, $2)",
-                    id,
-                    terms
-                )?;
-            }
-        }
+        let rows: Vec<_> = messages
+            .iter()
+            .map(|m| {
+                (
+                    &m.room_id,
+                    m.seq,
+                    first_place(m.created_at),
+                    m.terms.as_text(),
+                )
+            })
+            .collect();
+        // Within a second, one id after the other.
+        let added = rows!(
+            self,
+            (i64,),
+            "INSERT INTO search_messages (id, room_id, seq, terms) \
+             SELECT COALESCE((SELECT MAX(s.id) + 1 FROM search_messages s WHERE s.id >= j.value ->> 2 \
+             AND s.id < (j.value ->> 2) + 1048576), j.value ->> 2) \
+             + ROW_NUMBER() OVER (PARTITION BY j.value ->> 2 ORDER BY j.key) - 1, \
+             j.value ->> 0, j.value ->> 1, j.value ->> 3 FROM json_each($1) AS j WHERE TRUE \
+             ON CONFLICT (room_id, seq) DO NOTHING RETURNING id",
+            json(&rows)
+        )?;
+        exec!(
+            self,
+            "INSERT INTO search_words (rowid, terms) SELECT id, terms FROM search_messages \
+             WHERE id IN (SELECT value FROM json_each($1))",
+            json(&added.iter().map(|(id,)| id).collect::<Vec<_>>())
+        )?;
         Ok(())
     }
 

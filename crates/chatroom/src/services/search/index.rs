@@ -7,13 +7,22 @@ use crate::store::{
     messages::{MessageRow, Page},
 };
 use protocol::RoomId;
+use std::time::{Duration, Instant};
 
 /// The messages of one transaction: nobody waits long for it.
-const BATCH: usize = 100;
+const BATCH: usize = 256;
 
-/// Makes searchable what was said in these rooms since the last time, as far as one batch goes. Gives
-/// the rooms in which there may be more.
-pub async fn index(db: &Db, rooms: &[RoomId]) -> DbResult<Vec<RoomId>> {
+/// What became of a batch.
+#[derive(Debug)]
+pub struct Batch {
+    /// The rooms in which there may be more.
+    pub left: Vec<RoomId>,
+    /// How long the transaction kept others from writing.
+    pub took: Duration,
+}
+
+/// Makes searchable what was said in these rooms since the last time, as far as one batch goes.
+pub async fn index(db: &Db, rooms: &[RoomId]) -> DbResult<Batch> {
     // In their order, so that nodes do not wait for each other in a circle.
     let mut rooms: Vec<&RoomId> = rooms.iter().collect();
     rooms.sort_unstable();
@@ -22,6 +31,7 @@ pub async fn index(db: &Db, rooms: &[RoomId]) -> DbResult<Vec<RoomId>> {
     let mut messages = Vec::new();
     let mut taken = 0;
     let mut tx = db.begin_aside().await?;
+    let began = Instant::now();
     for room in rooms {
         if taken >= BATCH {
             left.push(room.clone());
@@ -46,7 +56,10 @@ pub async fn index(db: &Db, rooms: &[RoomId]) -> DbResult<Vec<RoomId>> {
     messages.sort_by_key(|message| message.created_at);
     tx.index_messages(&messages).await?;
     tx.commit().await?;
-    Ok(left)
+    Ok(Batch {
+        left,
+        took: began.elapsed(),
+    })
 }
 
 /// Nobody finds the message any more.
