@@ -12,8 +12,8 @@ use std::{num::NonZero, process::Command, thread};
 
 /// How many test programs run at once.
 const PROGRAMS_AT_ONCE: usize = 3;
-/// How many tests of one program run at once, for each core: most of them wait most of the time.
-const TESTS_PER_CORE: usize = 3;
+/// How many tests run at once, for each core: most of them wait most of the time.
+const TESTS_PER_CORE: usize = 9;
 
 /// Runs every test, or those that the arguments name.
 pub fn test(args: &[String]) -> Result<(), String> {
@@ -64,10 +64,12 @@ fn build_and_run(selection: &Selection, lints: Lints) -> Result<(), String> {
 
 /// The chosen test programs. Integration tests come first: they take longest.
 fn rust_tests(built: &Built, selection: &Selection) -> Vec<Job> {
-    let threads = thread::available_parallelism().map_or(1, NonZero::get) * TESTS_PER_CORE;
     let chosen = |program: &&TestProgram| selection.has(&program.package, program.test.as_deref());
     let mut programs: Vec<_> = built.tests.iter().filter(chosen).collect();
     programs.sort_by_key(|program| program.test.is_none());
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let at_once = programs.len().clamp(1, PROGRAMS_AT_ONCE);
+    let threads = cores * TESTS_PER_CORE / at_once;
     let job = |program: &TestProgram| {
         let mut command = Command::new(&program.path);
         command
