@@ -138,6 +138,10 @@ impl From<DbError> for Error {
     }
 }
 
+/// What an answer that is an error says, for whoever shows it in another form.
+#[derive(Clone)]
+pub struct ErrorWords(pub String);
+
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
         let status =
@@ -146,7 +150,9 @@ impl IntoResponse for Error {
             error: self.code.as_str().to_owned(),
             message: self.message.into_owned(),
         };
+        let words = ErrorWords(body.message.clone());
         let mut response = (status, Json(body)).into_response();
+        response.extensions_mut().insert(words);
         if let Some(seconds) = self.retry_after {
             response
                 .headers_mut()

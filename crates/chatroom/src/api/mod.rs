@@ -45,7 +45,6 @@ use axum::{
     Router,
     body::Body,
     http::{HeaderMap, HeaderName, HeaderValue, Method, header},
-    middleware,
     response::{IntoResponse, Response},
 };
 use observe::Observe;
@@ -106,7 +105,6 @@ pub fn service(app: App) -> Service {
         .merge(a2a::Door::routes(&app, &api))
         .merge(api)
         .merge(unlisted.with_state(app.clone()))
-        .layer(middleware::from_fn(pages::errors_for_people))
         .layer(Observe::new(app));
     let router = match cors {
         Some(cors) => router.layer(cors),

@@ -1,5 +1,6 @@
 //! What is done with every answer: it is counted and logged, and gets the headers that all have.
 
+use super::pages::{error_for_people, is_for_people};
 use crate::{
     app::App,
     auth::network::Origin,
@@ -68,6 +69,7 @@ where
             started: Instant::now(),
             banned: self.app.denylist.bans_address(origin.ip),
             method: request.method().clone(),
+            for_people: request.method() == Method::GET && is_for_people(request.headers()),
             matched: request.extensions().get::<MatchedPath>().cloned(),
             app: self.app.clone(),
             answer: reading::requested_by(origin.network(), self.inner.call(request)),
@@ -81,6 +83,7 @@ pin_project! {
         started: Instant,
         banned: bool,
         method: Method,
+        for_people: bool,
         matched: Option<MatchedPath>,
         app: App,
         #[pin]
@@ -104,6 +107,9 @@ where
                 response
             }
         };
+        if *this.for_people {
+            response = error_for_people(response);
+        }
         let method = &*this.method;
         // The route, never the address: that may hold a token.
         let route = this.matched.as_ref().map_or("unknown", MatchedPath::as_str);

@@ -8,21 +8,18 @@ use crate::{
     app::App,
     auth::secrets::sha256_hex,
     docs,
-    error::{Error, Result},
+    error::{Error, ErrorWords, Result},
     render::document,
 };
 use axum::{
     Router,
-    body::{Bytes, HttpBody, to_bytes},
-    extract::Request,
-    http::{HeaderMap, HeaderName, Method, StatusCode, header},
-    middleware::Next,
+    body::Bytes,
+    http::{HeaderMap, HeaderName, StatusCode, header},
     response::{IntoResponse, Response},
     routing::get,
 };
 use flate2::{Compression, write::GzEncoder};
 use include_dir::{Dir, include_dir};
-use protocol::ErrorBody;
 use std::{collections::HashMap, io::Write, sync::LazyLock};
 
 static ASSETS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../web/assets");
@@ -84,32 +81,13 @@ pub fn text_page(status: StatusCode, title: &str, html: &str) -> Response {
     (status, head, page).into_response()
 }
 
-/// An error whose words are longer is shown as it is.
-const LONGEST_ERROR: usize = 16 * 1024;
-
 /// Errors of pages that people open, as a link that has ended, are pages too. What scripts fetch is JSON.
-pub async fn errors_for_people(request: Request, next: Next) -> Response {
-    let for_people = request.method() == Method::GET && is_for_people(request.headers());
-    let response = next.run(request).await;
-    let status = response.status();
-    let kind = response.headers().get(header::CONTENT_TYPE);
-    let is_json = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
-    let length = response.body().size_hint().upper();
-    let is_short = length.is_some_and(|length| length <= LONGEST_ERROR as u64);
-    if !for_people
-        || !is_json
-        || !is_short
-        || !(status.is_client_error() || status.is_server_error())
-    {
-        return response;
-    }
+pub fn error_for_people(response: Response) -> Response {
     let (mut head, body) = response.into_parts();
-    let Ok(bytes) = to_bytes(body, LONGEST_ERROR).await else {
-        return status.into_response();
+    let Some(ErrorWords(message)) = head.extensions.remove() else {
+        return Response::from_parts(head, body);
     };
-    let Ok(ErrorBody { message, .. }) = serde_json::from_slice(&bytes) else {
-        return Response::from_parts(head, bytes.into());
-    };
+    let status = head.status;
     let title = match status {
         StatusCode::NOT_FOUND => "Not found",
         StatusCode::GONE => "No longer there",

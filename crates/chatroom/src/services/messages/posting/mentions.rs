@@ -28,8 +28,18 @@ pub async fn mentioned(db: &Db, room: &RoomId, text: &str) -> DbResult<Mentioned
     if names.is_empty() {
         return Ok(Mentioned::default());
     }
+    // Most texts mention nobody: a post in hand takes no space for asking who it is.
+    Box::pin(members_mentioned(db, room, text, &names)).await
+}
+
+async fn members_mentioned(
+    db: &Db,
+    room: &RoomId,
+    text: &str,
+    names: &[String],
+) -> DbResult<Mentioned> {
     let mut conn = db.read().await?;
-    let mut users = conn.members_called(room, &names, MAX_MENTIONS).await?;
+    let mut users = conn.members_called(room, names, MAX_MENTIONS).await?;
     let members = conn.member_names(room, MOST_MEMBERS as i64 + 1).await?;
     if members.len() > MOST_MEMBERS {
         return Ok(Mentioned {
