@@ -9,8 +9,6 @@ use super::{
 };
 use sqlx::{Postgres, Sqlite};
 
-/// So many messages are looked through.
-const LOOKED_THROUGH: i64 = 5000;
 /// So many words, phrases and marks can be looked for in one go.
 const MOST_NEEDLES: usize = 6;
 
@@ -63,12 +61,14 @@ const IN_ROOMS_OF: Sql = newest!(
 );
 
 impl Conn {
-    /// The newest messages that fit, newest first, of the last thousands. Nothing where the index needs no help.
+    /// The newest messages that fit, newest first, of the last `look_through`. Nothing where the index needs
+    /// no help.
     pub async fn newest_messages(
         &mut self,
         wanted: &Expression,
         place: Where<'_>,
         since: i64,
+        look_through: i64,
         limit: i64,
     ) -> DbResult<Option<Vec<FoundRow>>> {
         let needles = needles(wanted);
@@ -93,7 +93,7 @@ impl Conn {
                 let asking = needles
                     .into_iter()
                     .fold(asking, |asking, one| asking.bind(one));
-                asking.bind(LOOKED_THROUGH).fetch_all(conn).await
+                asking.bind(look_through).fetch_all(conn).await
             }
             Engine::Postgres(conn) => {
                 let asking = sqlx::query_as::<Postgres, FoundRow>(sql.postgres)
@@ -101,7 +101,7 @@ impl Conn {
                     .bind(since)
                     .bind(whose)
                     .bind(wanted.as_tsquery())
-                    .bind(LOOKED_THROUGH)
+                    .bind(look_through)
                     .fetch_all(conn);
                 in_time(answer_time, asking).await
             }

@@ -515,7 +515,7 @@ async fn ask_search(tx: &mut Tx) -> DbResult<()> {
             let bounds = Bounds { is_rare, ..bounds };
             assert_eq!(tx.found_messages(&wanted, place, bounds).await?.len(), 1);
         }
-        let newest = tx.newest_messages(&wanted, place, 0, 1).await?;
+        let newest = tx.newest_messages(&wanted, place, 0, 5000, 1).await?;
         assert_eq!(newest.map(|found| found.len()), Some(1));
     }
     tx.unindex_message(id, 1).await?;

@@ -30,8 +30,10 @@ use std::{collections::HashSet, net::IpAddr};
 
 const RESULTS: i64 = 20;
 const MOST_RESULTS: i64 = 50;
+/// So many of the newest messages are looked through one by one, and more where it promises a block.
+const NEWEST: i64 = 5000;
 /// A word that fewer of the newest messages hold is rare.
-const RARE: usize = 25;
+const RARE: i64 = 25;
 /// How many of the newest matches are ranked together.
 const BLOCK: i64 = 200;
 /// In more rooms than this, each match is looked up whether its room is one of them.
@@ -150,9 +152,21 @@ async fn find(
         any_of: rooms.marks,
     };
     let since = query.after.unwrap_or(0);
-    let mut recent = conn.newest_messages(&wanted, place, since, BLOCK).await?;
-    let is_rare = recent.as_ref().is_some_and(|found| found.len() < RARE);
-    let is_block = |rows: &Vec<FoundRow>| i64::try_from(rows.len()).is_ok_and(|n| n == BLOCK);
+    let count = |rows: &Vec<FoundRow>| i64::try_from(rows.len()).unwrap_or(BLOCK);
+    let is_block = |rows: &Vec<FoundRow>| count(rows) == BLOCK;
+    let mut recent = conn
+        .newest_messages(&wanted, place, since, NEWEST, BLOCK)
+        .await?;
+    let found = recent.as_ref().map(count);
+    let is_rare = found.is_some_and(|found| found < RARE);
+    let is_first_block = at.below.min(newest) == i64::MAX && !query.has_reaction;
+    if let Some(found @ RARE..BLOCK) = found.filter(|_| is_first_block) {
+        // As often as it was said lately, a block is within this, and a quarter more.
+        let depth = NEWEST * BLOCK * 5 / 4 / found;
+        recent = conn
+            .newest_messages(&wanted, place, since, depth, BLOCK)
+            .await?;
+    }
     // They may be of any room that the caller is in: then the index has to choose.
     let is_chosen = |row: &FoundRow| rooms.ids.contains(&row.room_id);
     let mut results = Vec::new();
@@ -166,7 +180,7 @@ async fn find(
         };
         let from_newest = recent
             .take()
-            .filter(|_| bounds.below == i64::MAX && !bounds.has_reaction)
+            .filter(|_| is_first_block)
             .filter(|block| is_block(block) && block.iter().all(is_chosen));
         let block = match from_newest {
             Some(block) => block,
