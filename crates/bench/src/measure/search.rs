@@ -3,10 +3,12 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use serde_json::json;
 use tokio::time::sleep;
 
 use super::{Plan, posts};
 use crate::Result;
+use crate::http::Connection;
 use crate::process::find_command;
 use crate::report::{Cell, Table};
 use crate::seed;
@@ -60,14 +62,7 @@ pub async fn measure(plan: &Plan) -> Result<Table> {
 async fn searches(engine: &str, server: &Http, plan: &Plan) -> Result<Vec<Vec<Cell>>> {
     let started = Instant::now();
     let mut connection = server.connect().await?;
-    let newest = server.request("GET", "/search?q=newest", 0, None);
-    loop {
-        let answer = connection.send(&newest).await?;
-        if memchr::memmem::find(answer.body, b"\"seq\":").is_some() {
-            break;
-        }
-        sleep(Duration::from_millis(500)).await;
-    }
+    found(server, &mut connection, "newest").await?;
     let seconds = started.elapsed().as_secs();
     eprintln!("  {engine}: {MESSAGES} messages were indexed in {seconds} s");
     let mut rows = Vec::new();
@@ -95,6 +90,18 @@ async fn searches(engine: &str, server: &Http, plan: &Plan) -> Result<Vec<Vec<Ce
         ]);
     }
     Ok(rows)
+}
+
+/// Waits until a word that was said last is found, and so all that was said before it.
+async fn found(server: &Http, connection: &mut Connection, word: &str) -> Result<()> {
+    let search = server.request("GET", &format!("/search?q={word}"), 0, None);
+    loop {
+        let answer = connection.send(&search).await?;
+        if memchr::memmem::find(answer.body, b"\"seq\":").is_some() {
+            return Ok(());
+        }
+        sleep(Duration::from_millis(200)).await;
+    }
 }
 
 /// The same on PostgreSQL. What posts has two databases of its own beside the one that is named.
@@ -128,14 +135,24 @@ async fn posting(
     let with = Http::server_with_settings(settings[0], POSTERS).await?;
     let without = Http::server_with_settings(settings[1], POSTERS).await?;
     let mut rates = [Vec::new(), Vec::new()];
-    for _ in 0..plan.rounds {
-        for (server, rates) in [&with, &without].into_iter().zip(&mut rates) {
-            rates.push(
-                posts::round(server, POSTERS, plan.length)
-                    .await?
-                    .posts_a_second,
-            );
-        }
+    let mut searching = with.connect().await?;
+    for round in 0..plan.rounds {
+        let posted = posts::round(&with, POSTERS, plan.length).await?;
+        rates[0].push(posted.posts_a_second);
+        // What is still to be indexed must not slow the other one down.
+        let last = format!("round{round}");
+        let body = json!({ "content": last }).to_string();
+        let post = with.request("POST", "/messages", 0, Some(&body));
+        searching.send(&post).await?;
+        let began = Instant::now();
+        found(&with, &mut searching, &last).await?;
+        let seconds = began.elapsed().as_secs_f64();
+        eprintln!(
+            "  {engine}: all of round {} is found after {seconds:.1} s",
+            round + 1
+        );
+        let posted = posts::round(&without, POSTERS, plan.length).await?;
+        rates[1].push(posted.posts_a_second);
     }
     let names = ["posting with the index", "posting without it"];
     let rows = names.into_iter().zip(&rates).map(|(name, rates)| {
