@@ -149,7 +149,8 @@ async fn a_macro_makes_tools_of_async_functions() {
         ]),
         Answer::text("done"),
     ]);
-    assert_eq!(where_am_i().spec().parameters["properties"], json!({}));
+    let parameters = where_am_i().spec().parameters.to_string();
+    assert!(!parameters.contains("context"), "{parameters}");
     let agent = agent(
         &provider,
         vec![get_weather(), where_am_i(), keep_quiet()],
