@@ -23,3 +23,6 @@ pub mod provider;
 pub mod segment;
 pub mod session;
 pub mod tool;
+
+/// What hooks and tools of your own give back: a future in a box.
+pub use futures_util::future::BoxFuture;

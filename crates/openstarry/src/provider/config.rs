@@ -196,6 +196,12 @@ impl ProviderConfig {
         self
     }
 
+    /// The environment variable with the key, where it has another name.
+    pub fn key_env(mut self, name: impl Into<String>) -> Self {
+        self.key_env = Some(name.into());
+        self
+    }
+
     /// A further header.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.insert(name.into(), value.into());
@@ -239,6 +245,12 @@ impl ProviderConfig {
     /// error at the API's own address, and goes unsent at another.
     pub fn build(&self, env: Env<'_>) -> Result<Arc<dyn Provider>, AgentPain> {
         self.with_key(self.key(env)?, env)
+    }
+
+    /// Makes the provider with the key that the environment has: under the API's
+    /// usual name ([`ProviderKind::default_key_env`]), or that of `key_env`.
+    pub fn build_from_env(&self) -> Result<Arc<dyn Provider>, AgentPain> {
+        self.build(&|name| std::env::var(name).ok())
     }
 
     /// Makes the provider with a key at hand.

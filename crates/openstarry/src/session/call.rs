@@ -193,11 +193,10 @@ impl Caller<'_> {
             tokio::select! {
                 biased;
                 done = &mut work.0 => break done.map_err(|_| "The tool broke.".into()),
-                Some(text) = signs.recv() => {
+                Some(text) = signs.recv(), if tokio::time::Instant::now() < last => {
                     let until = tokio::time::Instant::now() + limit;
                     deadline.as_mut().reset(until.min(last));
-                    let id = call.id().to_owned();
-                    let _ = self.events.send(SessionEvent::ToolProgress { id, text }).await;
+                    self.goes_on(call, text).await;
                 }
                 () = &mut deadline => {
                     let seconds = limit.as_secs_f32();
@@ -205,11 +204,21 @@ impl Caller<'_> {
                 }
             }
         };
+        // What it said right before it was done.
+        for text in (0..SIGNS).map_while(|_| signs.try_recv().ok()) {
+            self.goes_on(call, text).await;
+        }
         match output {
             Ok(Ok(content)) => (Verdict::Done, done(call, content)),
             Ok(Err(error)) => (Verdict::Failed, failed(call, bounded(error.0))),
             Err(why) => (Verdict::Failed, failed(call, why)),
         }
+    }
+
+    async fn goes_on(&self, call: &ToolCall, text: String) {
+        let id = call.id().to_owned();
+        let event = SessionEvent::ToolProgress { id, text };
+        let _ = self.events.send(event).await;
     }
 
     async fn started(&self, call: &ToolCall) {

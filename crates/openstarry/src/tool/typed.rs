@@ -112,7 +112,8 @@ where
 
 /// Makes a tool of an async function: its name, its comment for the model, its
 /// arguments with theirs. The function that is left takes nothing and gives the
-/// tool. A first argument of type `ToolContext` is where the tool runs.
+/// tool. A first argument of type `ToolContext`, by that name, is where the tool
+/// runs. What it may give is an [`IntoOutput`](crate::tool::IntoOutput).
 ///
 /// ```
 /// openstarry::tool! {
@@ -137,9 +138,9 @@ macro_rules! tool {
         $(#[doc = $doc:literal])+
         #[risk($risk:ident)]
         $vis:vis async fn $name:ident(
-            $context:ident: ToolContext
+            $(#[doc = $of_context:literal])* $context:ident: ToolContext
             $(, $(#[doc = $about:literal])* $arg:ident: $type:ty)* $(,)?
-        ) -> $out:ty $body:block
+        ) $(-> $out:ty)? $body:block
     ) => {
         $(#[doc = $doc])+
         $vis fn $name() -> ::std::sync::Arc<dyn $crate::tool::Tool> {
@@ -149,7 +150,7 @@ macro_rules! tool {
             struct Args {
                 $($(#[doc = $about])* $arg: $type,)*
             }
-            async fn run(args: Args, $context: $crate::tool::ToolContext) -> $out {
+            async fn run(args: Args, $context: $crate::tool::ToolContext) $(-> $out)? {
                 let Args { $($arg,)* } = args;
                 $body
             }
@@ -167,7 +168,7 @@ macro_rules! tool {
         #[risk($risk:ident)]
         $vis:vis async fn $name:ident(
             $($(#[doc = $about:literal])* $arg:ident: $type:ty),* $(,)?
-        ) -> $out:ty $body:block
+        ) $(-> $out:ty)? $body:block
     ) => {
         $crate::tool! {
             $(#[doc = $doc])+
@@ -175,7 +176,12 @@ macro_rules! tool {
             $vis async fn $name(
                 _context: ToolContext
                 $(, $(#[doc = $about])* $arg: $type)*
-            ) -> $out $body
+            ) $(-> $out)? $body
         }
+    };
+    ($($other:tt)*) => {
+        compile_error!(
+            "tool! takes a comment that says what the tool does, `#[risk(Safe)]`, `#[risk(Moderate)]` or `#[risk(Destructive)]`, and an async function"
+        );
     };
 }

@@ -4,11 +4,11 @@
 use crate::support::scripted::{Answer, Scripted};
 use crate::support::wire::{self, Say};
 use crate::support::{ALL, Reply, Server, within};
-use futures_util::future::BoxFuture;
+use openstarry::BoxFuture;
 use openstarry::provider::{Context, Event, ProviderKind, Recorder, Replay};
 use openstarry::segment::{ContentSegment, ToolCall, ToolResult, Usage};
 use openstarry::session::{
-    Agent, EndReason, ExtractError, Hook, Limits, Price, SessionState, Settings,
+    Agent, EndReason, ExtractError, Hook, Limits, Price, SessionEvent, SessionState, Settings,
 };
 use openstarry::tool::{Registry, SubAgent, Tool};
 use serde_json::json;
@@ -37,8 +37,26 @@ openstarry::tool! {
 openstarry::tool! {
     /// Tells in which session it runs.
     #[risk(Moderate)]
-    async fn where_am_i(context: ToolContext) -> String {
+    async fn where_am_i(
+        /// Where it runs: nothing that a model is told of.
+        context: ToolContext,
+    ) -> String {
         context.session
+    }
+}
+
+openstarry::tool! {
+    /// Gives nothing back.
+    #[risk(Safe)]
+    async fn keep_quiet() {}
+}
+
+openstarry::tool! {
+    /// Says how far it is, and is done.
+    #[risk(Safe)]
+    async fn hurry(context: ToolContext) {
+        context.progress.tell("half");
+        context.progress.tell("nearly all");
     }
 }
 
@@ -127,12 +145,15 @@ async fn a_macro_makes_tools_of_async_functions() {
             ("get_weather", json!({ "city": "Taipei", "days": 2 })),
             ("where_am_i", json!({})),
             ("get_weather", json!({ "town": "Taipei" })),
+            ("keep_quiet", json!({})),
         ]),
         Answer::text("done"),
     ]);
+    let parameters = where_am_i().spec().parameters.to_string();
+    assert!(!parameters.contains("context"), "{parameters}");
     let agent = agent(
         &provider,
-        vec![get_weather(), where_am_i()],
+        vec![get_weather(), where_am_i(), keep_quiet()],
         Settings::default(),
     );
     let session = agent.session(SessionState::new("here"), None);
@@ -140,7 +161,24 @@ async fn a_macro_makes_tools_of_async_functions() {
     let results = outcome.trace[0].results();
     assert_eq!(results[0].text(), "sunny in Taipei in 2 days");
     assert_eq!(results[1].text(), "here");
-    assert!(results[2].is_error);
+    assert!(results[2].is_error && !results[3].is_error);
+}
+
+#[tokio::test]
+async fn signs_of_progress_are_shown_when_the_tool_is_done_right_after_them() {
+    let provider = Scripted::new([Answer::calls(&[("hurry", json!({}))]), Answer::text("done")]);
+    let session =
+        agent(&provider, vec![hurry()], Settings::default()).session(SessionState::new("s"), None);
+    let mut turn = session.say("go").unwrap();
+    let mut signs = Vec::new();
+    while let Some(event) = within(turn.next()).await {
+        match event {
+            SessionEvent::ToolProgress { text, .. } => signs.push(text),
+            SessionEvent::ToolFinished { .. } => signs.push("finished".into()),
+            _ => {}
+        }
+    }
+    assert_eq!(signs, ["half", "nearly all", "finished"]);
 }
 
 #[derive(Default)]

@@ -47,6 +47,6 @@ pub async fn follow(
         }
     }
     drop(turn);
-    screen.aside("! cancelled")?;
+    screen.cancelled()?;
     Ok(None)
 }

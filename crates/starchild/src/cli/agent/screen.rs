@@ -152,7 +152,7 @@ impl Screen {
                         self.aside("! the model said nothing")
                     }
                     EndReason::Answered | EndReason::Command => Ok(()),
-                    EndReason::Cancelled => self.aside("! cancelled"),
+                    EndReason::Cancelled => self.cancelled(),
                     EndReason::Stopped(why) => {
                         self.aside(&format!("! stopped: {why}. /reset starts again"))
                     }
@@ -164,6 +164,12 @@ impl Screen {
                 }
             }
         }
+    }
+
+    /// The turn was cancelled; thoughts that were cut off are not the next turn's.
+    pub fn cancelled(&mut self) -> io::Result<()> {
+        self.fold_thoughts()?;
+        self.aside("! cancelled")
     }
 
     /// A line that is no part of the answer.

@@ -177,6 +177,8 @@ async fn ctrl_c_cancels_the_turn_wherever_it_is_and_no_more() {
     let said = |says: &[Say]| Reply::stream(KIND, wire::body(KIND, says));
     let twice = wire::frames(KIND, &[Say::Text("Half of Half of ")]);
     let half = Piece::Bytes(twice[0].clone().into());
+    let thought = wire::frames(KIND, &[Say::Think("what could it be")]);
+    let thought = Piece::Bytes(thought[0].clone().into());
     let busy = Reply::json(503, json!({ "error": "busy" })).header("retry-after", "50");
     let user = User::with_replies(vec![
         said(&[call("a", "fs.write", write)]),
@@ -184,6 +186,7 @@ async fn ctrl_c_cancels_the_turn_wherever_it_is_and_no_more() {
         Reply::pieces(KIND, vec![half, Piece::Stall]),
         busy,
         said(&[call("b", "shell.run", sleep)]),
+        Reply::pieces(KIND, vec![thought, Piece::Stall]),
         said(&[Say::Text("still here")]),
     ])
     .await;
@@ -209,13 +212,17 @@ async fn ctrl_c_cancels_the_turn_wherever_it_is_and_no_more() {
         ("→ shell.run", CTRL_C),
         ("cancelled", ""),
         ("> ", CTRL_C),
+        ("> ", "and\r"),
+        ("· thinking", CTRL_C),
+        ("· thought for", ""),
+        ("cancelled", ""),
         ("> ", "six\r"),
         ("still here", ""),
         ("> ", "/quit\r"),
     ];
     at_terminal(&user, "run", &talk).await;
     assert!(!user.path("b.txt").exists());
-    assert_eq!(user.server.asked().len(), 6);
+    assert_eq!(user.server.asked().len(), 7);
     within(async {
         while sleeps("61.25") {
             tokio::time::sleep(Duration::from_millis(20)).await;
