@@ -298,13 +298,14 @@ fn is_system(schema: &Schema) -> bool {
 }
 
 pub(crate) fn is_system_type(namespace: &str, root: &str) -> bool {
+    // Each message is asked. Names differ where namespaces seldom do.
     [
-        (SystemError::NAMESPACE, SystemError::NAME),
-        (Huh::NAMESPACE, Huh::NAME),
-        (Boot::NAMESPACE, Boot::NAME),
-        (TodoRegistered::NAMESPACE, TodoRegistered::NAME),
-        (TodoClosed::NAMESPACE, TodoClosed::NAME),
-        (TodoNudge::NAMESPACE, TodoNudge::NAME),
+        (SystemError::NAME, SystemError::NAMESPACE),
+        (Huh::NAME, Huh::NAMESPACE),
+        (Boot::NAME, Boot::NAMESPACE),
+        (TodoRegistered::NAME, TodoRegistered::NAMESPACE),
+        (TodoClosed::NAME, TodoClosed::NAMESPACE),
+        (TodoNudge::NAME, TodoNudge::NAMESPACE),
     ]
-    .contains(&(namespace, root))
+    .contains(&(root, namespace))
 }
