@@ -1,6 +1,9 @@
 //! Threads that are read apart from their room.
 
-use crate::harness::{Caller, Engine, Events, Setup, both_engines, one_engine};
+use crate::{
+    harness::{Caller, Engine, Setup, both_engines, one_engine},
+    inbox::next_position,
+};
 use serde_json::{Value, json};
 
 both_engines![
@@ -233,17 +236,6 @@ async fn what_is_no_position_in_a_thread_is_refused(setup: Setup) {
         .refused(429, "rate_limited");
 }
 
-/// The next `thread_read` event; others are passed over.
-async fn next_read(events: &mut Events) -> Value {
-    loop {
-        let frame = events.next().await;
-        if frame.event.as_deref() == Some("thread_read") {
-            assert_eq!(frame.id, None, "it has no place");
-            return serde_json::from_str(&frame.data.unwrap()).unwrap();
-        }
-    }
-}
-
 async fn ones_other_streams_are_told_of_a_thread_and_nobody_elses(setup: Setup) {
     let server = setup.start().await;
     let (alice, bob) = (server.user("u_alice"), server.user("u_bob"));
@@ -255,7 +247,7 @@ async fn ones_other_streams_are_told_of_a_thread_and_nobody_elses(setup: Setup) 
     let position = marks(&alice, &room, root, root).await;
     // What changes nothing is not told.
     marks(&alice, &room, root, 0).await;
-    assert_eq!(next_read(&mut own).await, position);
+    assert_eq!(next_position(&mut own, "thread_read").await, position);
     alice.says(&room, "to both").await;
     assert_eq!(own.next().await.event.as_deref(), Some("message"));
     assert_eq!(bobs.next().await.event.as_deref(), Some("message"));
@@ -271,6 +263,9 @@ async fn a_position_in_a_thread_is_told_on_the_other_node() {
     let mut elsewhere = alice.at(&two).listens_with(&room, "?deltas=1").await;
     let root = alice.says(&room, "root").await;
     marks(&alice, &room, root, root).await;
-    assert_eq!(next_read(&mut elsewhere).await["read_seq"], root);
+    assert_eq!(
+        next_position(&mut elsewhere, "thread_read").await["read_seq"],
+        root
+    );
     assert_eq!(position(&alice.at(&two), &room, root).await, root);
 }
