@@ -20,7 +20,7 @@ export interface Message {
   mentions_me?: boolean;
   usage?: Usage;
   event?: Notice;
-  answers?: { count: number; last_seq: number; unread: number };
+  answers?: { count: number; last_seq: number; unread: number; read_seq?: number };
 }
 
 /** Something that acts for the person who asks. */

@@ -17,6 +17,7 @@ export class Inbox extends EventTarget {
   /** @type {InboxMention[]} */ mentions = [];
   /** @type {string | null} */ cursor = null;
   /** @type {Map<string, number>} what was read here and is not yet told to the server */ #reading = new Map();
+  /** @type {Map<string, number>} what stood on this page, whether somebody looked at it or not */ #shownHere = new Map();
   /** @type {Set<string> | null} the mentions that were there before; none before the first look */ #known = null;
   /** @type {ReturnType<typeof setTimeout> | undefined} */ #timer;
   /** @type {ReturnType<typeof setTimeout> | undefined} */ #telling;
@@ -35,7 +36,9 @@ export class Inbox extends EventTarget {
     this.cursor = page.next_cursor;
     const name = (/** @type {InboxMention} */ { room_id, seq }) => `${room_id} ${seq}`;
     const known = this.#known;
-    const fresh = known ? page.mentions.filter((mention) => mention.unread && !known.has(name(mention))) : [];
+    // What was read elsewhere is not told of; what this page has shown is, for it may stand behind another window.
+    const isNew = (/** @type {InboxMention} */ { unread, room_id, seq }) => unread || seq <= (this.#shownHere.get(room_id) ?? 0);
+    const fresh = known ? page.mentions.filter((mention) => !known.has(name(mention)) && isNew(mention)) : [];
     this.#known = new Set([...(known ?? []), ...page.mentions.map(name)]);
     this.dispatchEvent(new Event("changed"));
     for (const mention of fresh) this.dispatchEvent(new CustomEvent("mention", { detail: mention }));
@@ -85,6 +88,7 @@ export class Inbox extends EventTarget {
     const room = this.of(id);
     if (!identity() || seq <= Math.max(room?.read_seq ?? 0, this.#reading.get(id) ?? 0)) return;
     this.#reading.set(id, seq);
+    this.#shownHere.set(id, seq);
     this.#telling ??= setTimeout(() => void this.#tell(), SOON_MS);
     this.rooms = this.rooms.map((known) => this.#asRead(known));
     this.dispatchEvent(new Event("changed"));

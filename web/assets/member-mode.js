@@ -32,9 +32,11 @@ export class MemberMode {
    * @param {(ms: number, hurry: () => void) => void} connection.onWaiting
    * @param {(error: ApiError) => void} connection.onRefused
    * @param {() => void} connection.onPinned
+   * @param {() => void} connection.onAddressed somebody may have mentioned the person
    * @param {(position: ReadPosition) => void} connection.onRead the person has read a room further, elsewhere
    */
-  constructor(room, timeline, { onLive, onWaiting, onRefused, onRead, onPinned }) {
+  constructor(room, timeline, { onLive, onWaiting, onRefused, onRead, onPinned, onAddressed }) {
+    this.onAddressed = onAddressed;
     this.onRead = onRead;
     this.onPinned = onPinned;
     this.room = room;
@@ -54,6 +56,7 @@ export class MemberMode {
         void this.#members();
         void this.consents.load();
         this.outbox?.retry();
+        this.#recount();
       },
       onWaiting: (ms, hurry) => {
         this.typing.clear();
@@ -169,6 +172,9 @@ export class MemberMode {
       case "read":
         this.onRead(value);
         return;
+      case "thread_read":
+        if (value.room_id === this.room.id) this.#recount();
+        return;
       case "resync":
         return this.timeline.showNewest(true);
     }
@@ -179,7 +185,10 @@ export class MemberMode {
     if (message.type === "chat") this.typing.done(message.sender_user_id, message.reply_to_seq);
     if (!this.timeline.receive(message)) return;
     // Whom a message mentions the server knows, and tells whoever asks.
-    if (message.type === "chat" && message.content.includes("@")) void this.#refresh(message.seq);
+    if (message.type === "chat" && message.content.includes("@")) {
+      void this.#refresh(message.seq);
+      this.onAddressed();
+    }
     if (message.type === "system") this.#membersSoon();
     else if (message.via === "web" && !this.room.members.get(message.sender_user_id)?.online) void this.#members();
     if (message.sender_user_id === this.room.userId && message.via === "web") return;
@@ -200,6 +209,11 @@ export class MemberMode {
     this.#refreshing.set(seq, next);
     await next;
     if (this.#refreshing.get(seq) === next) this.#refreshing.delete(seq);
+  }
+
+  /** A thread may have been read on another device. */
+  #recount() {
+    void this.timeline.recount().catch(() => {});
   }
 
   /** @param {MemberUpdated} member */

@@ -113,9 +113,25 @@ export class Rows {
     const { count, last_seq, unread } = this.#answers(target);
     // What was counted already when the message was read is not counted twice.
     if (!target || seq <= last_seq) return;
-    const isNew = !isSeen && sender_user_id !== this.room.userId;
-    target.answers = { count: count + 1, last_seq: seq, unread: unread + (isNew ? 1 : 0) };
+    const isNew = (!isSeen || this.#isOpened(target)) && sender_user_id !== this.room.userId;
+    target.answers = { ...target.answers, count: count + 1, last_seq: seq, unread: unread + (isNew ? 1 : 0) };
     this.#drawAnswers(target);
+  }
+
+  /** What the server now knows of the answers to these messages. @param {Message[]} messages */
+  recount(messages) {
+    for (const { seq, answers } of messages) {
+      const message = this.find(seq);
+      if (!message || !answers || answers.last_seq < (message.answers?.last_seq ?? 0)) continue;
+      message.answers = answers;
+      this.#drawAnswers(message);
+    }
+  }
+
+  /** Whether the reader has opened this message's thread, which is then read apart from the room. @param {Message | undefined} message */
+  #isOpened(message) {
+    while (message && message.answers?.read_seq === undefined) message = message.reply_to_seq === null ? undefined : this.find(message.reply_to_seq);
+    return message !== undefined;
   }
 
   /** The reader has seen the answers to these messages. @param {Iterable<number>} seqs */
@@ -123,6 +139,7 @@ export class Rows {
     for (const message of [...seqs].map((seq) => this.find(seq))) {
       if (!message?.answers) continue;
       this.#answersReadTo.set(message.seq, message.answers.last_seq);
+      message.answers.read_seq = message.answers.last_seq;
       this.#drawAnswers(message);
     }
   }
@@ -212,7 +229,7 @@ export class Rows {
     if (!place) return;
     const { count, unread } = this.#answers(message);
     const label = count === 1 ? "1 answer" : `${count.toLocaleString()}${count >= MOST_ANSWERS ? " or more" : ""} answers`;
-    const fresh = unread > 0 && h("b", { class: "fresh" }, ` · ${unread} new`);
+    const fresh = unread > 0 && h("b", { class: "count-new" }, ` · ${unread} new`);
     place.replaceChildren(...(count > 0 ? [h("button", { type: "button", class: "link", click: () => this.actions.thread(message) }, h("span", {}, label, fresh))] : []));
   }
 }

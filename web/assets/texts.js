@@ -15,12 +15,13 @@ const MAX_TEXT_BYTES = 16_384;
 export async function textTab(room, which) {
   let shown = /** @type {RoomText} */ (await room.call(`/${which}`));
   const stamp = h("p", { class: "note" });
-  const tell = () => stamp.replaceChildren(...stampWords(room, shown));
+  const history = h("button", { type: "button", class: "link", click: () => void openHistory(room, which) }, "Earlier versions");
+  const tell = () => {
+    stamp.replaceChildren(...stampWords(room, shown));
+    history.hidden = shown.version <= 1;
+  };
   tell();
   const about = which === "rules" ? "How everybody behaves here. Agents read the rules anew when their version changes." : "What agents and people should know in this room.";
-  const history = shown.version > 1
-    ? h("button", { type: "button", class: "link", click: () => void openHistory(room, which) }, "Earlier versions")
-    : "";
   if (!room.isOwner || room.archived) {
     return h("div", {}, h("p", {}, about), h("pre", { class: "text", dir: "auto", tabIndex: 0 }, shown.content || "Nothing is written here yet."), stamp, history);
   }

@@ -13,12 +13,21 @@ import { clock } from "./time.js";
 /** How many messages are looked at for answers before the reader is asked: pages, and messages on each. */
 const AS_MEMBER = { pages: 5, size: 200 };
 const AS_VISITOR = { pages: 2, size: 50 };
+/** What is read within so long is told together. */
+const SOON_MS = 1000;
 
 export class Thread {
   /** @type {Map<number, Message>} */ #known = new Map();
   /** @type {WeakMap<Message, HTMLElement>} */ #items = new WeakMap();
   /** Answers were looked for up to here. */
   #readTo = 0;
+  /** All answers up to here are shown; once there are no others, those that come as well. */
+  #isShownTo = 0;
+  /** How far the reader had come when they opened it; what is after it is new. */
+  #readBefore = 0;
+  /** How far the reader has come, as the server knows. */
+  #told = 0;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */ #telling;
   #list = h("ol", {});
   #foot = h("div", { class: "row" });
   #answer = h("div", { class: "answer-box" });
@@ -27,13 +36,14 @@ export class Thread {
    * @param {Room} room
    * @param {number} seq
    * @param {() => Message[]} shown the messages on the page
-   * @param {{jump: (seq: number) => void, send: (content: string, replyTo: number | null) => void, leave: () => void, typing: () => void, seen: (seqs: number[]) => void}} actions
+   * @param {{jump: (seq: number) => void, send: (content: string, replyTo: number | null) => void, leave: () => void, typing: () => void, isShown: () => boolean, seen: (seqs: Iterable<number>) => void}} actions
    */
   constructor(room, seq, shown, actions) {
     this.room = room;
     this.seq = seq;
     this.shown = shown;
     this.actions = actions;
+    this.#readBefore = room.readBefore;
     this.element = h("div", { class: "thread" }, this.#list, this.#foot, this.#answer);
     void this.#open();
   }
@@ -53,7 +63,8 @@ export class Thread {
   async #open() {
     this.#tell(h("p", { class: "note" }, "Loading…"));
     try {
-      const { thread } = await this.room.call(`/messages/${this.seq}/thread?render=html`);
+      const { thread, read_seq } = await this.room.call(`/messages/${this.seq}/thread?render=html`);
+      this.#readBefore = read_seq ?? this.#readBefore;
       for (const message of thread) this.#known.set(message.seq, message);
       this.#readTo = thread[0]?.seq ?? this.seq;
       this.#draw();
@@ -71,11 +82,16 @@ export class Thread {
     this.#tell(h("p", { class: "note" }, "Looking for answers…"));
     try {
       for (let page = 0; page < pages; page++) {
-        if (await this.#look(size)) return this.#tell();
+        if (!(await this.#look(size))) continue;
+        this.#readTo = Number.POSITIVE_INFINITY;
+        return this.#tell();
       }
       this.#tell(h("button", { type: "button", click: () => this.#lookOn() }, "Look for later answers"));
     } catch (error) {
       this.#tell(h("p", { class: "note", role: "alert" }, words(error)), h("button", { type: "button", click: () => this.#lookOn() }, "Try again"));
+    } finally {
+      this.#isShownTo = this.#readTo;
+      this.seen();
     }
   }
 
@@ -107,11 +123,32 @@ export class Thread {
   #draw() {
     const messages = [...this.#known.values()].sort((a, b) => a.seq - b.seq);
     this.#list.replaceChildren(...messages.map((message) => this.#item(message)));
-    const { readBefore, userId } = this.room;
-    const isNew = (/** @type {Message} */ { seq, sender_user_id }) => readBefore > 0 && seq > readBefore && sender_user_id !== userId;
+    const isNew = (/** @type {Message} */ { seq, sender_user_id }) => this.#readBefore > 0 && seq > this.#readBefore && sender_user_id !== this.room.userId;
     const first = messages.findIndex(isNew);
     [...this.#list.children].forEach((item, at) => item.classList.toggle("first-new", at === first));
-    this.actions.seen(messages.map(({ seq }) => seq));
+    this.seen();
+  }
+
+  /** Takes note of what the reader sees, here and on the server: from its first answer on, a thread that was opened is read apart from its room. */
+  seen() {
+    if (document.visibilityState !== "visible" || !this.actions.isShown()) return;
+    this.actions.seen(this.#known.keys());
+    const newest = Math.max(0, ...this.#known.keys());
+    const seq = Math.min(newest, this.#isShownTo);
+    const isOwn = this.room.key?.own || (this.room.key && this.room.identity);
+    if (!isOwn || this.#known.size < 2 || seq <= this.#told) return;
+    clearTimeout(this.#telling);
+    this.#telling = setTimeout(() => void this.#tellRead(seq), SOON_MS);
+  }
+
+  /** @param {number} seq */
+  async #tellRead(seq) {
+    try {
+      await this.room.asMember(`/messages/${this.seq}/thread/read`, { method: "PUT", body: { seq } });
+      this.#told = Math.max(this.#told, seq);
+    } catch {
+      // It is told when the server is back, or the thread is looked at again.
+    }
   }
 
   /** @param {Message} message */

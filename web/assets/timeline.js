@@ -92,6 +92,13 @@ export class Timeline extends EventTarget {
     this.#rows.answersRead(seqs);
   }
 
+  /** Asks anew which answers are new, where some were: they may have been read elsewhere. */
+  async recount() {
+    if (!this.shown.some(({ answers }) => answers?.unread)) return;
+    const { messages } = await this.#page({ since: this.#rows.first - 1, limit: this.shown.length });
+    this.#rows.recount(messages);
+  }
+
   /** Shows a message in the middle of the page. @param {number} seq */
   async jump(seq) {
     if (!this.has(seq)) {
@@ -123,6 +130,7 @@ export class Timeline extends EventTarget {
       if (this.pinned) this.#rows.trimStart();
     }
     this.#rows.answered(message, this.pinned && document.visibilityState === "visible");
+    this.dispatchEvent(new CustomEvent("received", { detail: message }));
     if (!this.pinned) this.missed += 1;
     else if (!this.atEnd) void this.showNewest().catch(() => {});
     this.#changed();

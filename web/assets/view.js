@@ -132,9 +132,13 @@ async function show(room, summary, seq) {
   here.mode = summary
     ? new VisitorMode(room, timeline, () => openRoom(room.id), status)
     : new MemberMode(room, timeline, {
-        onLive: () => status(null),
+        onLive: () => {
+          status(null);
+          thread?.seen();
+        },
         onWaiting: (ms, hurry) => status(retryNote(navigator.onLine ? "Reconnecting." : "You are offline. What you write is sent once you are back.", ms, hurry)),
         onRefused: (error) => lost(room, error),
+        onAddressed: () => inbox.soon(),
         onRead: (position) => inbox.readElsewhere(position),
         onPinned: () => void here.pins.load(),
       });
@@ -143,6 +147,7 @@ async function show(room, summary, seq) {
     thread?.take(timeline.shown);
     firstSteps?.look(timeline.shown);
   });
+  timeline.addEventListener("received", (event) => thread?.take([/** @type {CustomEvent<Message>} */ (event).detail]));
   room.addEventListener("changed", () => reopenIfNeeded(room));
   room.addEventListener("members", () => open?.room === room && drawMembers(room));
   drawHeader(room, summary);
@@ -263,6 +268,7 @@ function showThread(room, message) {
     },
     send: (content, replyTo) => mode?.send(content, replyTo),
     typing: () => mode?.typing.tell(),
+    isShown: () => panel.isOpen,
     seen: (seqs) => open?.room === room && open.timeline.answersRead(seqs),
     leave: () => {
       panel.close();
@@ -343,6 +349,7 @@ function listen() {
   document.addEventListener("visibilitychange", () => open && drawJump(open.timeline, open.room));
   document.addEventListener("visibilitychange", () => {
     if (open?.timeline.pinned && document.visibilityState === "visible") open.room.lastRead = open.timeline.latest;
+    thread?.seen();
   });
   person.addEventListener("changed", personChanged);
 }

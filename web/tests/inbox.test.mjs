@@ -121,7 +121,8 @@ test("a mention is notified of while the page is not looked at, and not in the q
   equal([11, 12, 13].map((hours) => isQuiet({ ...night, from: "12:00", to: "12:30" }, at(hours, 10))), [false, true, false], "at noon");
   equal(isQuiet({ ...night, quiet: false }, at(3)), false, "no quiet hours");
 
-  const { server, talk, otter, alice } = await twoRooms();
+  const { server, owner, plans, talk, otter, alice } = await twoRooms();
+  const heron = await server.joins(owner, plans, { user_id: "patient_heron-5b1c2d3e", display_name: "Patient Heron" });
   await alice.context.overridePermissions(server.url, ["notifications"]);
   await alice.page.evaluateOnNewDocument(() => {
     globalThis.told = [];
@@ -129,6 +130,7 @@ test("a mention is notified of while the page is not looked at, and not in the q
       constructor(title, options) {
         super(title, options);
         globalThis.told.push([title, options.body]);
+        globalThis.last = this;
       }
     };
   });
@@ -145,6 +147,30 @@ test("a mention is notified of while the page is not looked at, and not in the q
   await alice.evaluates(() => { document.hasFocus = () => false; });
   await server.says(talk, otter, "@Alice are you there?");
   await alice.evaluates(() => window.dispatchEvent(new Event("online")));
-  await eventually("it is told", async () => JSON.stringify(await alice.evaluates(() => globalThis.told)) === JSON.stringify([["Curious Otter in Talk", "@Alice are you there?"]]));
+  const told = (wanted) => eventually("it is told", async () => JSON.stringify((await alice.evaluates(() => globalThis.told)).slice(-1)) === JSON.stringify([wanted]));
+  await told(["Curious Otter in Talk", "@Alice are you there?"]);
+  // So is one in the room that stands on the page behind the other window, at once.
+  await server.says(plans, heron, "@Alice here too");
+  await told(["Patient Heron in Plans", "@Alice here too"]);
+  equal(await alice.evaluates(() => globalThis.told.length), 2, "notifications");
+  // In the quiet hours there are none.
+  await alice.evaluates(() => {
+    const at = (minutes) => new Date(Date.now() + minutes * 60_000).toTimeString().slice(0, 5);
+    localStorage.setItem("sc_notifications", JSON.stringify({ on: true, quiet: true, from: at(-60), to: at(60) }));
+  });
+  await server.says(plans, heron, "@Alice now it is quiet");
+  await alice.reads("now it is quiet", "#messages");
+  const lookedAgain = alice.page.waitForResponse((response) => new URL(response.url()).pathname === "/inbox");
+  await alice.evaluates(() => window.dispatchEvent(new Event("online")));
+  await lookedAgain;
+  equal(await alice.evaluates(() => globalThis.told.length), 2, "notifications in the quiet hours");
+  // A click on one leads to its message.
+  await alice.evaluates(() => localStorage.setItem("sc_notifications", JSON.stringify({ on: true })));
+  const again = await server.says(talk, otter, "@Alice once more");
+  await alice.evaluates(() => window.dispatchEvent(new Event("online")));
+  await told(["Curious Otter in Talk", "@Alice once more"]);
+  await alice.evaluates(() => globalThis.last.onclick());
+  await alice.reads("Talk", "#room-name");
+  await alice.until((wanted) => document.activeElement?.dataset.seq === wanted, String(again));
   await alice.leaves();
 });

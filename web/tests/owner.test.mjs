@@ -34,6 +34,7 @@ test("rules and data are edited with their versions, and a change meanwhile is t
   const press = (words) => alice.evaluates((wanted) => [...document.querySelectorAll("dialog button")].find((button) => button.innerText === wanted).click(), words);
   await press("Replace it with mine");
   await alice.reads("Version 3", "#tab-panel");
+  await alice.reads("Earlier versions", "#tab-panel");
   await alice.reads("Rules updated to v3", "#messages");
   await server.api(`/rooms/${room}/rules`, { method: "PATCH", token, body: { content: "from elsewhere again" } });
   await alice.clicks("#tab-panel .primary");

@@ -102,12 +102,54 @@ test("a thread holds its answers wherever they stand, and those that come", asyn
   await alice.reads("3 answers", `${item(question)} .answers`);
   await alice.clicks(`${item(question)} [aria-label='Show thread']`);
   await holds([question, early, deeper, late, soon]);
+  const meanwhile = await server.says(room, agent, "give me an hour", question);
+  await holds([question, early, deeper, late, soon, meanwhile]);
+  equal(await alice.page.$(item(meanwhile)), null, "the newest answer is on the page");
   await alice.clicks("#jump");
-  await alice.sees(item(soon));
+  await alice.sees(item(meanwhile));
   const more = await server.says(room, agent, "yes, I have", late);
-  await holds([question, early, deeper, late, soon, more]);
+  await holds([question, early, deeper, late, soon, meanwhile, more]);
   await server.api(`/rooms/${room}/messages/${more}`, { method: "PATCH", token: agent, body: { content: "yes, half of it" } });
   await alice.reads("yes, half of it", "#panel .thread");
+  await farewell(all);
+});
+
+test("a thread that was opened is read apart from its room, and on every device", async () => {
+  const all = await three();
+  const { server, owner, room, agent, alice } = all;
+  const [opened, other] = [await server.says(room, agent, "opened"), await server.says(room, agent, "never opened")];
+  await server.says(room, agent, "the first", opened);
+  const label = (person, seq, text) => person.until((place, wanted) => document.querySelector(`${place} .answers`)?.innerText === wanted, item(seq), text);
+  // What is read with the room is not new; nor is what was read in its thread.
+  await label(alice, opened, "1 answer");
+  const told = async () => (await alice.page.waitForResponse((response) => response.url().endsWith("/thread/read"))).status();
+  const first = told();
+  await alice.clicks(`${item(opened)} .answers button`);
+  await alice.reads("the first", "#panel .thread");
+  equal(await first, 200, "the position");
+  const second = told();
+  await server.says(room, agent, "seen at once", opened);
+  await alice.reads("seen at once", "#panel .thread");
+  await label(alice, opened, "2 answers");
+  equal(await second, 200, "the position");
+  await alice.clicks("#close-panel");
+  // From now on it is: the room alone does not read it, on no device.
+  await server.says(room, agent, "the third", opened);
+  const last = await server.says(room, agent, "read with the room", other);
+  await label(alice, opened, "3 answers · 1 new");
+  await label(alice, other, "1 answer");
+  await alice.screenshot("thread-unread");
+  await eventually("the server knows", async () => (await server.api("/inbox", { token: owner })).rooms.find(({ room_id }) => room_id === room).read_seq >= last);
+  const phone = await Person.inRoom(server, "Alice", room, { width: 400 });
+  await label(phone, opened, "3 answers · 1 new");
+  await label(phone, other, "1 answer");
+  await phone.clicks(`${item(opened)} .answers button`);
+  await phone.until(() => document.querySelector("#panel .thread .first-new")?.innerText.includes("the third"));
+  await phone.screenshot("thread-unread-phone");
+  await label(alice, opened, "3 answers");
+  await phone.leaves();
+  await alice.page.reload();
+  await label(alice, opened, "3 answers");
   await farewell(all);
 });
 

@@ -68,6 +68,14 @@ const NEEDS: &[Need] = &[
         package: "busybox",
     },
     Need {
+        program: "zsh",
+        package: "zsh",
+    },
+    Need {
+        program: "fish",
+        package: "fish",
+    },
+    Need {
         program: "shellcheck",
         package: "shellcheck",
     },

@@ -22,7 +22,7 @@ struct Request {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct DeliveryLabels {
+struct Outcome {
     outcome: &'static str,
 }
 
@@ -56,6 +56,53 @@ impl Delivered {
     }
 }
 
+/// What sending an event to a webhook's address came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WebhookSent {
+    Delivered,
+    /// It is tried again.
+    Failed,
+    /// Events were no longer kept when their turn came; the address was told so.
+    Dropped,
+    /// The address has failed for too long, or says that nobody is there.
+    SwitchedOff,
+}
+
+impl WebhookSent {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Delivered => "delivered",
+            Self::Failed => "failed",
+            Self::Dropped => "dropped",
+            Self::SwitchedOff => "switched_off",
+        }
+    }
+}
+
+/// What became of a payload that came in through a webhook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WebhookTaken {
+    Posted,
+    /// It was posted before.
+    Repeated,
+    /// There is nothing to say of it.
+    Ignored,
+    Limited,
+    Refused,
+}
+
+impl WebhookTaken {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Posted => "posted",
+            Self::Repeated => "repeated",
+            Self::Ignored => "ignored",
+            Self::Limited => "limited",
+            Self::Refused => "refused",
+        }
+    }
+}
+
 /// The server's counters.
 pub struct Metrics {
     registry: Registry,
@@ -64,7 +111,9 @@ pub struct Metrics {
     messages: Counter,
     group_size: Histogram,
     streams: Gauge,
-    deliveries: Family<DeliveryLabels, Counter>,
+    deliveries: Family<Outcome, Counter>,
+    webhook_deliveries: Family<Outcome, Counter>,
+    webhook_posts: Family<Outcome, Counter>,
     call_delay: Histogram,
     lanes: Gauge,
 }
@@ -78,6 +127,8 @@ impl Default for Metrics {
         let group_size = Histogram::new(exponential_buckets(1.0, 2.0, 9));
         let streams = Gauge::default();
         let deliveries = Family::default();
+        let webhook_deliveries = Family::default();
+        let webhook_posts = Family::default();
         let call_delay = Histogram::new(exponential_buckets(0.001, 2.0, 18));
         let lanes = Gauge::default();
         registry.register("http_requests", "Requests answered", requests.clone());
@@ -117,6 +168,16 @@ impl Default for Metrics {
             "Agents in rooms that are being called or wait to be called again",
             lanes.clone(),
         );
+        registry.register(
+            "webhook_deliveries",
+            "Events sent to webhooks' addresses, by what each attempt came to",
+            webhook_deliveries.clone(),
+        );
+        registry.register(
+            "webhook_posts",
+            "Payloads that came in through webhooks, by what became of them",
+            webhook_posts.clone(),
+        );
         Self {
             registry,
             requests,
@@ -125,6 +186,8 @@ impl Default for Metrics {
             group_size,
             streams,
             deliveries,
+            webhook_deliveries,
+            webhook_posts,
             call_delay,
             lanes,
         }
@@ -165,10 +228,17 @@ impl Metrics {
 
     /// A call came to this.
     pub fn delivered(&self, outcome: Delivered) {
-        let labels = DeliveryLabels {
-            outcome: outcome.as_str(),
-        };
-        self.deliveries.get_or_create(&labels).inc();
+        count(&self.deliveries, outcome.as_str());
+    }
+
+    /// An event was sent to a webhook's address, or was not.
+    pub fn sent_to_webhook(&self, outcome: WebhookSent) {
+        count(&self.webhook_deliveries, outcome.as_str());
+    }
+
+    /// A payload came in through a webhook.
+    pub fn taken_from_webhook(&self, outcome: WebhookTaken) {
+        count(&self.webhook_posts, outcome.as_str());
     }
 
     /// Everything, as text.
@@ -180,4 +250,8 @@ impl Metrics {
         let _ = text::encode(&mut text, &self.registry);
         text
     }
+}
+
+fn count(family: &Family<Outcome, Counter>, outcome: &'static str) {
+    family.get_or_create(&Outcome { outcome }).inc();
 }

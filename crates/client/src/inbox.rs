@@ -1,7 +1,7 @@
 //! How far the caller has read, and what waits for them.
 
 use crate::{Client, Result, RoomId};
-use protocol::{Inbox, MarkRead, ReadPosition};
+use protocol::{Inbox, MarkRead, MarkThreadRead, ReadPosition, ThreadPosition};
 
 impl Client {
     /// The caller's rooms with what is unread, and the newest mentions, or those before `cursor`.
@@ -19,5 +19,26 @@ impl Client {
             .json(&MarkRead { seq })
             .send()
             .await
+    }
+
+    /// The caller has read the thread of a message up to this one. Never goes back.
+    pub async fn mark_thread_read(
+        &self,
+        room: &RoomId,
+        message: i64,
+        seq: i64,
+    ) -> Result<ThreadPosition> {
+        let message = message.to_string();
+        self.put(&[
+            "rooms",
+            room.as_str(),
+            "messages",
+            &message,
+            "thread",
+            "read",
+        ])
+        .json(&MarkThreadRead { seq })
+        .send()
+        .await
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::{
     AgentDelta, AgentRetry, AgentStop, AgentTyping, BadId, Consent, Message, ReadPosition, RoomId,
+    ThreadPosition,
 };
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
@@ -81,6 +82,8 @@ crate::words! {
         /// The reader has read a room further, elsewhere; only for that user's own streams that ask, and
         /// not kept.
         Read = "read",
+        /// The reader has read a thread further, elsewhere; told like `read`.
+        ThreadRead = "thread_read",
         /// The reader itself is to stop what it does; not kept.
         AgentStop = "agent_stop",
         /// The reader itself is asked to answer a message anew; not kept.
@@ -122,6 +125,8 @@ pub enum Event {
     AgentDelta(AgentDelta),
     /// The reader has read a room further, elsewhere.
     Read(ReadPosition),
+    /// The reader has read a thread further, elsewhere.
+    ThreadRead(ThreadPosition),
     /// The reader itself is to stop what it does.
     AgentStop(AgentStop),
     /// The reader itself is asked to answer a message anew.
@@ -224,6 +229,7 @@ impl Event {
             Ok(EventKind::AgentTyping) => Self::AgentTyping(serde_json::from_str(data)?),
             Ok(EventKind::AgentDelta) => Self::AgentDelta(serde_json::from_str(data)?),
             Ok(EventKind::Read) => Self::Read(serde_json::from_str(data)?),
+            Ok(EventKind::ThreadRead) => Self::ThreadRead(serde_json::from_str(data)?),
             Ok(EventKind::Resync) => Self::Resync(serde_json::from_str(data)?),
             Err(_) => Self::Other(kind.to_owned()),
         })

@@ -20,6 +20,22 @@ wire! {
         pub last_seq: i64,
     }
 
+    /// `PUT /rooms/{id}/messages/{seq}/thread/read`.
+    pub struct MarkThreadRead {
+        /// The newest message of the thread that was read. Beyond the room's newest one, it stands for that.
+        pub seq: i64,
+    }
+
+    /// How far a member has read a thread. Also the data of the `thread_read` event.
+    pub struct ThreadPosition {
+        /// The room.
+        pub room_id: RoomId,
+        /// The message that the thread began with.
+        pub root_seq: i64,
+        /// The newest message that was read; it never goes back.
+        pub read_seq: i64,
+    }
+
     /// The beginning of a room's newest message.
     pub struct LastMessage {
         /// Its place in the room.

@@ -111,8 +111,12 @@ wire! {
         pub count: i64,
         /// The newest of them.
         pub last_seq: i64,
-        /// How many of others stand after the seq that was asked about. Counted up to 100.
+        /// How many of others are new: in a thread that the caller has opened by itself those after
+        /// `read_seq`, else those after the seq that was asked about. Counted up to 100.
         pub unread: i64,
+        /// How far the caller has read this thread, where they have opened it by itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub read_seq: Option<i64>,
     }
 
     /// A message.
@@ -174,6 +178,9 @@ wire! {
     pub struct Thread {
         /// From the root to the message asked for.
         pub thread: Vec<Message>,
+        /// How far the caller has read this thread, where they have opened it by itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub read_seq: Option<i64>,
     }
 
     /// `PATCH /rooms/{id}/messages/{seq}`.

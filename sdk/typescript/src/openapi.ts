@@ -23,7 +23,13 @@ export interface components {
             last_seq: number;
             /**
              * Format: int64
-             * @description How many of others stand after the seq that was asked about. Counted up to 100.
+             * @description How far the caller has read this thread, where they have opened it by itself.
+             */
+            read_seq?: number | null;
+            /**
+             * Format: int64
+             * @description How many of others are new: in a thread that the caller has opened by itself those after
+             *     `read_seq`, else those after the seq that was asked about. Counted up to 100.
              */
             unread: number;
         };

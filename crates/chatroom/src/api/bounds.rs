@@ -330,6 +330,7 @@ fn fields() -> Vec<(&'static str, &'static str, Bounds)> {
         ),
         ("EditMessage", "content", content()),
         ("MarkRead", "seq", at_least(0).like(42)),
+        ("MarkThreadRead", "seq", at_least(0).like(42)),
         ("React", "emoji", emoji()),
         ("CreateRoomKey", "for_user_id", user()),
         ("RetryTurn", "user_id", user()),

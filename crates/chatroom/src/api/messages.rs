@@ -10,7 +10,7 @@ use crate::{
     error::{Error, Result},
     services::{
         checks::{self, Content},
-        messages::{self, Query as Wanted, posting::rules::Post},
+        messages::{self, Query as Wanted, posting::rules::Post, threads},
     },
 };
 use axum::{Json as Reply, extract::State, http::StatusCode};
@@ -85,7 +85,7 @@ struct Filter {
     /// Only messages of this sender. Without effect for visitors.
     sender_user_id: Option<String>,
     /// Each message that was answered also has `answers`: how many there are, and how many of others
-    /// are after this seq.
+    /// are after this seq, or after the caller's position in a thread that they have opened.
     #[param(value_type = Option<i64>, minimum = 0)]
     answers: Option<SeqBound>,
     /// `html`: each message also has `content_html`, rendered and safe to show in a page.
@@ -142,7 +142,7 @@ async fn thread(
     Query(shape): Query<Shape>,
 ) -> Result<Reply<Thread>> {
     let html = shape.render.is_some();
-    messages::thread(&app, &caller, origin.network(), &room(&id)?, seq, html)
+    threads::read(&app, &caller, origin.network(), &room(&id)?, seq, html)
         .await
         .map(Reply)
 }

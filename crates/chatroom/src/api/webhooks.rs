@@ -8,6 +8,7 @@ use crate::{
     app::App,
     auth::Caller,
     error::{Error, Result},
+    metrics::WebhookTaken,
     services::webhooks::{self, incoming},
 };
 use axum::{
@@ -17,8 +18,8 @@ use axum::{
     response::IntoResponse,
 };
 use protocol::{
-    CreateWebhook, ErrorBody, Ok as Yes, UpdateWebhook, WebhookCreated, WebhookDeliveries,
-    WebhookPosted, WebhookView, Webhooks,
+    CreateWebhook, ErrorBody, ErrorCode, Ok as Yes, UpdateWebhook, WebhookCreated,
+    WebhookDeliveries, WebhookPosted, WebhookView, Webhooks,
 };
 use serde_json::Value;
 
@@ -130,7 +131,22 @@ async fn post_to_webhook(
     headers: HeaderMap,
     request: Request,
 ) -> Result<Reply<WebhookPosted>> {
-    let hook = incoming::find(&app, &code).await?;
+    let taken = take(&app, &code, &headers, request).await;
+    app.metrics.taken_from_webhook(match &taken {
+        Ok((outcome, _)) => *outcome,
+        Err(refused) if refused.code() == ErrorCode::RateLimited => WebhookTaken::Limited,
+        Err(_) => WebhookTaken::Refused,
+    });
+    taken.map(|(_, posted)| Reply(posted))
+}
+
+async fn take(
+    app: &App,
+    code: &str,
+    headers: &HeaderMap,
+    request: Request,
+) -> Result<(WebhookTaken, WebhookPosted)> {
+    let hook = incoming::find(app, code).await?;
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let key = header("idempotency-key").or(header("x-github-delivery"));
     let said = incoming::Headers {
@@ -138,13 +154,11 @@ async fn post_to_webhook(
         signature: header("x-hub-signature-256"),
         key: key.map(idempotency::parse).transpose()?,
     };
-    let body = read_body(&app, request, MAX_PAYLOAD).await?;
+    let body = read_body(app, request, MAX_PAYLOAD).await?;
     let is_form = header(header::CONTENT_TYPE.as_str())
         .is_some_and(|kind| kind.starts_with("application/x-www-form-urlencoded"));
     let payload = payload(&body, is_form)?;
-    incoming::post(&app, hook, said, &body, &payload)
-        .await
-        .map(Reply)
+    incoming::post(app, hook, said, &body, &payload).await
 }
 
 /// The JSON in a body, or in the `payload` of a form.

@@ -53,7 +53,7 @@ static TABLE: [Row; 10] = [
         name: "read-marks",
         most: |limits| limits.read_marks_per_minute,
         window_ms: MINUTE_MS,
-        words: "You marked rooms as read too often in a minute",
+        words: "You marked rooms and threads as read too often in a minute",
         routes: &["/read"],
     },
     Row {

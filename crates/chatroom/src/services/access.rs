@@ -269,6 +269,11 @@ impl RoomAccess {
         Ok(self)
     }
 
+    /// Whether this is the member itself, and nobody who was given a key of theirs.
+    pub fn is_oneself(&self) -> bool {
+        self.key.as_ref().is_none_or(KeyRow::is_own)
+    }
+
     /// The member itself: whoever was given a key of theirs reads and posts, and changes nothing
     /// about the member.
     pub fn as_oneself(self) -> Result<Self> {

@@ -258,6 +258,7 @@ impl Conn {
     pub async fn delete_member(&mut self, room: &RoomId, user: &UserId) -> DbResult<bool> {
         self.disarm_delivery(room, user).await?;
         exec!(self, FORGET_LOOKS, room, user)?;
+        self.forget_threads(room, user).await?;
         let deleted = exec!(
             self,
             "DELETE FROM room_members WHERE room_id = $1 AND user_id = $2",

@@ -3,6 +3,7 @@
 use super::{
     Conn, DbResult,
     db::{Sql, exec, row, rows},
+    posting::json,
 };
 use protocol::{Message, MessageType, RoomId, UserId, Via};
 use std::collections::BTreeMap;
@@ -108,18 +109,20 @@ macro_rules! columns {
 }
 
 macro_rules! answers {
-    ($each:literal, $seq:literal) => {
+    ($each:literal, $seq:literal, $read:literal) => {
         concat!(
             "SELECT a.seq, (SELECT COUNT(*) FROM (SELECT m.seq FROM messages m \
-             WHERE m.room_id = $1 AND m.reply_to_seq = a.seq LIMIT $5) AS counted) AS count, a.last_seq, \
+             WHERE m.room_id = $1 AND m.reply_to_seq = a.seq LIMIT $4) AS counted) AS count, a.last_seq, \
              (SELECT COUNT(*) FROM (SELECT m.sender_user_id, m.deleted FROM messages m \
-             WHERE m.room_id = $1 AND m.reply_to_seq = a.seq AND m.seq > $4 ORDER BY m.seq LIMIT $6) AS later \
+             WHERE m.room_id = $1 AND m.reply_to_seq = a.seq AND m.seq > a.read_seq ORDER BY m.seq LIMIT $5) AS later \
              WHERE later.deleted = FALSE AND later.sender_user_id <> $3) AS unread \
              FROM (SELECT ",
             $seq,
             " AS seq, (SELECT MAX(m.seq) FROM messages m WHERE m.room_id = $1 AND m.reply_to_seq = ",
             $seq,
-            ") AS last_seq FROM ",
+            ") AS last_seq, ",
+            $read,
+            " AS read_seq FROM ",
             $each,
             " AS j) AS a WHERE a.last_seq IS NOT NULL"
         )
@@ -305,22 +308,26 @@ impl Conn {
             return Ok(Vec::new());
         }
         let me = me.map_or("", UserId::as_str);
-        rows!(self, ReactionRow, REACTIONS, room, json_numbers(seqs), me)
+        rows!(self, ReactionRow, REACTIONS, room, json(seqs), me)
     }
 
-    /// How often each of these messages was answered, and how often by others than `me` after a seq.
+    /// How often each of these messages was answered, and how often by others than `me` after the seq that
+    /// stands beside it.
     pub async fn answers_to(
         &mut self,
         room: &RoomId,
-        seqs: &[i64],
+        read: &[(i64, i64)],
         me: Option<&UserId>,
-        after: i64,
     ) -> DbResult<Vec<AnswersRow>> {
         const ANSWERS: Sql = Sql {
-            sqlite: answers!("json_each($2)", "j.value"),
-            postgres: answers!("jsonb_array_elements_text($2::jsonb)", "j.value::bigint"),
+            sqlite: answers!("json_each($2)", "j.value ->> 0", "j.value ->> 1"),
+            postgres: answers!(
+                "jsonb_array_elements($2::jsonb)",
+                "(j.value ->> 0)::bigint",
+                "(j.value ->> 1)::bigint"
+            ),
         };
-        if seqs.is_empty() {
+        if read.is_empty() {
             return Ok(Vec::new());
         }
         let me = me.map_or("", UserId::as_str);
@@ -329,9 +336,8 @@ impl Conn {
             AnswersRow,
             ANSWERS,
             room,
-            json_numbers(seqs),
+            json(read),
             me,
-            after,
             MOST_ANSWERS,
             MOST_UNREAD
         )
@@ -510,17 +516,4 @@ impl Conn {
         )?;
         Ok(found.map_or(0, |(count,)| count))
     }
-}
-
-fn json_numbers(numbers: &[i64]) -> String {
-    let mut text = String::with_capacity(numbers.len() * 8 + 2);
-    text.push('[');
-    for (i, number) in numbers.iter().enumerate() {
-        if i > 0 {
-            text.push(',');
-        }
-        text.push_str(&number.to_string());
-    }
-    text.push(']');
-    text
 }

@@ -39,6 +39,7 @@ const MIGRATIONS: &[(i64, &str, Sql)] = &migrations![
     16 "a2a" "0016_a2a.sql",
     17 "webhooks" "0017_webhooks.sql",
     18 "answers" "0018_answers.sql",
+    19 "thread_reads" "0019_thread_reads.sql",
 ];
 
 /// The migrations in one engine's words.

@@ -46,6 +46,7 @@ pub mod search;
 pub mod sessions;
 pub mod spending;
 pub mod stats;
+pub mod threads;
 pub mod turns;
 pub mod wake;
 pub mod webhooks;

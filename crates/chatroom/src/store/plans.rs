@@ -308,7 +308,13 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.thread(id, 1, 10).await?;
     tx.reactions(id, &[1], Some(a)).await?;
     tx.mentions_between(id, a, 1, 2).await?;
-    tx.answers_to(id, &[1], Some(a), 1).await?;
+    tx.answers_to(id, &[(1, 1)], Some(a)).await?;
+    tx.answered_messages(id, &[1], 5).await?;
+    tx.thread_positions(id, a).await?;
+    tx.thread_position(id, a, 1).await?;
+    tx.advance_thread_position(id, a, 1, 2).await?;
+    tx.forget_thread(id, a, 1).await?;
+    tx.forget_threads(id, a).await?;
     tx.mentions_after(id, a, 0).await?;
     tx.read_position(id, a).await?;
     tx.advance_read_position(id, a, 1).await?;

@@ -80,6 +80,12 @@ fn endpoints() -> Vec<(&'static str, Method, &'static str, Value)> {
         ("user", M::GET, "/search?q=text", none.clone()),
         ("visitor", M::GET, "/rooms/{id}/search?q=text", none.clone()),
         ("self", M::PUT, "/rooms/{id}/read", json!({"seq": 1})),
+        (
+            "self",
+            M::PUT,
+            "/rooms/{id}/messages/{seq}/thread/read",
+            json!({"seq": 1}),
+        ),
         ("visitor", M::GET, "/rooms/{id}/pins", none.clone()),
         ("visitor", M::GET, "/rooms/{id}/export", none.clone()),
         ("owner", M::GET, "/rooms/{id}/webhooks", none.clone()),

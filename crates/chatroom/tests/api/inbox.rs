@@ -1,6 +1,6 @@
 //! Read positions and the inbox.
 
-use crate::harness::{Caller, Engine, Setup, both_engines, one_engine};
+use crate::harness::{Caller, Engine, Events, Setup, both_engines, one_engine};
 use serde_json::{Value, json};
 
 both_engines![
@@ -184,11 +184,11 @@ async fn nobody_reads_anothers_inbox_or_moves_anothers_position(setup: Setup) {
     assert_eq!(mallory.get(cursor).await.ok()["mentions"], json!([]));
 }
 
-/// The next `read` event; others are passed over.
-async fn next_read(events: &mut crate::harness::Events) -> Value {
+/// The next event of this kind, `read` or `thread_read`; others are passed over.
+pub async fn next_position(events: &mut Events, kind: &str) -> Value {
     loop {
         let frame = events.next().await;
-        if frame.event.as_deref() == Some("read") {
+        if frame.event.as_deref() == Some(kind) {
             assert_eq!(frame.id, None, "it has no place");
             return serde_json::from_str(&frame.data.unwrap()).unwrap();
         }
@@ -207,7 +207,7 @@ async fn ones_other_streams_are_told_and_nobody_elses(setup: Setup) {
     let given_away = alice.viewer(&other).await;
     let mut guests = given_away.listens_with(&other, "?deltas=1").await;
     marks(&alice, &room, seq).await;
-    let told = next_read(&mut own).await;
+    let told = next_position(&mut own, "read").await;
     assert_eq!(
         (&told["room_id"], &told["read_seq"]),
         (&json!(room), &json!(seq))
@@ -228,7 +228,7 @@ async fn a_position_is_told_on_the_other_node() {
     let mut elsewhere = alice.at(&two).listens_with(&room, "?deltas=1").await;
     let seq = alice.says(&room, "hello").await;
     marks(&alice, &room, seq).await;
-    assert_eq!(next_read(&mut elsewhere).await["read_seq"], seq);
+    assert_eq!(next_position(&mut elsewhere, "read").await["read_seq"], seq);
 }
 
 async fn what_is_no_position_is_refused_in_words(setup: Setup) {

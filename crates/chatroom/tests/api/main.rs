@@ -52,6 +52,7 @@ mod sse_readers;
 mod stream;
 mod system;
 mod texts_and_pins;
+mod threads;
 mod transfer;
 mod web_entry;
 mod webhooks;

@@ -146,16 +146,14 @@ enum Command {
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
-            let _ = error.print();
-            return ExitCode::from(u8::from(error.use_stderr()));
-        }
+        Err(error) => return refuse(&error),
     };
     if cli.command.is_none() && !cli.question.is_asked() {
         let _ = Cli::command().print_help();
         return ExitCode::from(1);
     }
-    if let Some(typo) = mistyped_command(&cli) {
+    let word = cli.question.word().filter(|_| cli.command.is_none());
+    if let Some(typo) = word.and_then(mistyped_command) {
         show::failure(&typo);
         return typo.exit_code();
     }
@@ -180,20 +178,43 @@ pub fn main() -> ExitCode {
     })
 }
 
+/// Tells what is wrong with a command line, and how it may have been meant.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let words = std::env::args_os().skip(1);
+    let words: Vec<String> = words
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let first = words.first().filter(|_| error.use_stderr());
+    let typo = first.and_then(|word| mistyped_command(word));
+    // A command after a question is a question without its quotes.
+    let unquoted = (error.kind() == clap::error::ErrorKind::ArgumentConflict).then(|| {
+        let asked = words.join(" ");
+        let hint =
+            format!("To ask your hosted agent, put the question in quotes: starchild {asked:?}");
+        let word = first.map_or("", String::as_str);
+        Failure::permanent(format!("there is no command {word}")).with_hint(hint)
+    });
+    match typo.or(unquoted) {
+        Some(failure) => {
+            show::failure(&failure);
+            failure.exit_code()
+        }
+        None => {
+            let _ = error.print();
+            ExitCode::from(u8::from(error.use_stderr()))
+        }
+    }
+}
+
 /// A word that is nearly a command is one, mistyped: it never becomes a question.
-fn mistyped_command(cli: &Cli) -> Option<Failure> {
-    let word = cli
-        .command
-        .is_none()
-        .then(|| cli.question.word())
-        .flatten()?;
+fn mistyped_command(word: &str) -> Option<Failure> {
     let parser = Cli::command();
     let names: Vec<&str> = parser
         .get_subcommands()
         .flat_map(|command| std::iter::once(command.get_name()).chain(command.get_all_aliases()))
         .chain(["help"])
         .collect();
-    let near = crate::up::file::nearest(word, &names)?;
+    let near = crate::up::file::nearest(word, &names).filter(|near| *near != word)?;
     let message = format!("there is no command {word}; did you mean starchild {near}?");
     Some(Failure::permanent(message).with_hint(format!(
         "To ask your hosted agent, ask more than a word: starchild \"what does {word} mean?\""

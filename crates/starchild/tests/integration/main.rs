@@ -10,6 +10,7 @@ mod attacks;
 mod backends;
 mod bridge;
 mod coding_agents;
+mod completions;
 mod daemon;
 mod examples;
 mod harness;

@@ -308,20 +308,6 @@ fn a_generated_handler_runs_and_keeps_the_contract() {
 }
 
 #[test]
-fn completions_come_for_each_shell() {
-    let home = tempfile::tempdir().unwrap();
-    for (shell, word) in [
-        ("bash", "complete"),
-        ("zsh", "#compdef starchild"),
-        ("fish", "complete -c starchild"),
-    ] {
-        let output = run(home.path(), &["completions", shell]);
-        assert!(output.status.success());
-        assert!(out(&output).contains(word) && out(&output).contains("doctor"));
-    }
-}
-
-#[test]
 fn the_doctor_tells_what_is_missing_and_how_to_get_it() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home");

@@ -13,12 +13,18 @@ async fn a_mistyped_command_is_never_a_question() {
     let server = Server::start().await;
     let owner = Owner::with_handler(&server, OBEY).await;
     for (typed, meant) in [
-        ("stauts", "status"),
-        ("agnets", "agents"),
-        ("boya", "byoa"),
-        ("jion", "join"),
+        (&["stauts"][..], "status"),
+        (&["agnets"], "agents"),
+        (&["boya"], "byoa"),
+        (&["jion"], "join"),
+        (
+            &["jion", "https://rooms.example/install/i_x9j2k7vp"],
+            "join",
+        ),
+        (&["agnets", "list"], "agents"),
+        (&["statsu", "--agent", "otter"], "status"),
     ] {
-        let output = owner.tries(&[typed]).await;
+        let output = owner.tries(typed).await;
         assert_eq!(output.status.code(), Some(1));
         let said = said(&output);
         assert!(
@@ -26,6 +32,13 @@ async fn a_mistyped_command_is_never_a_question() {
             "{said}"
         );
     }
+    let unquoted = said(&owner.tries(&["what", "is", "this?"]).await);
+    assert!(
+        unquoted.contains("in quotes: starchild \"what is this?\""),
+        "{unquoted}"
+    );
+    let wrong = said(&owner.tries(&["run", "--agnet", "x"]).await);
+    assert!(wrong.contains("--agent"), "{wrong}");
     // More than a word, or a word that is like no command, is a question, and nobody is logged in.
     for question in ["what is the stauts?", "hello"] {
         let said = said(&owner.tries(&[question]).await);

@@ -10,6 +10,7 @@ use crate::{
     app::App,
     clock::Now,
     error::{Error, Result},
+    metrics::WebhookSent,
     outbound::{Redirects, Trust},
     services::{
         change::{RoomLog, RoomTx},
@@ -67,6 +68,16 @@ struct Failure {
     why: String,
     /// The address says that nobody is there any more.
     gone: bool,
+}
+
+impl Event {
+    /// What it means that this was delivered.
+    fn outcome(&self) -> WebhookSent {
+        match self.kind == EventKind::Resync.as_str() {
+            true => WebhookSent::Dropped,
+            false => WebhookSent::Delivered,
+        }
+    }
 }
 
 impl WebhookTask {
@@ -142,7 +153,8 @@ impl WebhookTask {
         let failure = match sent {
             Ok(status) => {
                 let mut tx = self.app.db.begin_aside().await?;
-                if tx.pass_event(self.held(lane), event.at).await? {
+                let noted = tx.pass_event(self.held(lane), event.at).await?;
+                if noted {
                     let row = logged(event, DeliveryState::Delivered, Some(status), None, now);
                     tx.log_webhook_delivery(&hook.hook_id, &row, DELIVERIES_KEPT)
                         .await?;
@@ -150,7 +162,11 @@ impl WebhookTask {
                         tx.set_webhook_failing(&hook.hook_id, None).await?;
                     }
                 }
-                return Ok(tx.commit().await?);
+                tx.commit().await?;
+                if noted {
+                    self.app.metrics.sent_to_webhook(event.outcome());
+                }
+                return Ok(());
             }
             Err(failure) => failure,
         };
@@ -189,7 +205,12 @@ impl WebhookTask {
             log.system_message(&mut tx, words, now).await?;
             tx.tell(log);
         }
-        tx.commit().await
+        tx.commit().await?;
+        self.app.metrics.sent_to_webhook(WebhookSent::Failed);
+        if gone || too_long {
+            self.app.metrics.sent_to_webhook(WebhookSent::SwitchedOff);
+        }
+        Ok(())
     }
 
     /// Sends an event; the status of an answer that takes it.

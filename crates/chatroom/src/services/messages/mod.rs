@@ -1,6 +1,7 @@
-//! ReadAccess messages, and what members do to them afterwards.
+//! Reading messages, and what members do to them afterwards.
 
 pub mod posting;
+pub mod threads;
 
 use crate::{
     app::App,
@@ -23,16 +24,14 @@ use crate::{
 };
 use posting::mentions::mentioned;
 use protocol::{
-    Answers, EventKind, Message, MessageDeleted, MessageEdited, Messages, Reaction, ReactionAdded,
-    ReactionCount, ReactionRemoved, RoomId, Thread, UserId, Via,
+    EventKind, Message, MessageDeleted, MessageEdited, Messages, Reaction, ReactionAdded,
+    ReactionCount, ReactionRemoved, RoomId, UserId, Via,
 };
 use serde_json::json;
 use std::{collections::HashSet, net::IpAddr};
 
 const MOST: i64 = 200;
 const MOST_FOR_VISITORS: i64 = 50;
-/// A thread is followed this far up.
-const LONGEST_THREAD: i64 = 1000;
 /// Different emoji that one member may give to one message.
 const REACTIONS_PER_MEMBER: i64 = 20;
 
@@ -85,13 +84,15 @@ pub async fn list(
             visitors::count_read(app, ip, room.as_str()).await?;
             conn = app.db.read().await?;
             page.limit = limit.min(MOST_FOR_VISITORS);
-            read_page(&mut conn, &row, page, &query, None).await?
+            read_page(&mut conn, &row, page, &query, None, None).await?
         }
         ReadAccess::Member(entry) => {
+            let oneself = entry.is_oneself();
             let me = entry.member.user_id;
             page.sender = query.sender.as_deref();
             page.mentions = query.mentions_me.then_some(&me);
-            read_page(&mut conn, &entry.room, page, &query, Some(&me)).await?
+            let opened_by = oneself.then_some(&me);
+            read_page(&mut conn, &entry.room, page, &query, Some(&me), opened_by).await?
         }
     };
     drop(conn);
@@ -107,6 +108,7 @@ async fn read_page(
     mut page: Page<'_>,
     query: &Query,
     me: Option<&UserId>,
+    opened_by: Option<&UserId>,
 ) -> Result<Messages> {
     let mut rows = Vec::new();
     if let Some(seq) = query.around {
@@ -119,33 +121,14 @@ async fn read_page(
     rows.extend(conn.messages(&room.room_id, &page).await?);
     let mut messages = to_messages(conn, room, rows, me).await?;
     if let Some(after) = query.answers_after {
-        add_answers(conn, &room.room_id, &mut messages, me, after).await?;
+        let (opened, room) = (opened_by, &room.room_id);
+        threads::add_answers(conn, room, &mut messages, me, opened, after).await?;
     }
     Ok(Messages {
         room_id: room.room_id.clone(),
         messages,
         latest_seq: room.last_seq,
     })
-}
-
-async fn add_answers(
-    conn: &mut Conn,
-    room: &RoomId,
-    messages: &mut [Message],
-    me: Option<&UserId>,
-    after: i64,
-) -> Result<()> {
-    let seqs: Vec<i64> = messages.iter().map(|message| message.seq).collect();
-    for row in conn.answers_to(room, &seqs, me, after).await? {
-        if let Ok(at) = messages.binary_search_by_key(&row.seq, |message| message.seq) {
-            messages[at].answers = Some(Answers {
-                count: row.count,
-                last_seq: row.last_seq,
-                unread: row.unread,
-            });
-        }
-    }
-    Ok(())
 }
 
 /// Rows with their reactions, and whether they mention the caller.
@@ -185,37 +168,6 @@ pub async fn to_messages(
         }
     }
     Ok(messages)
-}
-
-/// The chain of replies from its root to this message.
-pub async fn thread(
-    app: &App,
-    caller: &Caller,
-    ip: IpAddr,
-    room: &RoomId,
-    seq: i64,
-    html: bool,
-) -> Result<Thread> {
-    let mut conn = app.db.read().await?;
-    let (row, me) = match access::reader(&mut conn, caller, room).await? {
-        ReadAccess::Member(entry) => (entry.room, Some(entry.member.user_id)),
-        ReadAccess::Visitor(row) => {
-            drop(conn);
-            visitors::count_read(app, ip, room.as_str()).await?;
-            conn = app.db.read().await?;
-            (*row, None)
-        }
-    };
-    let rows = conn.thread(room, seq, LONGEST_THREAD).await?;
-    if rows.is_empty() {
-        return Err(no_message());
-    }
-    let mut thread = to_messages(&mut conn, &row, rows, me.as_ref()).await?;
-    drop(conn);
-    if html {
-        app.renderer.messages(&mut thread).await;
-    }
-    Ok(Thread { thread })
 }
 
 pub async fn edit(

@@ -6,6 +6,7 @@ use crate::{
     app::App,
     clock::Now,
     error::{Error, Result},
+    metrics::WebhookTaken,
     services::{
         change::{
             Refusal, RoomLog, RoomTx, Words, addressed, admit,
@@ -41,14 +42,14 @@ pub async fn find(app: &App, code: &str) -> Result<WebhookRow> {
     hook.filter(|hook| usable(app, hook)).ok_or_else(missing)
 }
 
-/// Posts what came in.
+/// Posts what came in; also gives what became of it.
 pub async fn post(
     app: &App,
     hook: WebhookRow,
     headers: Headers<'_>,
     body: &[u8],
     payload: &Value,
-) -> Result<WebhookPosted> {
+) -> Result<(WebhookTaken, WebhookPosted)> {
     if let Some(sealed) = &hook.sealed_secret {
         let secret = app.secrets.unseal(sealed);
         let signed = |secret: String| signature::is_signed(&secret, body, headers.signature);
@@ -61,12 +62,13 @@ pub async fn post(
     }
     let room = &hook.room_id;
     let Some(rendered) = payload::render(headers.event, payload) else {
-        return Ok(WebhookPosted {
+        let nothing = WebhookPosted {
             ok: true,
             room_id: room.clone(),
             seq: None,
             calls_agents: false,
-        });
+        };
+        return Ok((WebhookTaken::Ignored, nothing));
     };
     let text = rendered.content.as_str();
     let mentions = match rendered.mentions {
@@ -83,7 +85,7 @@ pub async fn post(
     if let Some(key) = &headers.key
         && let Some(prior) = tx.prior_posts(&[(room, id, key)]).await?.first()
     {
-        return Ok(posted(room, prior.seq, false));
+        return Ok((WebhookTaken::Repeated, posted(room, prior.seq, false)));
     }
     limits::take(&mut tx, &[limit(app, id)], now).await?;
     let mut log = RoomLog::new(row);
@@ -134,7 +136,7 @@ pub async fn post(
     tx.commit().await?;
     app.metrics.committed(1);
     app.traffic.add(1);
-    Ok(posted(room, seq, calls_agents))
+    Ok((WebhookTaken::Posted, posted(room, seq, calls_agents)))
 }
 
 fn posted(room: &RoomId, seq: i64, calls_agents: bool) -> WebhookPosted {
