@@ -549,21 +549,21 @@ async fn an_organism_is_a_set_of_tools_for_the_official_mcp_client() {
     );
 }
 
-#[tokio::test]
-async fn a_tool_of_an_mcp_server_is_a_listener() {
+/// What an organism says to this input, whose one listener calls a tool of a real server.
+async fn said_by_tool(tool: &str, payload: &str, input: &str) -> (bool, Vec<String>) {
     let program = mcp_folder().join("node_modules/.bin/mcp-server-everything");
     let folder = tempfile::tempdir().unwrap();
     let file = format!(
         "\
 payloads:
-  - {{name: Sum, fields: [{{name: a, type: integer}}, {{name: b, type: integer}}]}}
+  - {payload}
   - {{name: Told, fields: [{{name: text}}]}}
 listeners:
-  - name: sums
-    accepts: [Sum]
-    kind: {{mcp: {{server: {{command: '{}', args: [stdio]}}, tool: get-sum, answer: Told}}}}
+  - name: tool
+    accepts: [Asked]
+    kind: {{mcp: {{server: {{command: '{}', args: [stdio]}}, tool: {tool}, answer: Told}}}}
 gateways:
-  - {{name: console, peers: [sums]}}
+  - {{name: console, peers: [tool]}}
 ",
         program.display()
     );
@@ -576,18 +576,40 @@ gateways:
         .kill_on_drop(true)
         .spawn()
         .unwrap();
-    let mut input = child.stdin.take().unwrap();
-    let line = "<Sum><a>40</a><b>2</b></Sum>\n".repeat(2);
-    tokio::io::AsyncWriteExt::write_all(&mut input, line.as_bytes())
+    let mut stdin = child.stdin.take().unwrap();
+    tokio::io::AsyncWriteExt::write_all(&mut stdin, input.as_bytes())
         .await
         .unwrap();
-    drop(input);
+    drop(stdin);
     let output = within(child.wait_with_output()).await.unwrap();
     let told = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{told}");
-    let lines: Vec<_> = told.lines().collect();
-    assert_eq!(lines.len(), 2, "{told}");
-    assert!(lines.iter().all(|line| line.contains("42")), "{told}");
+    let lines = told.lines().map(str::to_owned).collect();
+    (output.status.success(), lines)
+}
+
+#[tokio::test]
+async fn a_tool_of_an_mcp_server_is_a_listener() {
+    let payload = "{name: Asked, fields: [{name: a, type: integer}, {name: b, type: integer}]}";
+    let input = "<Asked><a>40</a><b>2</b></Asked>\n".repeat(2);
+    let (is_well, lines) = said_by_tool("get-sum", payload, &input).await;
+    assert!(is_well, "{lines:?}");
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines.iter().all(|line| line.contains("42")), "{lines:?}");
+}
+
+#[tokio::test]
+async fn why_a_tool_could_not_do_it_is_told_to_whoever_asked() {
+    let payload =
+        "{name: Asked, fields: [{name: resourceType}, {name: resourceId, type: integer}]}";
+    let asked = |kind: &str, id: i64| {
+        format!("<Asked><resourceType>{kind}</resourceType><resourceId>{id}</resourceId></Asked>\n")
+    };
+    let input = [asked("Text", -5), asked("Nope", 1), asked("Text", 1)].concat();
+    let (is_well, lines) = said_by_tool("get-resource-reference", payload, &input).await;
+    assert!(!is_well);
+    assert!(lines[0].contains("Invalid resourceId: -5"), "{lines:?}");
+    assert!(lines[1].contains("/resourceType"), "{lines:?}");
+    assert!(lines[2].starts_with("<Told>"), "{lines:?}");
 }
 
 #[tokio::test]

@@ -128,7 +128,7 @@ impl Events {
                 return (answers.map(|(_, answer)| answer).collect(), true);
             }
             if tokio::time::timeout_at(deadline, woken).await.is_err() {
-                // Who does not wait follows the events, and reads there.
+                // What comes later is read with the events.
                 return (Vec::new(), false);
             }
         }

@@ -223,11 +223,15 @@ async fn send(
         Err(_) => Err(Refusal::busy("there is no room for the message")),
     };
     let sent = sent.inspect_err(|_| api.give_up(&correlation, given.is_none()))?;
-    let wait = Duration::from_secs(query.wait.unwrap_or(0).min(WAIT));
-    let (answers, done) = api
-        .events
-        .wait(&correlation, sent, Instant::now() + wait)
-        .await;
+    let wait = query.wait.unwrap_or(0).min(WAIT);
+    let (answers, done) = match wait {
+        // Who does not wait follows the events, and reads there.
+        0 => (Vec::new(), false),
+        seconds => {
+            let deadline = Instant::now() + Duration::from_secs(seconds);
+            api.events.wait(&correlation, sent, deadline).await
+        }
+    };
     let status = match done {
         true => StatusCode::OK,
         false => StatusCode::ACCEPTED,
