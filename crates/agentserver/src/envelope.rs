@@ -60,18 +60,14 @@ impl Envelope {
         }
     }
 
-    /// Whether what is rendered from it is canonical and valid as it is: no text has
-    /// to be escaped, the payload has no prefix and holds no envelope.
+    /// Whether what is rendered from it is canonical and valid as it is.
     fn is_plain(&self) -> bool {
-        let payload = self.payload.xml();
-        let name_end = payload.find([' ', '>']).unwrap_or(payload.len());
-        let has_prefix = payload[..name_end].contains(':');
         let texts = [
             &*self.from,
             self.to.as_deref().unwrap_or_default(),
             &*self.thread,
         ];
-        !has_prefix && texts.into_iter().all(is_plain_text) && !payload.contains(NAMESPACE)
+        is_plain(texts, &self.payload)
     }
 
     fn from_document(document: &Document<'_>) -> Result<Self, XmlError> {
@@ -122,6 +118,15 @@ impl Envelope {
         out.push_str("</message>");
         out
     }
+}
+
+/// Whether an envelope with these texts around a payload is canonical and valid as it is
+/// rendered: no text has to be escaped, the payload has no prefix and holds no envelope.
+pub(crate) fn is_plain<'a>(texts: impl IntoIterator<Item = &'a str>, payload: &Canonical) -> bool {
+    let payload = payload.xml();
+    let name_end = payload.find([' ', '>']).unwrap_or(payload.len());
+    let has_prefix = payload[..name_end].contains(':');
+    !has_prefix && texts.into_iter().all(is_plain_text) && !payload.contains(NAMESPACE)
 }
 
 /// The canonical form of an envelope, validated before it is given out.

@@ -174,24 +174,57 @@ impl From<Vec<u8>> for Reply {
 }
 
 /// Why a handler failed. Any error converts into it with `?`; it goes to the
-/// log, and the caller learns only that the listener failed.
-pub struct HandlerError(Box<dyn std::error::Error + Send + Sync>);
+/// log, and the caller learns only that the listener failed, unless there are
+/// words for it.
+pub struct HandlerError {
+    error: Box<dyn std::error::Error + Send + Sync>,
+    told: String,
+}
+
+impl HandlerError {
+    /// What the caller is told, in characters.
+    const TOLD: usize = 2000;
+
+    /// An error that the caller is told as well: what to do otherwise.
+    pub fn telling(words: impl fmt::Display) -> Self {
+        let words = words.to_string();
+        // What XML cannot hold is left out.
+        let is_text = |c: &char| match c {
+            '\n' | '\t' => true,
+            '\u{fffe}' | '\u{ffff}' => false,
+            c => !c.is_control(),
+        };
+        let told = words.chars().filter(is_text).take(Self::TOLD).collect();
+        Self {
+            error: words.into(),
+            told,
+        }
+    }
+
+    /// The words for the caller; empty where there are none.
+    pub(crate) fn told(&self) -> &str {
+        &self.told
+    }
+}
 
 impl<E: Into<Box<dyn std::error::Error + Send + Sync>>> From<E> for HandlerError {
     fn from(error: E) -> Self {
-        Self(error.into())
+        Self {
+            error: error.into(),
+            told: String::new(),
+        }
     }
 }
 
 impl fmt::Display for HandlerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.error.fmt(f)
     }
 }
 
 impl fmt::Debug for HandlerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.error.fmt(f)
     }
 }
 

@@ -191,7 +191,7 @@ impl Fault {
 }
 
 /// The `<huh>` for a text that could not be understood, with what is wrong in it.
-pub(crate) fn huh(attempt: &[u8], wrong: &str) -> Canonical {
+pub fn huh(attempt: &[u8], wrong: &str) -> Canonical {
     const KEPT: usize = 512;
     let message = Fault::Validation.error().message;
     canonical(&Huh {

@@ -40,6 +40,9 @@ pub enum Work {
     Call(ThreadId),
     /// Something that the pump itself began.
     Internal,
+    /// What a reminder leads to: the so many'th in a row, however many to-dos they
+    /// were of.
+    Nudge(u32),
 }
 
 impl fmt::Display for Work {
@@ -49,6 +52,7 @@ impl fmt::Display for Work {
             Self::Request(hop) => write!(f, "request {hop}"),
             Self::Call(thread) => write!(f, "call {thread}"),
             Self::Internal => f.write_str("pump"),
+            Self::Nudge(count) => write!(f, "nudge {count}"),
         }
     }
 }
@@ -75,6 +79,9 @@ pub struct Account {
     pub work: Work,
     pub budget: Budget,
     pub spent: Usage,
+    /// Hops before it, counted from outside.
+    #[serde(default)]
+    pub begun: u64,
     /// Hops after which the work is over, counted from outside.
     pub last_hop: u64,
     pub deadline: Option<Time>,

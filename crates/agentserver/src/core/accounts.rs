@@ -62,6 +62,7 @@ impl Accounts {
             work,
             budget,
             spent: Usage::default(),
+            begun,
             last_hop,
             deadline,
             users: 1,
@@ -103,7 +104,7 @@ impl Accounts {
             match work {
                 Work::Request(request) => self.finished.push(request),
                 Work::Call(thread) => self.done.push(thread),
-                Work::Conversation | Work::Internal => {}
+                Work::Conversation | Work::Internal | Work::Nudge(_) => {}
             }
             self.accounts[id.0] = None;
             self.free.push(id.0);
@@ -226,6 +227,18 @@ impl Accounts {
         None
     }
 
+    /// How many reminders in a row led to the work on this account.
+    pub fn nudges_before(&self, id: AccountId) -> u32 {
+        let mut next = Some(id);
+        while let Some(account) = next.and_then(|id| self.get(id)) {
+            if let Work::Nudge(count) = account.work {
+                return count;
+            }
+            next = account.parent;
+        }
+        0
+    }
+
     /// What open work has used.
     pub fn overview(&self) -> Vec<OpenBudget> {
         let open = self.accounts.iter().flatten();
@@ -257,7 +270,7 @@ impl Accounts {
         let (deadline, id) = self.deadlines.first()?;
         let account = self.get(*id).filter(|_| *deadline <= now)?;
         let bound = Bound::Time(account.budget.time.unwrap_or_default());
-        Some(account.exhausted(*id, bound, 0))
+        Some(account.exhausted(*id, bound, account.begun))
     }
 
     #[cfg(test)]
@@ -318,6 +331,20 @@ mod tests {
         let account = accounts.open(Work::Call(thread()), thread(), hops(9), Some(parent), now);
         assert!(accounts.admit_message(Cause { account, hops: 3 }).is_ok());
         assert!(accounts.admit_message(Cause { account, hops: 4 }).is_err());
+    }
+
+    #[test]
+    fn work_that_time_ends_goes_on_from_the_hop_that_it_began_with() {
+        let (mut accounts, now) = (Accounts::default(), Time::default());
+        let account = accounts.open(REQUEST, thread(), Budget::default(), None, now);
+        let parent = Cause { account, hops: 7 };
+        let budget = Budget {
+            time: Some(std::time::Duration::from_secs(1)),
+            ..Budget::default()
+        };
+        accounts.open(Work::Call(thread()), thread(), budget, Some(parent), now);
+        let later = now.after(std::time::Duration::from_secs(2));
+        assert_eq!(accounts.past_deadline(later).unwrap().hops, 7);
     }
 
     #[test]

@@ -93,7 +93,12 @@ impl fmt::Display for Bound {
             Self::ModelCalls(most) => write!(f, "{most} model calls"),
             Self::Tokens(most) => write!(f, "{most} tokens"),
             Self::Money(most) => {
-                write!(f, "{}.{:06} of money", most / 1_000_000, most % 1_000_000)
+                let digits = format!("{:06}", most % 1_000_000);
+                let digits = match digits.trim_end_matches('0') {
+                    "" => "0",
+                    digits => digits,
+                };
+                write!(f, "{}.{digits} of money", most / 1_000_000)
             }
             Self::Time(most) => write!(f, "{} seconds", most.as_secs_f64()),
         }

@@ -98,21 +98,23 @@ impl Core {
     /// and may try again; after too many tries its caller is told instead.
     pub(super) fn refuse(&mut self, job: &Job, refused: Vec<(Canonical, Fault)>) {
         if self.threads.refuse(job.thread, self.limits.refusals) {
-            return self.fail(job.thread, &Fault::Handler.payload(), job.cause);
+            let fault = Fault::Handler;
+            return self.fail(job.thread, fault.payload(), fault, job.cause);
         }
         for (told, fault) in refused {
             self.tell(job.thread, told, &fault.payload(), job.cause);
         }
     }
 
-    /// The thread gives no answer: its caller gets a fault in its place.
-    pub(super) fn fail(&mut self, thread: ThreadId, fault: &Canonical, cause: Cause) {
-        if self.resolve(thread, Some(fault.clone())) {
+    /// The thread gives no answer: its caller is told in its place. Words for the
+    /// caller go no further than to it.
+    pub(super) fn fail(&mut self, thread: ThreadId, told: Canonical, fault: Fault, cause: Cause) {
+        if self.resolve(thread, Some(told.clone())) {
             return;
         }
         if let Some(parent) = self.threads.answer(thread, &mut self.ended) {
             let cause = self.accounts.beyond(thread, cause);
-            self.tell(parent, fault.clone(), fault, cause);
+            self.tell(parent, told, &fault.payload(), cause);
         }
     }
 
@@ -157,7 +159,9 @@ impl Core {
         let request = self.accounts.request_of(account);
         let whose = match work {
             Work::Conversation => "This conversation",
-            Work::Request(_) | Work::Call(_) | Work::Internal => "The work that you asked for",
+            Work::Request(_) | Work::Call(_) | Work::Internal | Work::Nudge(_) => {
+                "The work that you asked for"
+            }
         };
         let words = format!("{whose} has used up its budget of {bound} and was ended.");
         let fault = Fault::Limit.saying(&words);

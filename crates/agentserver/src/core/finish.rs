@@ -88,11 +88,15 @@ impl Core {
                     self.hop(job.root, from, to, &job.payload, refusal.kind());
                     self.refuse(job, vec![(huh, Fault::Validation)]);
                 }
-                Outcome::Failed { fault, reason } => {
+                Outcome::Failed {
+                    fault,
+                    reason,
+                    words,
+                } => {
                     let kind = HopKind::Failed { fault, reason };
                     let (from, to) = (&job.entry.listener.name, &job.from);
                     self.hop(job.root, from, to, &job.payload, kind);
-                    self.fail(job.thread, &fault.payload(), job.cause);
+                    self.fail(job.thread, fault.saying(&words), fault, job.cause);
                 }
             }
         } else {

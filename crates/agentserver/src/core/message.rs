@@ -100,8 +100,13 @@ pub enum Outcome {
     Sent(Vec<Outgoing>),
     /// With text that nobody can read.
     Garbled { attempt: Vec<u8>, reason: String },
-    /// Not at all.
-    Failed { fault: Fault, reason: String },
+    /// Not at all. The reason is for the operator, the words are for the caller.
+    Failed {
+        fault: Fault,
+        reason: String,
+        #[serde(default)]
+        words: String,
+    },
 }
 
 /// A message for whoever began a conversation.

@@ -3,6 +3,7 @@
 //! order, and keeps nothing. And wherever a crash comes, the inputs that were kept
 //! lead to the same state.
 
+mod ends;
 mod ledger;
 mod random;
 mod rules;
@@ -13,14 +14,15 @@ use super::time::Time;
 use super::{Core, CoreLimits, Effect, Fit, Form, HopId, Job, Outcome, Outgoing, Record, Usage};
 use crate::handler::Target;
 use crate::payload::{Canonical, Payload};
-use crate::system::{self, Fault, TodoUntil};
+use crate::system::{self, Fault, TodoComplete, TodoUntil};
 use crate::xml::Limits;
+use ends::Ends;
 use ledger::{Ledger, Way};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{TestRng, TestRunner};
 use random::{NAMES, Note, Say, Step, TARGETS, Traits, life, note, organism};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,10 +37,14 @@ struct World {
     /// Those of them that were not acknowledged, by conversation, in order.
     unacknowledged: HashMap<ThreadId, Vec<HopId>>,
     ledger: Ledger,
+    ends: Ends,
     /// What runs have used so far.
     using: HashMap<HopId, Usage>,
-    /// The bounds that have ended work.
-    bounds: BTreeSet<&'static str>,
+    /// What this life has come to: bounds that have ended work, and what else a
+    /// life seldom comes to.
+    reached: BTreeSet<&'static str>,
+    /// Keys that messages were accepted with.
+    seen: HashSet<(ThreadId, u8)>,
     roots: Vec<ThreadId>,
     /// Whose a thread is and who called it, learnt from calls alone.
     parents: HashMap<ThreadId, ThreadId>,
@@ -75,8 +81,10 @@ impl World {
             given: HashSet::new(),
             unacknowledged: HashMap::new(),
             ledger,
+            ends: Ends::default(),
             using: HashMap::new(),
-            bounds: BTreeSet::new(),
+            reached: BTreeSet::new(),
+            seen: HashSet::new(),
             roots,
             parents: HashMap::new(),
             owners,
@@ -118,7 +126,7 @@ impl World {
         Canonical::parse(&Note { truth }.to_xml().unwrap(), &Limits::default()).unwrap()
     }
 
-    fn outgoing(job: &Job, say: &Say) -> Outgoing {
+    fn outgoing(core: &Core, job: &Job, say: &Say) -> Outgoing {
         let (target, word) = match say {
             Say::To(index) | Say::Invalid(index) => {
                 (Target::Named(TARGETS[*index].to_owned()), TARGETS[*index])
@@ -126,6 +134,7 @@ impl World {
             Say::Caller => (Target::Caller, "^"),
             Say::ByType | Say::Forged => (Target::ByType, "*"),
             Say::Todo => (Target::Named("todo-until".to_owned()), "todo-until"),
+            Say::Done => (Target::Named("todo-complete".to_owned()), "todo-complete"),
         };
         let payload = match say {
             Say::Forged => Fault::Handler.payload(),
@@ -134,6 +143,12 @@ impl World {
                 from_listener: "b".into(),
                 description: "x".into(),
             }),
+            Say::Done => {
+                let open = core.todos.overview().into_iter();
+                let own = open.filter(|todo| todo.thread == job.thread).next_back();
+                let id = own.map(|todo| todo.id).unwrap_or_default();
+                system::canonical(&TodoComplete { id })
+            }
             _ => Self::note(&job.entry.listener.name, job.thread, job.root, word, job.id),
         };
         let fit = match say {
@@ -150,43 +165,28 @@ impl World {
 
     fn take(&mut self, step: &Step) {
         match step {
-            Step::Finish { pick, say } => self.finish(*pick, |job| {
-                Outcome::Sent(say.iter().map(|say| Self::outgoing(job, say)).collect())
+            Step::Finish { pick, say } => self.finish(*pick, |core, job| {
+                let said = say.iter().map(|say| Self::outgoing(core, job, say));
+                Outcome::Sent(said.collect())
             }),
-            Step::Fail { pick, is_timeout } => self.finish(*pick, |_| Outcome::Failed {
+            Step::Fail { pick, is_timeout } => self.finish(*pick, |_, _| Outcome::Failed {
                 fault: if *is_timeout {
                     Fault::Timeout
                 } else {
                     Fault::Handler
                 },
                 reason: "made so".into(),
+                words: String::new(),
             }),
-            Step::Garble { pick } => self.finish(*pick, |_| Outcome::Garbled {
+            Step::Garble { pick } => self.finish(*pick, |_, _| Outcome::Garbled {
                 attempt: b"?".to_vec(),
                 reason: "made so".into(),
             }),
-            Step::Inject { conversation, to } => {
-                let root = self.roots[conversation % self.roots.len()];
-                let target = TARGETS[*to];
-                let budget = self.core.limits.request;
-                let request = self.ledger.request(root, budget, self.now);
-                let payload = Self::note("gate", root, root, target, request);
-                let out = Outgoing {
-                    target: Target::Named(target.to_owned()),
-                    payload,
-                    form: Form::Text,
-                    fit: Fit::Valid,
-                };
-                let is_open = self.core.is_own(root, "gate");
-                let may = is_open && self.may_call("gate", target);
-                match self.core.send(root, &out, None, self.now) {
-                    Ok(sent) => {
-                        assert!(may);
-                        self.ledger.accepted(request, sent.unwrap());
-                    }
-                    Err(told) => assert!(!may || told.xml().contains("<code>limit</code>")),
-                }
-            }
+            Step::Inject {
+                conversation,
+                to,
+                key,
+            } => self.inject(*conversation, TARGETS[*to], *key),
             Step::Close { conversation } => {
                 let root = self.roots[conversation % self.roots.len()];
                 self.core.close(root, self.now);
@@ -204,7 +204,7 @@ impl World {
             Step::Ask { pick, to } => {
                 if !self.running.is_empty() {
                     let job = self.running[pick % self.running.len()].clone();
-                    let out = Self::outgoing(&job, &Say::To(*to));
+                    let out = Self::outgoing(&self.core, &job, &Say::To(*to));
                     let asked = self.core.ask(job.id, &out, self.now);
                     let may = self.may_call(&job.entry.listener.name, TARGETS[*to]);
                     assert!(asked.is_err() || may);
@@ -235,9 +235,44 @@ impl World {
         self.observe();
     }
 
+    fn inject(&mut self, conversation: usize, target: &str, key: Option<u8>) {
+        let root = self.roots[conversation % self.roots.len()];
+        let budget = self.core.limits.request;
+        let request = self.ledger.request(root, budget, self.now);
+        let payload = Self::note("gate", root, root, target, request);
+        let out = Outgoing {
+            target: Target::Named(target.to_owned()),
+            payload,
+            form: Form::Text,
+            fit: Fit::Valid,
+        };
+        let is_open = self.core.is_own(root, "gate");
+        let may = is_open && self.may_call("gate", target);
+        let is_seen = key.is_some_and(|key| self.seen.contains(&(root, key)));
+        let name = key.map(|key| key.to_string());
+        match self.core.send(root, &out, name.as_deref(), self.now) {
+            Ok(Some(sent)) => {
+                assert!(may && !is_seen);
+                self.seen.extend(key.map(|key| (root, key)));
+                self.ledger.accepted(request, sent);
+            }
+            Ok(None) => {
+                assert!(is_seen, "only what was accepted before counts once");
+                self.reached.insert("a key again");
+            }
+            Err(told) => {
+                assert!(!is_seen || !is_open, "what was accepted stays accepted");
+                assert!(!may || told.xml().contains("<code>limit</code>"));
+            }
+        }
+    }
+
     /// The program ends, and what was kept is all there is.
     fn crash(&mut self) {
         let before = state(&mut self.core);
+        if state_has_todos(&self.kept.0) && before["todos"]["todos"] != serde_json::json!({}) {
+            self.reached.insert("to-dos in a snapshot");
+        }
         let mut core = Core::restore(serde_json::from_slice(&self.kept.0).unwrap());
         core.keep_records();
         for line in self.kept.1.split(|byte| *byte == b'\n') {
@@ -267,26 +302,19 @@ impl World {
         self.last_of_call.clear();
         self.last_of_sender.clear();
         // Those for which nobody waits any more are not begun again.
-        let (effects, mut again) = (self.core.effects(), Vec::new());
-        for effect in effects {
-            match effect {
-                Effect::Run(job) if ran.contains(&job.id) => again.push(job),
-                Effect::Run(job) => self.begin(job),
-                Effect::Deliver(arrival) => self.deliver(&arrival),
-                _ => {}
-            }
-        }
-        again.into_iter().for_each(|job| self.running.push(job));
+        let effects = self.core.effects();
+        self.carry_out(effects, &ran);
         let lines = self.core.take_records();
         self.kept.1.extend(lines);
     }
 
-    fn finish(&mut self, pick: usize, outcome: impl FnOnce(&Job) -> Outcome) {
+    fn finish(&mut self, pick: usize, outcome: impl FnOnce(&Core, &Job) -> Outcome) {
         if self.running.is_empty() {
             return;
         }
         let job = self.running.swap_remove(pick % self.running.len());
-        let outcome = outcome(&job);
+        let outcome = outcome(&self.core, &job);
+        self.ends.finish(&job, &self.parents);
         let (notes, used) = ([note(&job)], self.using.remove(&job.id));
         let used = used.unwrap_or_default();
         self.ledger.finish(job.id, used);
@@ -299,22 +327,31 @@ impl World {
         let records = self.core.take_records();
         self.kept.1.extend(records);
         let over = self.check_ends(&effects);
-        for effect in effects {
-            match effect {
-                Effect::Run(job) => self.begin(job),
-                Effect::Deliver(arrival) => self.deliver(&arrival),
-                Effect::Cancel(cancellation) => cancellation.cancel(),
-                Effect::Ended { .. }
-                | Effect::Rest(_)
-                | Effect::Finished(_)
-                | Effect::Answered { .. }
-                | Effect::Hop(_) => {}
-            }
-        }
+        self.carry_out(effects, &HashSet::new());
         over.into_iter().for_each(|id| self.ledger.told_of_end(id));
     }
 
+    /// Does what the pump would do. Those that ran before are not begun anew.
+    fn carry_out(&mut self, effects: Vec<Effect>, ran: &HashSet<HopId>) {
+        let (mut again, mut rested) = (Vec::new(), Vec::new());
+        for effect in effects {
+            match effect {
+                Effect::Run(job) if ran.contains(&job.id) => again.push(job),
+                Effect::Run(job) => self.begin(job),
+                Effect::Deliver(arrival) => self.deliver(&arrival),
+                Effect::Cancel(cancellation) => cancellation.cancel(),
+                Effect::Ended { thread, .. } => self.ends.ended(thread),
+                Effect::Rest(root) => rested.push(root),
+                Effect::Finished(_) | Effect::Answered { .. } | Effect::Hop(_) => {}
+            }
+        }
+        self.running.extend(again);
+        self.check_pruned();
+        self.check_rest(&rested);
+    }
+
     fn begin(&mut self, job: Arc<Job>) {
+        self.ends.begin(&job);
         let noted = job.notes.iter().flat_map(|notes| notes.list("own"));
         let owner = job.thread.to_string();
         noted.for_each(|note| assert_eq!(**note, *owner, "another thread's note"));
@@ -376,14 +413,19 @@ fn state(core: &mut Core) -> serde_json::Value {
     serde_json::from_slice(&core.snapshot().unwrap()).unwrap()
 }
 
-/// Plays a life to its end. Gives the bounds that ended work in it.
+fn state_has_todos(snapshot: &[u8]) -> bool {
+    let state: serde_json::Value = serde_json::from_slice(snapshot).unwrap();
+    state["todos"]["todos"] != serde_json::json!({})
+}
+
+/// Plays a life to its end. Gives what it came to.
 fn play((traits, limits, steps): (Vec<Traits>, CoreLimits, Vec<Step>)) -> BTreeSet<&'static str> {
     let mut world = World::new(traits, limits);
     for step in &steps {
         world.take(step);
     }
     world.wind_down();
-    world.bounds
+    world.reached
 }
 
 proptest! {
@@ -396,15 +438,17 @@ proptest! {
 }
 
 #[test]
-fn lives_that_are_played_use_up_every_kind_of_budget() {
+fn lives_that_are_played_come_to_all_that_the_rules_are_about() {
     let config = ProptestConfig::default();
     let seed = TestRng::deterministic_rng(config.rng_algorithm);
     let mut runner = TestRunner::new_with_rng(config, seed);
-    let mut bounds = BTreeSet::new();
+    let mut lives = BTreeMap::<&'static str, usize>::new();
     for _ in 0..200 {
-        bounds.append(&mut play(life().new_tree(&mut runner).unwrap().current()));
+        for reached in play(life().new_tree(&mut runner).unwrap().current()) {
+            *lives.entry(reached).or_default() += 1;
+        }
     }
-    let all = [
+    let seldom = [
         "hops",
         "messages",
         "model_calls",
@@ -412,5 +456,15 @@ fn lives_that_are_played_use_up_every_kind_of_budget() {
         "seconds",
         "tokens",
     ];
-    assert_eq!(bounds, all.into());
+    // So many that a run of another seed comes to them as well.
+    let often = ["a key again", "a run is pruned", "to-dos in a snapshot"];
+    for (what, least) in seldom
+        .map(|s| (s, 1))
+        .into_iter()
+        .chain(often.map(|o| (o, 20)))
+    {
+        let count = lives.remove(what).unwrap_or(0);
+        assert!(count >= least, "{count} lives come to {what}");
+    }
+    assert!(lives.is_empty(), "{lives:?}");
 }

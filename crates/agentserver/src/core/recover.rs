@@ -85,6 +85,7 @@ impl Core {
         let outcome = Outcome::Failed {
             fault: Fault::Handler,
             reason: "nobody waits for it".to_owned(),
+            words: String::new(),
         };
         self.end_run(hop, outcome, Usage::default());
     }

@@ -21,6 +21,7 @@ pub struct Todo {
     pub from_listener: String,
     pub description: String,
     pub is_raised: bool,
+    /// How often it has reminded, and those that led to it.
     pub nudges: u32,
     due: Time,
 }
@@ -48,6 +49,7 @@ impl Todos {
         thread: ThreadId,
         root: ThreadId,
         asked: crate::system::TodoUntil,
+        nudges: u32,
         due: Time,
     ) {
         let todo = Todo {
@@ -57,7 +59,7 @@ impl Todos {
             from_listener: asked.from_listener,
             description: asked.description,
             is_raised: false,
-            nudges: 0,
+            nudges,
             due,
         };
         self.todos.insert(id, todo);

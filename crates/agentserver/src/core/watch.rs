@@ -34,13 +34,18 @@ impl Core {
             }
             todo.nudges += 1;
             let root = todo.root;
+            let work = Work::Nudge(todo.nudges);
             if todo.nudges > self.limits.nudges {
                 tracing::warn!(limit = "nudges", %thread, "gave up a to-do that nobody closed");
                 let fault = Fault::Timeout.payload();
-                self.on_account(Work::Internal, root, |core, cause| {
+                // It is not listed any more, and keeps its conversation until it is told.
+                let given_up = self.todos.close(id, thread);
+                self.on_account(work, root, |core, cause| {
                     core.tell(thread, fault.clone(), &fault, cause);
                 });
-                self.close_todo(id, thread);
+                if given_up.is_some() {
+                    self.threads.unwatch(root, &mut self.ended);
+                }
                 continue;
             }
             let nudge = TodoNudge {
@@ -50,7 +55,7 @@ impl Core {
             };
             if let Some(entry) = self.owner(thread) {
                 let (from, nudge) = (entry.listener.name.clone(), system::canonical(&nudge));
-                self.on_account(Work::Internal, root, |core, cause| {
+                self.on_account(work, root, |core, cause| {
                     core.acknowledge(thread, from, nudge, cause);
                 });
             }
@@ -64,10 +69,16 @@ impl Core {
         if self.todos.count(job.thread) >= self.limits.todos {
             return Err(Refusal::limit("todos", self.limits.todos));
         }
+        // Whoever sets a new one at each reminder would never come to an end.
+        let nudges = self.accounts.nudges_before(job.cause.account);
+        if nudges >= self.limits.nudges {
+            let limit = usize::try_from(self.limits.nudges).unwrap_or(usize::MAX);
+            return Err(Refusal::limit("nudges", limit));
+        }
         let due = self.now.after(self.limits.nudge);
         let id = TodoId::from(self.threads.next_id());
         self.todos
-            .open(id, job.thread, job.root, asked.clone(), due);
+            .open(id, job.thread, job.root, asked.clone(), nudges, due);
         self.threads.conversations.watch(job.root);
         // What is waiting to be handled has not been seen either.
         for waiting in self.behind.get(&job.thread).into_iter().flatten() {

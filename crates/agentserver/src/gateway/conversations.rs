@@ -126,17 +126,28 @@ impl<O: Outlet> Conversations<O> {
 
     /// Sends a payload as XML; without a target, its type decides. A
     /// conversation begins with the first message under its id. Waits while
-    /// there is no room, as [`Conversation::send`] does.
+    /// there is no room, as [`Conversation::send`] does. Gives the message's id.
     pub async fn send(
         &self,
         correlation: &CorrelationId,
         to: Option<&str>,
         xml: &str,
-    ) -> Result<(), SendError> {
+    ) -> Result<HopId, SendError> {
         let sending = Sending::begin(&self.shared, correlation)?;
-        let sent = sending.talk.conversation.send_xml(to, xml).await;
-        drop(sending);
-        sent.map(drop)
+        sending.talk.conversation.send_xml(to, xml).await
+    }
+
+    /// The same, unless the conversation has accepted a message with this key before;
+    /// then it gives none.
+    pub async fn send_once(
+        &self,
+        correlation: &CorrelationId,
+        key: &str,
+        to: Option<&str>,
+        xml: &str,
+    ) -> Result<Option<HopId>, SendError> {
+        let sending = Sending::begin(&self.shared, correlation)?;
+        sending.talk.conversation.send_once(key, to, xml).await
     }
 
     /// Ends a conversation: what is under way goes on, and its answers are no
@@ -266,8 +277,8 @@ impl<O: Outlet> Reader<O> {
         // At first there is nothing to read.
         self.talk.sent.notified().await;
         loop {
-            match self.talk.conversation.receive().await {
-                Some(message) => {
+            match self.talk.conversation.receive_or_rest().await {
+                Ok(message) => {
                     number += 1;
                     let held = Held {
                         talk: Arc::downgrade(&self.talk),
@@ -285,8 +296,8 @@ impl<O: Outlet> Reader<O> {
                         answer.held.acknowledge();
                     }
                 }
-                None => {
-                    self.shared.outlet.rested(&self.correlation);
+                Err(last) => {
+                    self.shared.outlet.rested(&self.correlation, last);
                     let sent = self.talk.sent.notified();
                     let waited = tokio::time::timeout(self.shared.idle.0, sent).await;
                     if waited.is_err() && self.give_up() {

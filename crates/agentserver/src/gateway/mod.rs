@@ -12,6 +12,7 @@ mod correlation;
 pub use conversations::{Conversations, Held, Idle};
 pub use correlation::{CorrelationError, CorrelationId};
 
+use crate::core::HopId;
 use crate::pump::Delivered;
 use futures_util::future::BoxFuture;
 
@@ -54,9 +55,10 @@ pub trait Outlet: Send + Sync + 'static {
     /// never comes again. The next answer of the same conversation waits for this one.
     fn deliver<'a>(&'a self, answer: &'a Answer) -> BoxFuture<'a, Result<(), DeliveryError>>;
 
-    /// Nothing of a conversation waits or runs any more; all its answers were
-    /// delivered.
-    fn rested(&self, _correlation: &CorrelationId) {}
+    /// Nothing of a conversation waits or runs any more; all answers to `last`, the
+    /// last message that was sent before that, and to those before it were delivered.
+    /// None was sent where the conversation is from before a crash.
+    fn rested(&self, _correlation: &CorrelationId, _last: Option<HopId>) {}
 
     /// A conversation is over; its id may be used for another.
     fn closed(&self, _correlation: &CorrelationId) {}

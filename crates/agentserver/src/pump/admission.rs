@@ -106,17 +106,25 @@ impl Admission {
 }
 
 impl State {
+    /// The next who waits; those who have stopped waiting have no turn.
     fn next(&mut self) -> Option<oneshot::Sender<Permit>> {
-        let (gateway, mut conversations) = self.waiting.pop_front()?;
-        let (root, mut senders) = conversations.pop_front()?;
-        let sender = senders.pop_front();
-        if !senders.is_empty() {
-            conversations.push_back((root, senders));
+        loop {
+            let (gateway, mut conversations) = self.waiting.pop_front()?;
+            let (root, mut senders) = conversations.pop_front()?;
+            while senders.front().is_some_and(oneshot::Sender::is_closed) {
+                senders.pop_front();
+            }
+            let sender = senders.pop_front();
+            if !senders.is_empty() {
+                conversations.push_back((root, senders));
+            }
+            if !conversations.is_empty() {
+                self.waiting.push_back((gateway, conversations));
+            }
+            if sender.is_some() {
+                return sender;
+            }
         }
-        if !conversations.is_empty() {
-            self.waiting.push_back((gateway, conversations));
-        }
-        sender
     }
 }
 
@@ -183,6 +191,21 @@ mod tests {
             }
         }
         assert_eq!(order, [0, 3, 2, 1, 4]);
+    }
+
+    #[tokio::test]
+    async fn any_number_may_stop_waiting() {
+        let admission = Admission::new(1, 0);
+        let held = admission.acquire("a".into(), thread(1)).await.unwrap();
+        for n in 0..200_000u32 {
+            let conversation = thread(u8::try_from(n % 3).unwrap());
+            let turn = Box::pin(admission.acquire("a".into(), conversation));
+            assert!(turn.now_or_never().is_none());
+        }
+        let mut last = Box::pin(admission.acquire("a".into(), thread(1)));
+        assert!((&mut last).now_or_never().is_none());
+        drop(held);
+        assert!(last.await.is_ok());
     }
 
     #[tokio::test]

@@ -163,15 +163,22 @@ impl Conversation {
     /// The next message, as [`Conversation::next`] gives it, with nothing
     /// acknowledged: that is for [`Conversation::acknowledge_to`].
     pub async fn receive(&self) -> Option<Delivered> {
+        self.receive_or_rest().await.ok()
+    }
+
+    /// The next message; or, where it has come to rest, the last message that was
+    /// sent before that.
+    pub(crate) async fn receive_or_rest(&self) -> Result<Delivered, Option<HopId>> {
         loop {
             let changed = {
                 let mut state = self.shared.lock();
                 if let Some(delivered) = state.read(self.root) {
                     state.free();
-                    return Some(delivered);
+                    return Ok(delivered);
                 }
                 if state.has_rested(self.root) {
-                    return None;
+                    let mailbox = state.mailboxes.get(&self.root);
+                    return Err(mailbox.and_then(|mailbox| mailbox.last_sent));
                 }
                 state.changed(self.root)
             };

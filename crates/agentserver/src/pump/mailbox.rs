@@ -12,6 +12,8 @@ pub(super) struct Mailbox {
     capacity: usize,
     /// The conversation's epoch when something was last sent.
     pub(super) sent: u64,
+    /// What was last sent, since the program started.
+    pub(super) last_sent: Option<HopId>,
     /// Those who wait for room to send.
     pub(super) senders: usize,
     /// What will come, or come to rest, when the disk has its cause.
@@ -28,6 +30,7 @@ impl Mailbox {
             unread: VecDeque::new(),
             capacity,
             sent: 0,
+            last_sent: None,
             senders: 0,
             held: 0,
             read: None,

@@ -2,7 +2,7 @@
 
 use super::{Meter, Shared};
 use crate::core::{Fit, Form, Job, Outcome, Outgoing, ThreadId};
-use crate::envelope::Envelope;
+use crate::envelope::{self, Envelope};
 use crate::handler::{HandlerMetadata, HandlerResponse, Reply, Target};
 use crate::organism::{Entry, Organism};
 use crate::payload::{Canonical, PayloadError, Schema};
@@ -102,6 +102,7 @@ fn failed(fault: Fault, reason: impl Into<String>) -> Outcome {
     Outcome::Failed {
         fault,
         reason: reason.into(),
+        words: String::new(),
     }
 }
 
@@ -109,13 +110,16 @@ fn failed(fault: Fault, reason: impl Into<String>) -> Outcome {
 fn metadata(meter: &Meter) -> Result<HandlerMetadata, XmlError> {
     let job = meter.job();
     let listener = &job.entry.listener;
-    let envelope = Envelope {
-        from: job.from.clone(),
-        to: Some(listener.name.clone()),
-        thread: job.thread.text(),
-        payload: job.payload.clone(),
-    };
-    envelope.write()?;
+    // A message has a valid envelope; mostly that is plain to see without writing it.
+    if !envelope::is_plain([&*job.from, &*listener.name], &job.payload) {
+        let envelope = Envelope {
+            from: job.from.clone(),
+            to: Some(listener.name.clone()),
+            thread: job.thread.text(),
+            payload: job.payload.clone(),
+        };
+        envelope.write()?;
+    }
     let usage = job.entry.usage(job.caller.as_deref());
     let instructions = match &job.reminder {
         None => usage.text.clone(),
@@ -148,7 +152,11 @@ async fn handle(shared: &Shared, meter: &Meter) -> Outcome {
     };
     match within(future, listener.timeout, &job.cancellation).await {
         Ended::Itself(Ok(Ok(reply))) => outcome(shared, job, reply),
-        Ended::Itself(Ok(Err(error))) => failed(Fault::Handler, error.to_string()),
+        Ended::Itself(Ok(Err(error))) => Outcome::Failed {
+            fault: Fault::Handler,
+            reason: error.to_string(),
+            words: error.told().to_owned(),
+        },
         Ended::Itself(Err(panic)) => panicked(&*panic),
         Ended::OutOfTime => failed(
             Fault::Timeout,

@@ -170,8 +170,9 @@ impl State {
 
     fn send(&mut self, root: ThreadId, out: &Outgoing, key: Option<&str>, now: Time) -> Sent {
         let sent = self.core.send(root, out, key, now);
-        if let (Ok(Some(_)), Some(mailbox)) = (&sent, self.mailboxes.get_mut(&root)) {
+        if let (Ok(Some(id)), Some(mailbox)) = (&sent, self.mailboxes.get_mut(&root)) {
             mailbox.sent = self.core.epoch(root);
+            mailbox.last_sent = Some(*id);
         }
         sent
     }

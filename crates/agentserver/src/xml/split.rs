@@ -10,6 +10,8 @@ pub enum Piece {
     /// Something else: a line that begins no element, or an element that the
     /// stream ended in.
     Other(String),
+    /// Something that is not UTF-8.
+    NotText(Vec<u8>),
     /// Something that is longer than allowed; the rest of its line was dropped.
     TooLong,
 }
@@ -70,12 +72,15 @@ impl Splitter {
     pub fn finish(&mut self) -> Option<Piece> {
         self.state = LexerState::Outside;
         self.depth = 0;
-        let rest = self.text();
-        (!rest.trim().is_empty()).then_some(Piece::Other(rest))
+        let is_left = !self.piece.trim_ascii().is_empty();
+        let rest = self.cut(Piece::Other);
+        is_left.then_some(rest)
     }
 
-    fn text(&mut self) -> String {
-        String::from_utf8_lossy(&std::mem::take(&mut self.piece)).into_owned()
+    /// What has come of a piece, as this where it is text.
+    fn cut(&mut self, piece: fn(String) -> Piece) -> Piece {
+        let text = String::from_utf8(std::mem::take(&mut self.piece));
+        text.map_or_else(|wrong| Piece::NotText(wrong.into_bytes()), piece)
     }
 
     fn take(&mut self, byte: u8) -> Option<Piece> {
@@ -89,7 +94,7 @@ impl Splitter {
             LexerState::Skipped => return None,
             LexerState::Words if byte == b'\n' => {
                 self.state = LexerState::Outside;
-                return Some(Piece::Other(self.text()));
+                return Some(self.cut(Piece::Other));
             }
             _ => {}
         }
@@ -104,7 +109,7 @@ impl Splitter {
         let was_in_tag = matches!(self.state, LexerState::Tag { .. });
         self.state = self.after(byte);
         let is_whole = was_in_tag && self.state == LexerState::Outside;
-        is_whole.then(|| Piece::Element(self.text()))
+        is_whole.then(|| self.cut(Piece::Element))
     }
 
     /// Where the stream is after this byte.
@@ -226,6 +231,24 @@ mod tests {
     #[test]
     fn an_element_that_does_not_end_is_told_at_the_end_of_the_stream() {
         assert_eq!(pieces("<a><b>x</b>\n"), [other("<a><b>x</b>\n")]);
+    }
+
+    #[test]
+    fn what_is_not_text_is_not_made_into_text() {
+        let mut splitter = Splitter::new(100);
+        let mut pieces = Vec::new();
+        splitter.push(b"<a>\xff</a>\nword\xff\n<b/>\xff", |piece| {
+            pieces.push(piece)
+        });
+        pieces.extend(splitter.finish());
+        let not_text = |bytes: &[u8]| Piece::NotText(bytes.to_vec());
+        let all = [
+            not_text(b"<a>\xff</a>"),
+            not_text(b"word\xff"),
+            element("<b/>"),
+            not_text(b"\xff"),
+        ];
+        assert_eq!(pieces, all);
     }
 
     #[test]

@@ -76,7 +76,7 @@ async fn tokens_and_money_are_counted_over_the_whole_chain() {
         money: Some(50),
         ..Budget::default()
     };
-    for (budget, most, words) in [(tokens, 10, "1000 tokens"), (money, 5, "0.000050 of money")] {
+    for (budget, most, words) in [(tokens, 10, "1000 tokens"), (money, 5, "0.00005 of money")] {
         let calls = Arc::new(AtomicUsize::new(0));
         let agents = [
             stubborn("one", "two", &calls),
@@ -195,4 +195,28 @@ async fn a_conversation_that_used_up_its_budget_takes_nothing_more() {
     );
     let refused = conversation.send("echo", ask("five")).await.unwrap_err();
     assert!(refused.to_string().contains("Begin a new one"), "{refused}");
+}
+
+#[tokio::test]
+async fn calls_that_time_ends_again_and_again_use_up_the_hops_of_the_request() {
+    let boss = Listener::named("boss")
+        .agent(true)
+        .peers(["slow"])
+        .on(|ask: Ask, _| async move { Ok(HandlerResponse::to("slow", ask)) })
+        .on(|_: SystemError, _| async { Ok(HandlerResponse::to("slow", ask("again"))) });
+    let slow = Listener::named("slow")
+        .budget(Budget {
+            time: Some(Duration::from_millis(2)),
+            ..Budget::default()
+        })
+        .on(|_: Ask, _| async { std::future::pending::<Result>().await });
+    let hops = Budget {
+        hops: Some(20),
+        ..Budget::default()
+    };
+    let pump = Pump::start(organism([boss, slow]), with_request(hops));
+    let told = told_of(&pump, "boss").await;
+    let words = "20 messages one after the other";
+    assert!(told.message.contains(words), "{told:?}");
+    at_rest(&pump).await;
 }

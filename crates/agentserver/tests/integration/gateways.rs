@@ -3,7 +3,7 @@
 
 use crate::common::{Ask, Told, ask, at_rest, organism, soon, told};
 use agentserver::gateway::{Answer, Conversations, CorrelationId, DeliveryError, Idle, Outlet};
-use agentserver::{HandlerResponse, Listener, Payload, Pump, SendError, Settings};
+use agentserver::{HandlerResponse, HopId, Listener, Payload, Pump, SendError, Settings};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::collections::HashMap;
@@ -42,7 +42,7 @@ impl Outlet for Out {
         .boxed()
     }
 
-    fn rested(&self, _: &CorrelationId) {
+    fn rested(&self, _: &CorrelationId, _: Option<HopId>) {
         self.0.rested.fetch_add(1, Ordering::SeqCst);
         self.0.changed.notify_waiters();
     }

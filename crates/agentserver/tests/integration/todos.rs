@@ -1,7 +1,7 @@
 //! To-dos: what they wait for, and how long a conversation waits for them.
 
 use crate::common::*;
-use agentserver::system::{TodoComplete, TodoNudge, TodoRegistered, TodoUntil};
+use agentserver::system::{SystemError, TodoComplete, TodoNudge, TodoRegistered, TodoUntil};
 use agentserver::{CoreLimits, HandlerMetadata, HandlerResponse, Listener, Pump, Settings};
 use std::time::Duration;
 
@@ -156,4 +156,40 @@ async fn a_registration_says_what_is_awaited() {
         .unwrap();
     let text = answer.unwrap().payload.read::<Told>().unwrap().text;
     assert_eq!(text, "Told from helper: wait for help");
+}
+
+#[tokio::test]
+async fn a_new_to_do_at_each_reminder_is_refused_after_as_many_as_one_may_have() {
+    let again = || until("helper");
+    let restless =
+        Listener::named("restless")
+            .agent(true)
+            .peers(["todo-until", "todo-complete"])
+            .on(move |_: Ask, _| async move { Ok(again()) })
+            .on(move |nudge: TodoNudge, _: HandlerMetadata| async move {
+                let done = TodoComplete { id: nudge.id };
+                Ok(vec![HandlerResponse::to("todo-complete", done), again()])
+            })
+            .on(|error: SystemError, _| async move {
+                Ok(HandlerResponse::respond(told(error.message)))
+            });
+    let settings = Settings {
+        core: CoreLimits {
+            nudge: Duration::from_millis(2),
+            nudges: 5,
+            ..CoreLimits::default()
+        },
+        ..Settings::default()
+    };
+    let pump = Pump::start(organism([restless]), settings);
+    let answer = soon(pump.request("console", "restless", ask("x"))).await;
+    let text = answer
+        .unwrap()
+        .unwrap()
+        .payload
+        .read::<Told>()
+        .unwrap()
+        .text;
+    assert!(text.contains("\"nudges\" of 5"), "{text}");
+    at_rest(&pump).await;
 }

@@ -2,7 +2,9 @@
 
 use crate::common::*;
 use agentserver::system::{Huh, SystemError};
-use agentserver::{Gateway, HandlerResponse, Listener, Organism, Payload, Pump, Settings};
+use agentserver::{
+    Gateway, HandlerError, HandlerResponse, Listener, Organism, Payload, Pump, Settings,
+};
 
 #[derive(Payload, Debug)]
 struct Pay {
@@ -145,4 +147,26 @@ async fn a_trace_line_cannot_be_forged() {
         let line = hop.to_string();
         assert!(!line.contains(['\n', '\u{1b}']), "{line}");
     }
+}
+
+#[tokio::test]
+async fn a_handler_tells_its_caller_why_it_failed_and_nobody_beyond() {
+    let tool = Listener::named("tool").on(|_: Ask, _| async {
+        Err::<(), _>(HandlerError::telling("there is no file \u{0}\u{fffe}<x>"))
+    });
+    let deaf = Listener::named("deaf")
+        .agent(true)
+        .peers(["tool"])
+        .on(|ask: Ask, _| async move { Ok(HandlerResponse::to("tool", ask)) });
+    let gateway = Gateway::named("console", ["tool", "deaf"]);
+    let organism = Organism::new("test", [tool, deaf], [gateway]).unwrap();
+    let pump = Pump::start(organism, Settings::default());
+    let read = async |to| {
+        let answer = soon(pump.request("console", to, ask("x"))).await;
+        let error = answer.unwrap().unwrap().payload.read::<SystemError>();
+        error.unwrap().message
+    };
+    let plain = "The message could not be handled.";
+    assert_eq!(read("tool").await, format!("{plain} there is no file <x>"));
+    assert_eq!(read("deaf").await, plain);
 }

@@ -78,13 +78,12 @@ fn start(folder: &Path, arguments: &[&str]) -> Child {
 
 /// Runs with this input, to its end.
 fn with_input(folder: &Path, arguments: &[&str], input: &str) -> Output {
+    with_bytes(folder, arguments, input.as_bytes())
+}
+
+fn with_bytes(folder: &Path, arguments: &[&str], input: &[u8]) -> Output {
     let mut child = start(folder, arguments);
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(input.as_bytes())
-        .unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
     child.wait_with_output().unwrap()
 }
 
@@ -284,6 +283,56 @@ fn what_cannot_be_sent_or_done_is_told() {
     );
 }
 
+#[test]
+fn plain_words_are_answered_with_what_to_type() {
+    let folder = folder();
+    let output = with_input(folder.path(), &["run"], "hello\nhello\n<Add><a>1</a>");
+    let told = lines(&output.stdout);
+    assert_eq!(told.len(), 3, "{told:?}");
+    let example =
+        "Write for example: &lt;Add&gt;&lt;a&gt;1&lt;/a&gt;&lt;b&gt;1&lt;/b&gt;&lt;/Add&gt;";
+    let words = "Expected an XML element, found the words \"hello\".";
+    assert!(
+        told[0].contains(words) && told[0].contains(example),
+        "{told:?}"
+    );
+    assert!(
+        told[2].contains("The input ended before &lt;Add&gt; was closed."),
+        "{told:?}"
+    );
+    let said = String::from_utf8(output.stderr).unwrap();
+    let typed = said
+        .lines()
+        .filter_map(|line| line.strip_prefix("  <"))
+        .map(|line| format!("<{line}"));
+    let typed: Vec<_> = typed.collect();
+    // Once, with everything that the gateway takes.
+    assert_eq!(said.matches("type one XML element").count(), 1, "{said}");
+    assert_eq!(typed.len(), 3, "{said}");
+    assert!(said.contains("to adder: Adds two numbers."), "{said}");
+    // What it says can be typed.
+    let output = with_input(folder.path(), &["run"], &typed[0]);
+    assert!(output.status.success(), "{:?}", lines(&output.stderr));
+    assert_eq!(lines(&output.stdout), ["<Sum><value>2</value></Sum>"]);
+}
+
+#[test]
+fn an_element_is_as_large_and_as_deep_as_the_file_allows() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = "limits: {bytes: 4000000, nodes: 30000}\n";
+    let file = ECHO.replace("{name: text}", "{name: text, many: true}") + limits;
+    write(folder.path(), "organism.yaml", &file);
+    let texts = "<text>x</text>".repeat(12_000) + &format!("<text>{}</text>", "y".repeat(2 << 20));
+    let message = format!("<message><meta><to>echo</to></meta><Note>{texts}</Note></message>");
+    let mut child = start(folder.path(), &["run"]);
+    let mut stdin = child.stdin.take().unwrap();
+    let writer = std::thread::spawn(move || stdin.write_all(message.as_bytes()).unwrap());
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    assert!(output.status.success(), "{:?}", lines(&output.stderr));
+    assert_eq!(lines(&output.stdout), [format!("<Note>{texts}</Note>")]);
+}
+
 const ECHO: &str = "\
 organism: echo
 payloads: [{name: Note, fields: [{name: text}]}]
@@ -312,11 +361,20 @@ fn input_is_read_to_the_balanced_element_and_never_mended() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "organism.yaml", ECHO);
     let input = "<Note>\n<text>two\nlines</text>\n</Note><Note><text>x</text></Note>\n\
-                 I will not say `<Note><text>y</text></Note>`\n<Note><text>1 & 2</text></Note>\n<Note><text>cut";
-    let output = with_input(folder.path(), &["run"], input);
+                 I will not say `<Note><text>y</text></Note>`\n<Note><text>1 & 2</text></Note>\n\
+                 <!DOCTYPE a [<!ENTITY b 'c'>]>\n<Note><text>\u{1}</text></Note>\n";
+    let input = [
+        input.as_bytes(),
+        b"<Note><text>\xff</text></Note>\n<Note><text>cut",
+    ]
+    .concat();
+    let output = with_bytes(folder.path(), &["run"], &input);
     let told = lines(&output.stdout);
     let huhs = told.iter().filter(|line| line.starts_with("<huh ")).count();
-    assert_eq!((told.len(), huhs), (5, 3), "{told:?}");
+    assert_eq!((told.len(), huhs), (8, 6), "{told:?}");
+    for words in ["a DOCTYPE is not allowed", "the text is not UTF-8"] {
+        assert!(told.iter().any(|line| line.contains(words)), "{told:?}");
+    }
     let notes: Vec<_> = told
         .iter()
         .filter(|line| line.starts_with("<Note>"))
@@ -477,7 +535,14 @@ fn a_command_sees_who_it_is_called_by_and_no_keys() {
     let models = "models:\n  backends:\n    - {model: m, key_env: SECRET_KEY}\n    - {kind: anthropic, model: m}\n";
     let named = SUMS.replace("write: ['.']", "env: [NAMED]");
     write(folder.path(), "organism.yaml", &(named + models));
-    let script_text = "#!/bin/sh\necho \"<Note><text>$ORGANISM_FROM/$SECRET_KEY$ANTHROPIC_API_KEY/$OTHER/$NAMED</text></Note>\"\n";
+    // It also looks for them where the system tells of the processes that started it.
+    let script_text = "\
+found=''
+for process in $PPID $(sed -n 's/^PPid:\\t//p' /proc/$PPID/status); do
+  cat /proc/$process/environ 2>/dev/null | tr '\\0' ' ' | grep -q 'secret\\|hidden' && found=found
+done
+echo \"<Note><text>$ORGANISM_FROM/$SECRET_KEY$ANTHROPIC_API_KEY/$OTHER/$NAMED/$found</text></Note>\"
+";
     write(folder.path(), "shout.sh", script_text);
     let mut command = starchild(folder.path(), &["run"]);
     let mut child = command
@@ -496,7 +561,7 @@ fn a_command_sees_who_it_is_called_by_and_no_keys() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(
         lines(&output.stdout),
-        ["<Note><text>console///given</text></Note>"]
+        ["<Note><text>console///given/</text></Note>"]
     );
 }
 

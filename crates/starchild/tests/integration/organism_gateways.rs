@@ -42,7 +42,7 @@ const SECRET: &str = "whsec_c2VjcmV0LW9mLXNvbWUtbGVuZ3Ro";
 
 /// A running organism and the address that it tells.
 struct Running {
-    _child: Child,
+    child: Child,
     base: String,
     client: Client,
 }
@@ -68,7 +68,7 @@ async fn start(folder: &TempDir) -> Running {
     let base = format!("http://{}", rest.split('/').next().unwrap());
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
     Running {
-        _child: child,
+        child: child,
         base,
         client: Client::new(),
     }
@@ -141,6 +141,78 @@ async fn a_payload_is_posted_as_json_or_xml_and_its_answers_come_back() {
 }
 
 #[tokio::test]
+async fn each_message_has_its_own_answer_though_it_had_to_wait_for_room() {
+    let folder = folder(
+        "  - {name: web, peers: [waits], kind: {http: {listen: '127.0.0.1:0'}}}\n\
+         limits: {in_flight: 1}\n",
+    );
+    let file = folder.path().join("organism.yaml");
+    let waits = "listeners:\n  - {name: waits, accepts: [Ask], \
+                 kind: {process: {command: [sh, -c, 'while [ ! -e ../../../go ]; do sleep 0.05; done; cat']}}}\n";
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("listeners:\n", waits)).unwrap();
+    let organism = start(&folder).await;
+    let ask = |n: u8| format!("<Ask><text>{n}</text></Ask>");
+    let first = organism.post("/payloads/Ask", "text/xml", ask(1)).await;
+    assert_eq!(first.status(), StatusCode::ACCEPTED);
+    let second = organism.post("/payloads/Ask?wait=20", "text/xml", ask(2));
+    let go = async {
+        // Time for the second to come and wait; one that comes later finds no fault.
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        std::fs::write(folder.path().join("go"), "").unwrap();
+    };
+    let (second, ()) = tokio::join!(second, go);
+    let (status, told) = told(second).await;
+    let answers = told["answers"].as_array().unwrap().iter();
+    let xml: Vec<_> = answers.map(|answer| answer["xml"].clone()).collect();
+    assert_eq!(
+        (status, xml),
+        (StatusCode::OK, vec![json!(ask(1)), json!(ask(2))])
+    );
+}
+
+#[tokio::test]
+async fn what_was_not_sent_leaves_no_conversation_behind() {
+    let folder = folder(
+        "  - {name: web, peers: [echo], kind: {http: {listen: '127.0.0.1:0'}}}\n\
+         limits: {conversations: 1}\n",
+    );
+    let organism = start(&folder).await;
+    let post = |correlation: Option<&'static str>, body: &'static str| {
+        let url = format!("{}/payloads/Ask?wait=20", organism.base);
+        let request = organism.client.post(url).body(body);
+        let request = request.header("content-type", "application/json");
+        match correlation {
+            Some(correlation) => request.header("correlation-id", correlation),
+            None => request,
+        }
+    };
+    let wrong = "{\"text\":\"x\",\"count\":300}";
+    // There is room again each time, when the one before has ended.
+    let until = async |status: u16, correlation, body| {
+        within(async {
+            loop {
+                let found = post(correlation, body).send().await.unwrap().status();
+                if found == status {
+                    return;
+                }
+                assert_eq!(found, 503);
+            }
+        })
+        .await;
+    };
+    for _ in 0..3 {
+        until(422, None, wrong).await;
+    }
+    until(200, Some("one"), "{\"text\":\"x\"}").await;
+    let busy = within(post(Some("two"), "{\"text\":\"x\"}").send()).await;
+    assert_eq!(busy.unwrap().status(), 503);
+    let url = format!("{}/conversations/two/events", organism.base);
+    let unknown = within(organism.client.get(url).send()).await.unwrap();
+    assert_eq!(unknown.status(), 404);
+}
+
+#[tokio::test]
 async fn what_is_wrong_with_a_request_is_told_in_words() {
     let folder = folder("  - {name: web, peers: [echo], kind: {http: {listen: '127.0.0.1:0'}}}\n");
     let organism = start(&folder).await;
@@ -195,6 +267,28 @@ async fn what_is_wrong_with_a_request_is_told_in_words() {
             " ".repeat(2 << 20),
             413,
             "over 1048576 bytes",
+        ),
+        (
+            "/payloads/Ask",
+            xml,
+            "<x:Ask xmlns:x='urn:x'><text/></x:Ask>".to_owned(),
+            400,
+            "found <Ask> in the namespace \"urn:x\"",
+        ),
+        (
+            "/payloads/Ask?wait=-1",
+            json,
+            "{\"text\":\"x\"}".to_owned(),
+            400,
+            "wait",
+        ),
+        ("/nothing", json, "{}".to_owned(), 404, "/openapi.json"),
+        (
+            "/openapi.json",
+            json,
+            "{}".to_owned(),
+            405,
+            "another method",
         ),
         (
             "/payloads/Ask?to=writer",
@@ -335,6 +429,35 @@ async fn a_webhook_counts_once_and_only_with_its_signature_and_in_time() {
 }
 
 #[tokio::test]
+async fn a_webhook_that_comes_again_after_a_kill_counts_once() {
+    let folder = folder(
+        "  - name: hooks\n    peers: [writer]\n    kind: {webhook: {listen: '127.0.0.1:0', \
+         secret_env: SECRET, payload: Told, field: text}}\ndurable: state\n",
+    );
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let now = now.as_secs();
+    let call = async |organism: &Running, id: &str| {
+        let request = organism.client.post(format!("{}/", organism.base));
+        let request = request
+            .header("webhook-id", id)
+            .header("webhook-timestamp", now.to_string())
+            .header("webhook-signature", signature(id, now, "x"));
+        let (status, told) = told(within(request.body("x").send()).await.unwrap()).await;
+        assert_eq!(status, StatusCode::ACCEPTED);
+        told["duplicate"].clone()
+    };
+    let mut organism = start(&folder).await;
+    assert_eq!(call(&organism, "a").await, false);
+    until_written(&folder, 1).await;
+    organism.child.start_kill().unwrap();
+    within(organism.child.wait()).await.unwrap();
+    let organism = start(&folder).await;
+    assert_eq!(call(&organism, "a").await, true);
+    assert_eq!(call(&organism, "b").await, false);
+    until_written(&folder, 2).await;
+}
+
+#[tokio::test]
 async fn the_clock_sends_what_the_file_says() {
     let folder = folder(
         "  - name: clock\n    peers: [writer]\n    kind: {schedule: {cron: '* * * * * *', \
@@ -419,23 +542,28 @@ async fn an_organism_is_a_set_of_tools_for_the_official_mcp_client() {
     let fields: Value = serde_json::from_str(text).unwrap();
     assert_eq!(fields, json!({ "Ask": { "text": "hello", "count": 2 } }));
     assert_eq!(seen["wrong"]["isError"], true);
+    let words = seen["wrong"]["content"][0]["text"].as_str().unwrap();
+    assert!(
+        words.contains("<count> holds \"300\"") && !words.contains("huh"),
+        "{words}"
+    );
 }
 
-#[tokio::test]
-async fn a_tool_of_an_mcp_server_is_a_listener() {
+/// What an organism says to this input, whose one listener calls a tool of a real server.
+async fn said_by_tool(tool: &str, payload: &str, input: &str) -> (bool, Vec<String>) {
     let program = mcp_folder().join("node_modules/.bin/mcp-server-everything");
     let folder = tempfile::tempdir().unwrap();
     let file = format!(
         "\
 payloads:
-  - {{name: Sum, fields: [{{name: a, type: integer}}, {{name: b, type: integer}}]}}
+  - {payload}
   - {{name: Told, fields: [{{name: text}}]}}
 listeners:
-  - name: sums
-    accepts: [Sum]
-    kind: {{mcp: {{server: {{command: '{}', args: [stdio]}}, tool: get-sum, answer: Told}}}}
+  - name: tool
+    accepts: [Asked]
+    kind: {{mcp: {{server: {{command: '{}', args: [stdio]}}, tool: {tool}, answer: Told}}}}
 gateways:
-  - {{name: console, peers: [sums]}}
+  - {{name: console, peers: [tool]}}
 ",
         program.display()
     );
@@ -448,18 +576,40 @@ gateways:
         .kill_on_drop(true)
         .spawn()
         .unwrap();
-    let mut input = child.stdin.take().unwrap();
-    let line = "<Sum><a>40</a><b>2</b></Sum>\n".repeat(2);
-    tokio::io::AsyncWriteExt::write_all(&mut input, line.as_bytes())
+    let mut stdin = child.stdin.take().unwrap();
+    tokio::io::AsyncWriteExt::write_all(&mut stdin, input.as_bytes())
         .await
         .unwrap();
-    drop(input);
+    drop(stdin);
     let output = within(child.wait_with_output()).await.unwrap();
     let told = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{told}");
-    let lines: Vec<_> = told.lines().collect();
-    assert_eq!(lines.len(), 2, "{told}");
-    assert!(lines.iter().all(|line| line.contains("42")), "{told}");
+    let lines = told.lines().map(str::to_owned).collect();
+    (output.status.success(), lines)
+}
+
+#[tokio::test]
+async fn a_tool_of_an_mcp_server_is_a_listener() {
+    let payload = "{name: Asked, fields: [{name: a, type: integer}, {name: b, type: integer}]}";
+    let input = "<Asked><a>40</a><b>2</b></Asked>\n".repeat(2);
+    let (is_well, lines) = said_by_tool("get-sum", payload, &input).await;
+    assert!(is_well, "{lines:?}");
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines.iter().all(|line| line.contains("42")), "{lines:?}");
+}
+
+#[tokio::test]
+async fn why_a_tool_could_not_do_it_is_told_to_whoever_asked() {
+    let payload =
+        "{name: Asked, fields: [{name: resourceType}, {name: resourceId, type: integer}]}";
+    let asked = |kind: &str, id: i64| {
+        format!("<Asked><resourceType>{kind}</resourceType><resourceId>{id}</resourceId></Asked>\n")
+    };
+    let input = [asked("Text", -5), asked("Nope", 1), asked("Text", 1)].concat();
+    let (is_well, lines) = said_by_tool("get-resource-reference", payload, &input).await;
+    assert!(!is_well);
+    assert!(lines[0].contains("Invalid resourceId: -5"), "{lines:?}");
+    assert!(lines[1].contains("/resourceType"), "{lines:?}");
+    assert!(lines[2].starts_with("<Told>"), "{lines:?}");
 }
 
 #[tokio::test]

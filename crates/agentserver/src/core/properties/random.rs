@@ -13,6 +13,9 @@ pub struct Note {
 }
 
 pub const NAMES: [&str; 5] = ["a", "a.b", "b", "c", "C.d"];
+/// Where to-dos are kept, and which peers they are.
+const WATCHERS: [&str; 2] = ["todo-until", "todo-complete"];
+const TODOS: [usize; 2] = [NAMES.len(), NAMES.len() + 1];
 /// Also names that are no listener's, or not one that may be sent to.
 pub const TARGETS: [&str; 11] = [
     "a",
@@ -32,10 +35,11 @@ pub const TARGETS: [&str; 11] = [
 pub struct Traits {
     pub is_agent: bool,
     pub is_broadcast: bool,
+    pub is_concurrent: bool,
     pub hears: bool,
     pub concurrency: usize,
     pub budget: Budget,
-    /// Which of `NAMES`; one past the end is `todo-until`.
+    /// Which of `NAMES`; those past the end are `todo-until` and `todo-complete`.
     pub peers: HashSet<usize>,
 }
 
@@ -47,6 +51,8 @@ pub enum Say {
     Forged,
     Invalid(usize),
     Todo,
+    /// Closes a to-do of the thread.
+    Done,
 }
 
 #[derive(Debug, Clone)]
@@ -65,6 +71,7 @@ pub enum Step {
     Inject {
         conversation: usize,
         to: usize,
+        key: Option<u8>,
     },
     Close {
         conversation: usize,
@@ -111,21 +118,32 @@ fn budget(scale: u64) -> impl Strategy<Value = Budget> {
 
 fn traits() -> impl Strategy<Value = Traits> {
     (
-        any::<bool>(),
-        any::<bool>(),
-        any::<bool>(),
+        any::<[bool; 3]>(),
+        prop::bool::weighted(0.2),
         1..4usize,
         budget(1),
-        prop::collection::hash_set(0..=NAMES.len(), 0..4),
+        prop::collection::hash_set(0..NAMES.len(), 0..4),
+        any::<bool>(),
     )
         .prop_map(
-            |(is_agent, is_broadcast, hears, concurrency, budget, peers)| Traits {
-                is_agent,
-                is_broadcast,
-                hears,
+            |(
+                [is_agent, is_broadcast, hears],
+                is_concurrent,
                 concurrency,
                 budget,
                 peers,
+                has_todos,
+            )| Traits {
+                is_agent,
+                is_broadcast,
+                is_concurrent,
+                hears,
+                concurrency,
+                budget,
+                peers: match has_todos {
+                    true => peers.into_iter().chain(TODOS).collect(),
+                    false => peers,
+                },
             },
         )
 }
@@ -137,8 +155,14 @@ fn say() -> impl Strategy<Value = Say> {
         2 => Just(Say::ByType),
         1 => Just(Say::Forged),
         1 => (0..TARGETS.len()).prop_map(Say::Invalid),
-        1 => Just(Say::Todo),
+        3 => Just(Say::Todo),
+        1 => Just(Say::Done),
     ]
+}
+
+/// Whom a message from outside is for: mostly one that the gateway may send to.
+fn entrance() -> impl Strategy<Value = usize> {
+    prop_oneof![3 => prop::sample::select(vec![0, 2]), 1 => 0..TARGETS.len()]
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -146,13 +170,14 @@ fn step() -> impl Strategy<Value = Step> {
         10 => (any::<usize>(), prop::collection::vec(say(), 0..3)).prop_map(|(pick, say)| Step::Finish { pick, say }),
         1 => (any::<usize>(), any::<bool>()).prop_map(|(pick, is_timeout)| Step::Fail { pick, is_timeout }),
         1 => any::<usize>().prop_map(|pick| Step::Garble { pick }),
-        4 => (any::<usize>(), 0..TARGETS.len()).prop_map(|(conversation, to)| Step::Inject { conversation, to }),
+        4 => (any::<usize>(), entrance(), prop::option::weighted(0.4, 0..2u8))
+            .prop_map(|(conversation, to, key)| Step::Inject { conversation, to, key }),
         1 => any::<usize>().prop_map(|conversation| Step::Close { conversation }),
         2 => any::<usize>().prop_map(|conversation| Step::Acknowledge { conversation }),
         2 => (any::<usize>(), 0..TARGETS.len()).prop_map(|(pick, to)| Step::Ask { pick, to }),
         8 => (any::<usize>(), 0..9u64, 0..9u64).prop_map(|(pick, tokens, money)| Step::ModelCall { pick, tokens, money }),
         1 => Just(Step::Tick),
-        1 => Just(Step::Snapshot),
+        3 => Just(Step::Snapshot),
         2 => Just(Step::Crash),
     ]
 }
@@ -186,13 +211,15 @@ pub fn organism(traits: &[Traits]) -> Organism {
         let peers = traits
             .peers
             .iter()
-            .map(|peer| NAMES.get(*peer).copied().unwrap_or("todo-until"));
+            .map(|peer| NAMES.iter().chain(&WATCHERS).nth(*peer).copied());
         let listener = Listener::named(name)
             .agent(traits.is_agent)
             .broadcast(traits.is_broadcast)
             .concurrency(traits.concurrency)
             .budget(traits.budget)
-            .peers(peers)
+            .concurrent(traits.is_concurrent)
+            .on_thread_end(|_| {})
+            .peers(peers.flatten())
             .on(|_: Note, _| async { Ok(()) });
         match traits.hears {
             true => listener.on_system(|_, _| async { Ok(()) }),

@@ -21,7 +21,7 @@ impl World {
     /// the messages whose work is over.
     pub(super) fn check_ends(&mut self, effects: &[Effect]) -> Vec<HopId> {
         let ends: Vec<_> = effects.iter().filter_map(end_by_budget).collect();
-        self.bounds.extend(ends.iter().map(|(_, bound)| *bound));
+        self.reached.extend(ends.iter().map(|(_, bound)| *bound));
         let (outside, inside): (Vec<_>, Vec<_>) =
             ends.iter().partition(|(hop, _)| *hop.to == *"gate");
         let told = |root: ThreadId| {
@@ -83,11 +83,14 @@ impl World {
         );
         assert_eq!(is_self, from.to_lowercase() == to.to_lowercase());
         let Ok(Note { truth }) = payload.read::<Note>() else {
-            let is_system =
-                ["SystemError", "huh", "TodoRegistered", "TodoNudge"].contains(&payload.root());
-            assert!(is_system, "only the pump's own payloads hold no truth");
-            let is_nudge = payload.root() == "TodoNudge" && from == to;
-            assert!(is_nudge || from == "system" || from == "todo-until");
+            let sender = match payload.root() {
+                "SystemError" | "huh" => "system",
+                "TodoRegistered" => "todo-until",
+                "TodoClosed" => "todo-complete",
+                "TodoNudge" => to,
+                root => panic!("only the pump's own payloads hold no truth: {root}"),
+            };
+            assert_eq!(from, sender);
             return None;
         };
         let truth: Vec<_> = truth.split('|').collect();
@@ -110,6 +113,7 @@ impl World {
                 );
                 assert_eq!(target.to_lowercase(), to.to_lowercase());
             }
+            self.ends.answered(follows);
             return Some(Way::Answer {
                 from,
                 thread: sent_in,

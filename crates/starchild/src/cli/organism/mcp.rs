@@ -4,6 +4,8 @@
 use super::run::log_to_stderr;
 use super::{FileArgument, McpArguments};
 use crate::organism::config::load;
+use agentserver::payload::Canonical;
+use agentserver::system::{Huh, SystemError};
 use agentserver::{Delivered, Offer, Pump, SendError};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
@@ -89,7 +91,7 @@ impl Server {
         };
         Ok(match sent {
             Ok(answers) => self.result(&answers),
-            Err(SendError::Refused(payload)) => failed(payload.xml().to_owned()),
+            Err(SendError::Refused(payload)) => failed(words(&payload)),
             Err(error) => failed(error.to_string()),
         })
     }
@@ -127,6 +129,13 @@ impl Server {
             false => CallToolResult::success(content.collect()),
         }
     }
+}
+
+/// What is wrong, without the XML around it.
+fn words(refusal: &Canonical) -> String {
+    let huh = refusal.read::<Huh>().map(|huh| huh.error);
+    let error = huh.or_else(|_| refusal.read::<SystemError>().map(|error| error.message));
+    error.unwrap_or_else(|_| refusal.xml().to_owned())
 }
 
 fn failed(words: String) -> CallToolResult {

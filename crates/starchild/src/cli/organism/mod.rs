@@ -1,6 +1,7 @@
 //! `starchild organism`: checks, runs, replays, offers and draws an organism.
 
 mod graph;
+mod hint;
 mod mcp;
 mod replay;
 mod run;

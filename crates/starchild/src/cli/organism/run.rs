@@ -69,7 +69,14 @@ pub async fn run(arguments: RunArguments) -> Result<(), String> {
                     .open(&name)
                     .map_err(|_| format!("there is no gateway {name:?}"))?,
             };
-            let stdio = StdioGateway::new(conversation, name, envelopes, stop.clone());
+            let stdio = StdioGateway::new(
+                pump.clone(),
+                conversation,
+                name,
+                limits,
+                envelopes,
+                stop.clone(),
+            );
             Some(Box::pin(stdio.talk()))
         }
     };

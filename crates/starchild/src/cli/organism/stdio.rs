@@ -1,9 +1,10 @@
 //! Standard input and output as a gateway: one conversation, element by element.
 
+use super::hint::Hint;
 use crate::terminal::printable;
-use agentserver::system::Fault;
-use agentserver::xml::{Answer, Limits, Piece, Splitter};
-use agentserver::{Conversation, Delivered, Payload, SendError};
+use agentserver::system::{self, Fault, Huh};
+use agentserver::xml::{Answer, Limits, Piece, Splitter, XmlError};
+use agentserver::{Conversation, Delivered, Payload, Pump, SendError};
 use runtime::CancellationToken;
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -11,14 +12,13 @@ use std::io::{IsTerminal, Read};
 use tokio::io::{AsyncWriteExt, stdout};
 use tokio::sync::{Notify, mpsc};
 
-/// One element of input.
-const ELEMENT: usize = 1 << 20;
-
 /// Standard input and output as a gateway.
 pub struct StdioGateway {
     conversation: Conversation,
     gateway: String,
     envelopes: bool,
+    limits: Limits,
+    hint: Hint,
     /// No more input is wanted.
     stop: CancellationToken,
     /// Messages that were refused, or answered with an error.
@@ -38,16 +38,21 @@ enum End {
 }
 
 impl StdioGateway {
+    /// Standard input as this gateway of a pump, in this conversation.
     pub fn new(
+        pump: Pump,
         conversation: Conversation,
         gateway: String,
+        limits: Limits,
         envelopes: bool,
         stop: CancellationToken,
     ) -> Self {
         Self {
             conversation,
+            hint: Hint::new(pump, gateway.clone()),
             gateway,
             envelopes,
+            limits,
             stop,
             failed: Cell::new(0),
             sent: Notify::new(),
@@ -58,7 +63,10 @@ impl StdioGateway {
     /// Sends each element and prints what comes back; after the last one, waits
     /// for what is still under way. Gives how many messages failed.
     pub async fn talk(self) -> Result<u64, String> {
-        let pieces = pieces();
+        if std::io::stdin().is_terminal() {
+            self.hint.give();
+        }
+        let pieces = pieces(self.limits.bytes);
         tokio::select! {
             printed = self.print_all() => printed?,
             failed = self.send_all(pieces) => match failed? {},
@@ -111,10 +119,19 @@ impl StdioGateway {
     /// person writes is never mended.
     async fn send(&self, piece: Piece) -> Result<(), String> {
         let text = match piece {
-            Piece::Element(text) | Piece::Other(text) => text,
-            Piece::TooLong => return self.refused(&too_long()?).await,
+            Piece::Element(text) => text,
+            Piece::Other(text) => {
+                let wrong = self.hint.on(&text, &self.limits);
+                let huh = system::huh(text.as_bytes(), &wrong);
+                return self.not_understood(huh.xml()).await;
+            }
+            Piece::NotText(bytes) => {
+                let huh = system::huh(&bytes, &XmlError::Encoding.to_string());
+                return self.not_understood(huh.xml()).await;
+            }
+            Piece::TooLong => return self.refused(&too_long(self.limits.bytes)?).await,
         };
-        for Addressed { to, id, payload } in addressed(&text) {
+        for Addressed { to, id, payload } in addressed(&text, &self.limits) {
             let (to, conversation) = (to.as_deref(), &self.conversation);
             let sent = match id {
                 None => conversation.send_xml(to, &payload).await.map(drop),
@@ -122,10 +139,19 @@ impl StdioGateway {
             };
             match sent {
                 Ok(()) => {}
-                Err(SendError::Refused(refusal)) => self.refused(refusal.xml()).await?,
+                Err(SendError::Refused(refusal)) => match refusal.is::<Huh>() {
+                    true => self.not_understood(refusal.xml()).await?,
+                    false => self.refused(refusal.xml()).await?,
+                },
                 Err(error) => return Err(error.to_string()),
             }
         }
+        Ok(())
+    }
+
+    async fn not_understood(&self, told: &str) -> Result<(), String> {
+        self.refused(told).await?;
+        self.hint.give();
         Ok(())
     }
 
@@ -148,9 +174,9 @@ impl StdioGateway {
     }
 }
 
-fn too_long() -> Result<String, String> {
+fn too_long(most: usize) -> Result<String, String> {
     let mut error = Fault::Limit.error();
-    error.message = format!("{} One element is at most {ELEMENT} bytes.", error.message);
+    error.message = format!("{} One element is at most {most} bytes.", error.message);
     error.to_xml().map_err(|error| error.to_string())
 }
 
@@ -162,8 +188,8 @@ struct Addressed {
 }
 
 /// What an element asks for. One that is no XML goes as it is, to be refused.
-fn addressed(text: &str) -> Vec<Addressed> {
-    match Answer::read_exact(text, &Limits::default()) {
+fn addressed(text: &str, limits: &Limits) -> Vec<Addressed> {
+    match Answer::read_exact(text, limits) {
         Ok(answer) => answer
             .said
             .into_iter()
@@ -183,11 +209,11 @@ fn addressed(text: &str) -> Vec<Addressed> {
 
 /// The elements of standard input, read by a thread of their own: a read that
 /// waits for a person must not keep the program from ending.
-fn pieces() -> mpsc::Receiver<std::io::Result<Piece>> {
+fn pieces(most: usize) -> mpsc::Receiver<std::io::Result<Piece>> {
     let (sender, receiver) = mpsc::channel(16);
     std::thread::spawn(move || {
         let mut input = std::io::stdin().lock();
-        let mut splitter = Splitter::new(ELEMENT);
+        let mut splitter = Splitter::new(most);
         let mut bytes = [0; 8192];
         loop {
             let mut found = Vec::new();

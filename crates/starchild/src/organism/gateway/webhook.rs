@@ -4,7 +4,7 @@
 
 use super::http::{Refusal, body, no_store, to_xml};
 use super::log::ToLog;
-use super::{Outside, server};
+use super::{Outside, REQUEST, server};
 use agentserver::SendError;
 use agentserver::gateway::{Conversations, CorrelationId, Idle};
 use agentserver::payload::Schema;
@@ -18,9 +18,8 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde::Deserialize;
 use serde_json::json;
 use sha2::Sha256;
-use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::task::JoinSet;
 
@@ -44,8 +43,9 @@ pub struct WebhookFile {
 
 /// How far a call's time may be from ours.
 const WINDOW: u64 = 300;
-/// Ids that are remembered; more than that within the window are refused.
-const REMEMBERED: usize = 100_000;
+/// How long a call's conversation is kept, and the call's id with it: for as long as
+/// the same call could come in time.
+const KNOWN: Idle = Idle(Duration::from_secs(2 * WINDOW));
 
 struct Hook {
     conversations: Conversations<ToLog>,
@@ -54,8 +54,6 @@ struct Hook {
     field: Option<String>,
     to: Option<String>,
     limit: usize,
-    /// When each id came, in seconds.
-    seen: Mutex<HashMap<String, u64>>,
 }
 
 impl WebhookFile {
@@ -98,18 +96,12 @@ impl WebhookFile {
             gateway: gateway.clone(),
         };
         let hook = Hook {
-            conversations: Conversations::new(
-                pump,
-                &gateway,
-                outlet,
-                Idle(Duration::from_secs(60)),
-            ),
+            conversations: Conversations::new(pump, &gateway, outlet, KNOWN),
             secret,
             schema,
             field: self.field.clone(),
             to: self.to.clone(),
             limit: limits.bytes,
-            seen: Mutex::default(),
         };
         let (listener, address) = server::bind(self.listen).await?;
         eprintln!("{gateway}: webhooks at http://{address}/");
@@ -127,33 +119,22 @@ async fn receive(State(hook): State<Arc<Hook>>, request: Request) -> Result<Resp
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.map_or(0, |since| since.as_secs());
     let id = verified(&head.headers, &bytes, &hook.secret, now)?;
-    if !hook.is_new(&id, now)? {
-        return Ok(accepted(&id, true));
-    }
+    let correlation = CorrelationId::parse(&id).map_err(Refusal::invalid)?;
     let xml = match &hook.field {
         Some(field) => {
             let text = String::from_utf8_lossy(&bytes);
             let value = json!({ field.as_str(): text });
-            hook.schema.json_to_xml(&value).map_err(Refusal::invalid)
+            hook.schema.json_to_xml(&value).map_err(Refusal::invalid)?
         }
-        None => to_xml(&hook.schema, &head.headers, &bytes),
+        None => to_xml(&hook.schema, &head.headers, &bytes)?,
     };
-    let sent = match xml {
-        Ok(xml) => {
-            let correlation = CorrelationId::parse(&id).map_err(Refusal::invalid)?;
-            let sent = hook
-                .conversations
-                .send(&correlation, hook.to.as_deref(), &xml);
-            sent.await.map_err(Refusal::from)
-        }
-        Err(refusal) => Err(refusal),
-    };
-    if let Err(refusal) = sent {
-        // It was not taken: it may come again.
-        hook.forget(&id);
-        return Err(refusal);
-    }
-    Ok(accepted(&id, false))
+    // The conversation knows the call, with a journal also after a crash.
+    let sent = hook
+        .conversations
+        .send_once(&correlation, &id, hook.to.as_deref(), &xml);
+    let sent = tokio::time::timeout(REQUEST, sent).await;
+    let sent = sent.map_err(|_| Refusal::busy("there is no room for the call"))??;
+    Ok(accepted(&id, sent.is_none()))
 }
 
 fn accepted(id: &str, duplicate: bool) -> Response {
@@ -189,28 +170,6 @@ fn verified(headers: &HeaderMap, body: &[u8], secret: &[u8], now: u64) -> Result
             "the call is more than five minutes from now",
         )),
         (true, true) => Ok(id.to_owned()),
-    }
-}
-
-impl Hook {
-    fn is_new(&self, id: &str, now: u64) -> Result<bool, Refusal> {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if seen.contains_key(id) {
-            return Ok(false);
-        }
-        if seen.len() >= REMEMBERED {
-            seen.retain(|_, came| now.abs_diff(*came) <= 2 * WINDOW);
-        }
-        if seen.len() >= REMEMBERED {
-            return Err(Refusal::busy("too many calls within a few minutes"));
-        }
-        seen.insert(id.to_owned(), now);
-        Ok(true)
-    }
-
-    fn forget(&self, id: &str) {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.remove(id);
     }
 }
 

@@ -53,11 +53,23 @@ impl Edge {
     /// The payloads, as far as there is room for them.
     fn label(&self) -> String {
         const SHOWN: usize = 32;
-        let all = self.payloads.join(", ");
-        match all.chars().count() > SHOWN {
-            true => all.chars().take(SHOWN - 1).chain(['…']).collect(),
-            false => all,
+        let Some((first, others)) = self.payloads.split_first() else {
+            return String::new();
+        };
+        let mut label: String = match first.chars().count() > SHOWN {
+            true => first.chars().take(SHOWN - 1).chain(['…']).collect(),
+            false => first.clone(),
+        };
+        for (place, name) in others.iter().enumerate() {
+            // Whole names, and how many there are besides.
+            if label.chars().count() + 2 + name.chars().count() > SHOWN {
+                label.push_str(&format!(" +{}", others.len() - place));
+                break;
+            }
+            label.push_str(", ");
+            label.push_str(name);
         }
+        label
     }
 }
 

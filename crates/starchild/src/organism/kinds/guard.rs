@@ -10,6 +10,7 @@ use landlock::{
 use rustix::process::{
     Pid, Signal, WaitOptions, getpid, getppid, kill_process, set_child_subreaper, waitpid,
 };
+use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
@@ -104,6 +105,7 @@ fn start_confined(arguments: &GuardArguments) -> Result<Child, String> {
         write,
         command,
     } = arguments;
+    drop_capabilities();
     confine(write).map_err(|error| format!("the kernel's rules: {error}"))?;
     // The limits are set by the process that becomes the command.
     let spawned = Command::new("/bin/sh")
@@ -115,6 +117,19 @@ fn start_confined(arguments: &GuardArguments) -> Result<Child, String> {
 }
 
 const LIMITED: &str = r#"ulimit -v "$1" && ulimit -t "$2" && shift 2 && exec "$@""#;
+
+/// As root a command could read the environment and the memory of the organism, whatever
+/// the kernel's rules say.
+fn drop_capabilities() {
+    for capability in [
+        CapabilitySet::SYS_PTRACE,
+        CapabilitySet::SYS_ADMIN,
+        CapabilitySet::PERFMON,
+    ] {
+        // Who is not root has none, and may not drop any.
+        let _ = remove_capability_from_bounding_set(capability);
+    }
+}
 
 /// Reading is free, writing is for these folders and signals for its own processes,
 /// as far as the kernel's Landlock goes.

@@ -3,7 +3,7 @@
 
 use super::{Types, accept_all};
 use agentserver::payload::{Canonical, Schema, Shape};
-use agentserver::{HandlerMetadata, Listener, Reply, Result};
+use agentserver::{HandlerError, HandlerMetadata, Listener, Reply, Result};
 use openstarry::segment::joined_text;
 use openstarry::session::Expenses;
 use openstarry::tool::mcp::{McpConfig, McpError, McpHost, McpServer};
@@ -31,7 +31,7 @@ struct Caller {
     types: Types,
     answer: Schema,
     field: String,
-    /// Connected when the first message comes, and anew after a failure.
+    /// Connected when the first message comes; a server that dies is started again.
     connection: Mutex<Option<Arc<Connection>>>,
 }
 
@@ -98,7 +98,7 @@ impl Caller {
                 names.collect::<Vec<_>>().join(", ")
             )
         })?;
-        tool.check(&arguments)?;
+        tool.check(&arguments).map_err(HandlerError::telling)?;
         let context = ToolContext {
             session: metadata.thread_id.to_string(),
             principal: Principal::Agent,
@@ -107,14 +107,9 @@ impl Caller {
             expenses: Expenses::default(),
             progress: Progress::default(),
         };
-        let said = match tool.tool().call(arguments, &context).await {
-            Ok(segments) => joined_text(&segments),
-            Err(error) => {
-                // The server may be gone; the next message starts it anew.
-                *self.connection.lock().await = None;
-                return Err(error.into());
-            }
-        };
+        // Why a tool could not do it is for whoever asked.
+        let called = tool.tool().call(arguments, &context).await;
+        let said = joined_text(&called.map_err(HandlerError::telling)?);
         let fields = serde_json::json!({ self.field.as_str(): said });
         Ok(Reply::Text(self.answer.json_to_xml(&fields)?.into_bytes()))
     }

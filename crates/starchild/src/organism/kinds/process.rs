@@ -6,7 +6,7 @@
 use super::{Types, accept_all};
 use agentserver::payload::{Canonical, Schema};
 use agentserver::{HandlerMetadata, Listener, Reply, Result};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{DumpableBehavior, Pid, Signal, kill_process, set_dumpable_behavior};
 use serde::Deserialize;
 use serde_json::Value;
 use std::ffi::OsString;
@@ -109,6 +109,7 @@ impl ProcessFile {
         if let Some(secret) = self.env.iter().find(|name| secrets.contains(name)) {
             return Err(format!("env: {secret} holds a model's key"));
         }
+        hide_own_environment();
         let folder = std::path::absolute(folder).map_err(|error| error.to_string())?;
         let runner = Arc::new(Runner {
             program: program.clone(),
@@ -280,6 +281,14 @@ impl Runner {
             }
         }
         Ok(Reply::Text(text.into_bytes()))
+    }
+}
+
+/// The keys in this process's environment and memory are not for the commands that it
+/// starts, which could read them in `/proc` otherwise.
+fn hide_own_environment() {
+    if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+        tracing::warn!(%error, "commands may be able to read this program's environment");
     }
 }
 

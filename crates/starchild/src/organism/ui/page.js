@@ -119,7 +119,6 @@ function show() {
   byId("forward").disabled = at >= last;
   byId("follow").disabled = view.step === null;
   const notes = [];
-  if (last < 0) notes.push("Nothing has happened yet.");
   if (left > 0) notes.push(`${left} earlier hops are not drawn.`);
   if (live.missed > 0) notes.push(`${live.missed} hops came too fast to be shown.`);
   byId("note").textContent = notes.join(" ");

@@ -1,7 +1,7 @@
 // A conversation as a sequence diagram. Every text is set as text: payloads come from anywhere.
 
 const SVG = "http://www.w3.org/2000/svg";
-const COLUMN = 170, ROW = 34, TOP = 44, LEFT = 90;
+const COLUMN = 170, ROW = 34, TOP = 18, LEFT = 90, NAMES = 30;
 /** Rows that are drawn; of a longer conversation, the last ones. */
 const MOST = 300;
 const WRONG = new Set(["refused", "failed", "limit", "ended", "unheard"]);
@@ -22,13 +22,23 @@ export function draw(place, hops, current, choose) {
   const columns = new Map(names.map((name, index) => [name, LEFT + index * COLUMN]));
   const [width, height] = [LEFT * 2 + Math.max(0, names.length - 1) * COLUMN, TOP + shown.length * ROW + 16];
   const svg = make("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
+  // The names stay in sight while the rows are scrolled.
+  const header = make("svg", { class: "names", width, height: NAMES, viewBox: `0 0 ${width} ${NAMES}`, role: "img" });
   for (const [name, x] of columns) {
-    svg.append(make("line", { class: "lifeline", x1: x, x2: x, y1: TOP - 14, y2: height }));
-    svg.append(make("text", { x, y: 20 }, short(name, 22)));
+    svg.append(make("line", { class: "lifeline", x1: x, x2: x, y1: 0, y2: height }));
+    const label = make("text", { x, y: 20 }, short(name, 22));
+    label.append(make("title", {}, name));
+    header.append(label);
   }
   shown.forEach((hop, index) => svg.append(row(hop, columns, TOP + index * ROW, width, hop === current, choose)));
   const wasAtEnd = place.scrollTop + place.clientHeight >= place.scrollHeight - ROW;
-  place.replaceChildren(svg);
+  if (shown.length === 0) {
+    const empty = document.createElement("p");
+    empty.textContent = "Nothing has happened yet. What is sent to the organism, and what follows from it, is drawn here hop by hop.";
+    place.replaceChildren(empty);
+    return 0;
+  }
+  place.replaceChildren(header, svg);
   const chosen = svg.querySelector(".current");
   if (chosen) chosen.scrollIntoView({ block: "nearest", inline: "nearest" });
   else if (wasAtEnd) place.scrollTop = place.scrollHeight;

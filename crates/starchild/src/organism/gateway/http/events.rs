@@ -2,8 +2,8 @@
 //! longer, so that a reader who was cut off can go on.
 
 use super::Refusal;
-use agentserver::Pump;
 use agentserver::gateway::{Answer, CorrelationId, DeliveryError, Held, Outlet};
+use agentserver::{HopId, Pump};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, Stream, stream};
@@ -40,13 +40,9 @@ struct Log {
     read: u64,
     /// How often it has come to rest.
     rests: u64,
+    /// The newest message that is dealt with, and all that followed from it.
+    done: Option<HopId>,
     changed: Arc<Notify>,
-}
-
-/// Where a conversation was before something was sent.
-pub struct Mark {
-    answers: u64,
-    rests: u64,
 }
 
 impl Log {
@@ -94,54 +90,46 @@ impl Events {
         self.logs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes room for a conversation, or finds how far it is.
-    pub fn begin(&self, correlation: &CorrelationId) -> Result<Mark, Refusal> {
+    /// Makes room for a conversation.
+    pub fn begin(&self, correlation: &CorrelationId) -> Result<(), Refusal> {
         let mut logs = self.lock();
         if logs.len() >= CONVERSATIONS && !logs.contains_key(correlation) {
             return Err(Refusal::busy("too many conversations are open"));
         }
-        let log = logs.entry(correlation.clone()).or_default();
-        Ok(Mark {
-            answers: log.newest(),
-            rests: log.rests,
-        })
+        logs.entry(correlation.clone()).or_default();
+        Ok(())
     }
 
-    /// The answers since a mark, when the conversation has come to rest or the
-    /// deadline has passed; and which of the two.
+    /// A conversation that did not begin after all.
+    pub fn forget(&self, correlation: &CorrelationId) {
+        self.lock().remove(correlation);
+    }
+
+    /// The answers that nobody has read, when all that followed from a message is
+    /// dealt with, or none when the deadline has passed; and which of the two.
     pub async fn wait(
         &self,
         correlation: &CorrelationId,
-        mark: Mark,
+        sent: HopId,
         deadline: Instant,
     ) -> (Vec<Value>, bool) {
         loop {
-            let changed = {
-                let mut logs = self.lock();
-                let Some(log) = logs.get_mut(correlation) else {
-                    return (Vec::new(), true);
-                };
-                let has_rested = log.rests > mark.rests;
-                if has_rested || Instant::now() >= deadline {
-                    // Who does not wait follows the events, and reads there.
-                    let answers = match has_rested {
-                        true => log.after(mark.answers),
-                        false => Vec::new(),
-                    };
-                    let answers = answers.into_iter().map(|(_, answer)| answer);
-                    return (answers.collect(), has_rested);
-                }
-                log.changed.clone()
+            let changed = match self.lock().get(correlation) {
+                Some(log) => log.changed.clone(),
+                None => return (Vec::new(), true),
             };
             let woken = changed.notified();
             tokio::pin!(woken);
             woken.as_mut().enable();
-            let is_same = self
-                .lock()
-                .get(correlation)
-                .is_some_and(|log| log.rests == mark.rests);
-            if is_same {
-                let _ = tokio::time::timeout_at(deadline, woken).await;
+            if let Some(log) = self.lock().get_mut(correlation)
+                && log.done >= Some(sent)
+            {
+                let answers = log.after(log.read).into_iter();
+                return (answers.map(|(_, answer)| answer).collect(), true);
+            }
+            if tokio::time::timeout_at(deadline, woken).await.is_err() {
+                // What comes later is read with the events.
+                return (Vec::new(), false);
             }
         }
     }
@@ -248,9 +236,10 @@ impl Outlet for ToEvents {
         std::future::ready(result).boxed()
     }
 
-    fn rested(&self, correlation: &CorrelationId) {
+    fn rested(&self, correlation: &CorrelationId, last: Option<HopId>) {
         if let Some(log) = self.0.lock().get_mut(correlation) {
             log.rests += 1;
+            log.done = log.done.max(last);
             log.changed.notify_waiters();
         }
     }

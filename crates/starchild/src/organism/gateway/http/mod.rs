@@ -14,6 +14,7 @@ use agentserver::payload::{Canonical, Schema};
 use agentserver::xml::Limits;
 use agentserver::{Offer, Pump};
 use axum::body::{Body, Bytes};
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{self, Next};
@@ -105,6 +106,8 @@ impl HttpFile {
             .route("/conversations/{id}", delete(close))
             .route("/openapi.json", get(document))
             .route("/metrics", get(scrape))
+            .fallback(async || Refusal::no_address())
+            .method_not_allowed_fallback(async || Refusal::no_method())
             .layer(middleware::from_fn_with_state(api.clone(), admit))
             .with_state(api);
         tasks.spawn(server::serve(listener, router));
@@ -186,12 +189,14 @@ struct SendQuery {
 async fn send(
     State(api): State<Arc<Api>>,
     Path(name): Path<String>,
-    Query(query): Query<SendQuery>,
+    query: Result<Query<SendQuery>, QueryRejection>,
     request: Request,
 ) -> Result<Response, Refusal> {
+    let Query(query) = query.map_err(|wrong| Refusal::invalid(wrong.body_text()))?;
     let offer = api.offer(&name)?;
     let (head, content) = request.into_parts();
-    let correlation = match head.headers.get("correlation-id") {
+    let given = head.headers.get("correlation-id");
+    let correlation = match given {
         None => CorrelationId::random(),
         Some(given) => {
             let text = given.to_str().unwrap_or_default();
@@ -204,29 +209,43 @@ async fn send(
     let payload = Canonical::parse(&xml, &api.limits).map_err(Refusal::invalid)?;
     if payload.root() != offer.schema.name || payload.namespace() != offer.schema.namespace {
         return Err(Refusal::invalid(format!(
-            "expected <{name}>, found <{}>",
-            payload.root()
+            "expected {}, found {}",
+            in_words(&offer.schema.name, &offer.schema.namespace),
+            in_words(payload.root(), payload.namespace())
         )));
     }
-    let mark = api.events.begin(&correlation)?;
+    api.events.begin(&correlation)?;
     let sent = api
         .conversations
         .send(&correlation, query.to.as_deref(), &xml);
-    match tokio::time::timeout(REQUEST, sent).await {
-        Ok(sent) => sent?,
-        Err(_) => return Err(Refusal::busy("there is no room for the message")),
-    }
-    let wait = Duration::from_secs(query.wait.unwrap_or(0).min(WAIT));
-    let (answers, done) = api
-        .events
-        .wait(&correlation, mark, Instant::now() + wait)
-        .await;
+    let sent = match tokio::time::timeout(REQUEST, sent).await {
+        Ok(sent) => sent.map_err(Refusal::from),
+        Err(_) => Err(Refusal::busy("there is no room for the message")),
+    };
+    let sent = sent.inspect_err(|_| api.give_up(&correlation, given.is_none()))?;
+    let wait = query.wait.unwrap_or(0).min(WAIT);
+    let (answers, done) = match wait {
+        // Who does not wait follows the events, and reads there.
+        0 => (Vec::new(), false),
+        seconds => {
+            let deadline = Instant::now() + Duration::from_secs(seconds);
+            api.events.wait(&correlation, sent, deadline).await
+        }
+    };
     let status = match done {
         true => StatusCode::OK,
         false => StatusCode::ACCEPTED,
     };
     let told = json!({ "correlation_id": correlation.as_str(), "answers": answers, "done": done });
     Ok((status, no_store(), Json(told)).into_response())
+}
+
+/// An element, with its namespace where it has one.
+fn in_words(name: &str, namespace: &str) -> String {
+    match namespace {
+        "" => format!("<{name}>"),
+        namespace => format!("<{name}> in the namespace {namespace:?}"),
+    }
 }
 
 async fn follow(
@@ -275,6 +294,16 @@ async fn xsd(State(api): State<Arc<Api>>, Path(name): Path<String>) -> Result<Re
 }
 
 impl Api {
+    /// Nothing was sent: a conversation that nobody else knows of is over.
+    fn give_up(&self, correlation: &CorrelationId, is_own: bool) {
+        if is_own {
+            self.conversations.close(correlation);
+        }
+        if !self.conversations.contains(correlation) {
+            self.events.forget(correlation);
+        }
+    }
+
     fn offer(&self, name: &str) -> Result<Offer, Refusal> {
         let offers = self.pump.organism().offers(&self.gateway);
         let mut names: Vec<_> = offers

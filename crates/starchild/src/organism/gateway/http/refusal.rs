@@ -43,6 +43,16 @@ impl Refusal {
         Self::new(StatusCode::NOT_FOUND, "not_found", message)
     }
 
+    pub fn no_address() -> Self {
+        let message = "there is nothing at this address; /openapi.json tells what there is";
+        Self::new(StatusCode::NOT_FOUND, "not_found", message)
+    }
+
+    pub fn no_method() -> Self {
+        let message = "this address takes another method; /openapi.json tells which";
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method", message)
+    }
+
     pub fn no_conversation() -> Self {
         let message = "there is no conversation of this id, or it is over";
         Self::new(StatusCode::NOT_FOUND, "not_found", message)
