@@ -126,7 +126,9 @@ pub(crate) fn is_plain<'a>(texts: impl IntoIterator<Item = &'a str>, payload: &C
     let payload = payload.xml();
     let name_end = payload.find([' ', '>']).unwrap_or(payload.len());
     let has_prefix = payload[..name_end].contains(':');
-    !has_prefix && texts.into_iter().all(is_plain_text) && !payload.contains(NAMESPACE)
+    // A namespace is declared by an attribute, which few payloads have.
+    let may_hold_envelope = payload.contains('=') && payload.contains(NAMESPACE);
+    !has_prefix && !may_hold_envelope && texts.into_iter().all(is_plain_text)
 }
 
 /// The canonical form of an envelope, validated before it is given out.
@@ -139,7 +141,11 @@ fn canonical(text: &str) -> Result<String, XmlError> {
 
 /// Whether a text is written as it is.
 fn is_plain_text(text: &str) -> bool {
-    let is_plain = |c: char| !c.is_control() && !"&<>'\"\u{fffe}\u{ffff}".contains(c);
+    let is_plain = |c: char| match c {
+        '&' | '<' | '>' | '\'' | '"' | '\u{fffe}' | '\u{ffff}' => false,
+        ' '..='~' => true,
+        c => !c.is_control(),
+    };
     text.chars().all(is_plain)
 }
 
