@@ -4,7 +4,6 @@
 //! what idle conversations cost and nothing else, with `-- plain` or `-- pump` for one
 //! short run of one of the two, under a profiler
 
-use agentserver::envelope::Envelope;
 use agentserver::payload::{Canonical, PayloadType};
 use agentserver::xml::Limits;
 use agentserver::{Gateway, HandlerResponse, Listener, Organism, Payload, Pump, Settings};
@@ -197,15 +196,7 @@ async fn requests(
                     text: TEXT.to_owned(),
                 };
                 let answer = pump.request("bench", to, ask).await?.ok_or("no answer")?;
-                // The answer is a hop too, and each is written out in the plain channel.
-                let envelope = Envelope {
-                    from: answer.from,
-                    to: Some("bench".into()),
-                    thread: answer.thread.to_string().into(),
-                    payload: answer.payload,
-                };
-                std::hint::black_box(envelope.write()?);
-                if envelope.payload.read::<Told>()?.number != number {
+                if answer.payload.read::<Told>()?.number != number {
                     return Err("someone else's answer".into());
                 }
                 done(answered.fetch_add(1, Ordering::Relaxed) + 1);
@@ -219,7 +210,7 @@ async fn requests(
     Ok(begin.elapsed())
 }
 
-/// One task writes, checks and sends; another wraps, checks and reads.
+/// One task writes, checks and sends; another reads.
 async fn plain_hops(count: u64) -> Result<Duration, Failure> {
     let checked = Arc::new(PayloadType::of::<Ask>()?);
     let (sender, mut receiver) = mpsc::channel::<Canonical>(1024);
@@ -238,14 +229,7 @@ async fn plain_hops(count: u64) -> Result<Duration, Failure> {
         Ok::<_, Failure>(())
     });
     while let Some(payload) = receiver.recv().await {
-        let envelope = Envelope {
-            from: "writer".into(),
-            to: Some("reader".into()),
-            thread: "8e2f1b7e-6a7c-4c5e-9c5e-6a7c8e2f1b7e".into(),
-            payload,
-        };
-        std::hint::black_box(envelope.write()?);
-        std::hint::black_box(Ask::from_xml(envelope.payload.xml())?.number);
+        std::hint::black_box(Ask::from_xml(payload.xml())?.number);
     }
     writer.await??;
     Ok(begin.elapsed())

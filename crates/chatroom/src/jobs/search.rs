@@ -9,8 +9,8 @@ use tokio::time::{Instant, timeout_at};
 const GATHER: Duration = Duration::from_millis(200);
 /// Others write between two batches.
 const PAUSE: Duration = Duration::from_millis(5);
-/// While others post, of twenty parts of the time nineteen are theirs.
-const PARTS_OF_OTHERS: u32 = 19;
+/// While others post, of forty parts of the time thirty-nine are theirs.
+const PARTS_OF_OTHERS: u32 = 39;
 /// How often to look for what nobody told of: another node died, or this one did.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 const ROOMS: i64 = 100;
