@@ -68,7 +68,7 @@ async fn start(folder: &TempDir) -> Running {
     let base = format!("http://{}", rest.split('/').next().unwrap());
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
     Running {
-        child: child,
+        child,
         base,
         client: Client::new(),
     }
