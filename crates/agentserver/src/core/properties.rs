@@ -144,8 +144,8 @@ impl World {
                 description: "x".into(),
             }),
             Say::Done => {
-                let open = core.todos.overview().into_iter();
-                let own = open.filter(|todo| todo.thread == job.thread).next_back();
+                let mut open = core.todos.overview().into_iter();
+                let own = open.rfind(|todo| todo.thread == job.thread);
                 let id = own.map(|todo| todo.id).unwrap_or_default();
                 system::canonical(&TodoComplete { id })
             }
