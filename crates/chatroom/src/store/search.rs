@@ -11,7 +11,7 @@ use super::{
 use protocol::{RoomId, UserId, Via};
 use sqlx::{Postgres, Sqlite};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     hash::{DefaultHasher, Hash, Hasher},
 };
 
@@ -311,26 +311,22 @@ impl Conn {
             )?;
             return Ok(());
         }
-        let rows: Vec<_> = messages
-            .iter()
-            .map(|m| {
-                (
-                    &m.room_id,
-                    m.seq,
-                    first_place(m.created_at),
-                    m.terms.as_text(),
-                )
-            })
-            .collect();
         // Within a second, one id after the other.
+        let mut in_second = HashMap::new();
+        let mut rows = Vec::with_capacity(messages.len());
+        for m in messages {
+            let place = first_place(m.created_at);
+            let before: &mut i64 = in_second.entry(place).or_default();
+            rows.push((&m.room_id, m.seq, place, *before, m.terms.as_text()));
+            *before += 1;
+        }
         let added = rows!(
             self,
             (i64,),
             "INSERT INTO search_messages (id, room_id, seq, terms) \
              SELECT COALESCE((SELECT MAX(s.id) + 1 FROM search_messages s WHERE s.id >= j.value ->> 2 \
-             AND s.id < (j.value ->> 2) + 1048576), j.value ->> 2) \
-             + ROW_NUMBER() OVER (PARTITION BY j.value ->> 2 ORDER BY j.key) - 1, \
-             j.value ->> 0, j.value ->> 1, j.value ->> 3 FROM json_each($1) AS j WHERE TRUE \
+             AND s.id < (j.value ->> 2) + 1048576), j.value ->> 2) + (j.value ->> 3), \
+             j.value ->> 0, j.value ->> 1, j.value ->> 4 FROM json_each($1) AS j WHERE TRUE \
              ON CONFLICT (room_id, seq) DO NOTHING RETURNING id",
             json(&rows)
         )?;
