@@ -5,7 +5,7 @@
 use crate::backends::Scene;
 use crate::harness::{Owner, Watcher, eventually};
 use crate::stand_in::StandIn;
-use crate::stand_in_models::{chat_completions, gemini, messages, responses};
+use crate::stand_in_models::{Hold, chat_completions, gemini, messages, responses};
 use client::Event;
 use protocol::{Consent, ConsentDecision, ConsentState, DecideConsent};
 use serde_json::json;
@@ -109,13 +109,17 @@ async fn fails_quietly(scene: &Scene) {
 
 #[tokio::test]
 async fn claude_streams_its_answer_and_tells_its_cost() {
-    let model = messages();
+    let hold = Hold::default();
+    let model = messages(&hold);
     let command = program("claude");
     let add = ["--backend", "claude", "--timeout-seconds", "25"];
     let add = [&add[..], &["--command", &command]].concat();
     let scene = Scene::new(&add, async |owner| set_up_claude(owner, &model)).await;
     let watcher = Watcher::new(&scene.room).await;
+    hold.begin();
     let seq = scene.room.say(&format!("{} hi", scene.mention())).await;
+    watcher.sees("the answer grows", is_begun).await;
+    hold.end();
     let answer = scene.room.answer(seq).await;
     assert_eq!(answer.content, "Hello there, friend.");
     let usage = answer.usage.expect("claude tells what it used");
@@ -124,7 +128,6 @@ async fn claude_streams_its_answer_and_tells_its_cost() {
         usage.cost_usd.is_some() && usage.model.is_some(),
         "{usage:?}"
     );
-    watcher.sees("the answer grows", is_begun).await;
     fails_quietly(&scene).await;
     assert_eq!(scene.ask("hi").await, "Hello there, friend.");
 }
@@ -143,7 +146,7 @@ fn is_begun(event: &Event) -> Option<()> {
 
 #[tokio::test]
 async fn codex_answers_without_its_notices_and_tells_its_cost() {
-    let model = responses();
+    let model = responses(&Hold::default());
     let command = program("codex");
     let add = [
         "--backend",
@@ -217,6 +220,7 @@ fn crash(scene: &Scene) {
 struct AcpAgent {
     command: String,
     model: StandIn,
+    hold: Hold,
     set_up: fn(&mut Owner, &StandIn),
     /// What the room reads where the agent was denied something.
     denied: &'static str,
@@ -226,9 +230,11 @@ struct AcpAgent {
 
 #[tokio::test]
 async fn codex_over_acp() {
+    let hold = Hold::default();
     streams_asks_its_owner_and_survives_what_happens_to_it(AcpAgent {
         command: program("codex-acp"),
-        model: responses(),
+        model: responses(&hold),
+        hold,
         set_up: set_up_codex,
         denied: "I may not do that: execute was denied.",
         tokens: None,
@@ -238,9 +244,11 @@ async fn codex_over_acp() {
 
 #[tokio::test]
 async fn gemini_over_acp() {
+    let hold = Hold::default();
     streams_asks_its_owner_and_survives_what_happens_to_it(AcpAgent {
         command: format!("{} --experimental-acp", program("gemini")),
-        model: gemini(),
+        model: gemini(&hold),
+        hold,
         set_up: set_up_gemini,
         denied: "I may not.",
         tokens: Some((100, 20)),
@@ -250,9 +258,11 @@ async fn gemini_over_acp() {
 
 #[tokio::test]
 async fn opencode_over_acp() {
+    let hold = Hold::default();
     streams_asks_its_owner_and_survives_what_happens_to_it(AcpAgent {
         command: format!("{} acp", program("opencode")),
-        model: chat_completions(),
+        model: chat_completions(&hold),
+        hold,
         set_up: set_up_opencode,
         denied: "I may not do that: execute was denied.",
         tokens: None,
@@ -277,13 +287,15 @@ async fn streams_asks_its_owner_and_survives_what_happens_to_it(agent: AcpAgent)
     let prepare = async |owner: &mut Owner| (agent.set_up)(owner, &agent.model);
     let scene = Scene::new(&add, prepare).await;
     let watcher = Watcher::new(&scene.room).await;
+    agent.hold.begin();
     let seq = scene.room.say(&format!("{} hi", scene.mention())).await;
+    watcher.sees("the answer grows", is_begun).await;
+    agent.hold.end();
     let answer = scene.room.answer(seq).await;
     assert_eq!(answer.content, "Hello there, friend.");
     let told = answer.usage.as_ref();
     let told = told.and_then(|usage| Some((usage.input_tokens?, usage.output_tokens?)));
     assert_eq!(told, agent.tokens);
-    watcher.sees("the answer grows", is_begun).await;
 
     let file = scene.owner.place().join("work/made");
     let run = format!("{} run touch made", scene.mention());

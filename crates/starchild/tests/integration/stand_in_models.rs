@@ -3,10 +3,37 @@
 
 use crate::stand_in::{Request, StandIn, reply};
 use serde_json::{Value, json};
-use std::{io::Write, net::TcpStream, time::Duration};
+use std::{
+    io::{self, Write},
+    net::TcpStream,
+    sync::{Arc, Condvar, Mutex},
+    time::Duration,
+};
 
 const PAUSE: Duration = Duration::from_millis(400);
 const GREETING: [&str; 3] = ["Hello ", "there, ", "friend."];
+
+/// Keeps greetings at their first word for as long as a test looks at it.
+#[derive(Clone, Default)]
+pub struct Hold(Arc<(Mutex<bool>, Condvar)>);
+
+impl Hold {
+    /// Greetings stop after their first word from now on.
+    pub fn begin(&self) {
+        *self.0.0.lock().unwrap() = true;
+    }
+
+    /// They go on.
+    pub fn end(&self) {
+        *self.0.0.lock().unwrap() = false;
+        self.0.1.notify_all();
+    }
+
+    fn wait(&self) {
+        let held = self.0.0.lock().unwrap();
+        drop(self.0.1.wait_while(held, |held| *held).unwrap());
+    }
+}
 
 /// What the model does.
 enum Act {
@@ -38,13 +65,13 @@ fn act(text: &str, result: Option<&str>) -> Act {
     }
 }
 
-fn begin(stream: &mut TcpStream) -> std::io::Result<()> {
+fn begin(stream: &mut TcpStream) -> io::Result<()> {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
     stream.write_all(head.as_bytes())
 }
 
 /// A frame; its type is its event too, where it has one.
-fn frame(stream: &mut TcpStream, data: Value) -> std::io::Result<()> {
+fn frame(stream: &mut TcpStream, data: Value) -> io::Result<()> {
     if let Some(kind) = data["type"].as_str() {
         stream.write_all(format!("event: {kind}\n").as_bytes())?;
     }
@@ -52,19 +79,31 @@ fn frame(stream: &mut TcpStream, data: Value) -> std::io::Result<()> {
     stream.flush()
 }
 
-fn hang(stream: &mut TcpStream) -> std::io::Result<()> {
+/// Says one word after the other.
+fn say(words: &[&str], hold: &Hold, mut say: impl FnMut(&str) -> io::Result<()>) -> io::Result<()> {
+    for word in words {
+        say(word)?;
+        std::thread::sleep(PAUSE);
+        if *word == GREETING[0] {
+            hold.wait();
+        }
+    }
+    Ok(())
+}
+
+fn hang(stream: &mut TcpStream) -> io::Result<()> {
     loop {
         std::thread::sleep(PAUSE);
         stream.write_all(b": still here\n\n")?;
     }
 }
 
-fn refuse(stream: &mut TcpStream, body: Value) -> std::io::Result<()> {
+fn refuse(stream: &mut TcpStream, body: Value) -> io::Result<()> {
     let refusal = reply("400 Bad Request", "application/json", &body.to_string());
     stream.write_all(refusal.as_bytes())
 }
 
-fn nothing_here(stream: &mut TcpStream) -> std::io::Result<()> {
+fn nothing_here(stream: &mut TcpStream) -> io::Result<()> {
     stream.write_all(reply("404 Not Found", "application/json", "{}").as_bytes())
 }
 
@@ -86,8 +125,9 @@ fn texts(value: &Value) -> String {
 }
 
 /// OpenAI's Responses, which codex speaks.
-pub fn responses() -> StandIn {
-    StandIn::new(|request, stream| {
+pub fn responses(hold: &Hold) -> StandIn {
+    let hold = hold.clone();
+    StandIn::new(move |request, stream| {
         let Some(body) = body_of(request) else {
             return nothing_here(stream);
         };
@@ -122,12 +162,11 @@ pub fn responses() -> StandIn {
                     json!({"type": "message", "role": "assistant", "id": "m", "content": []});
                 let added = json!({"type": "response.output_item.added", "item": item});
                 frame(stream, added)?;
-                for word in words {
+                say(words, &hold, |word| {
                     let delta = json!({"type": "response.output_text.delta", "delta": word,
                         "item_id": "m", "output_index": 0, "content_index": 0});
-                    frame(stream, delta)?;
-                    std::thread::sleep(PAUSE);
-                }
+                    frame(stream, delta)
+                })?;
                 item["content"] = json!([{"type": "output_text", "text": words.concat()}]);
                 let done = json!({"type": "response.output_item.done", "item": item});
                 frame(stream, done)?;
@@ -142,8 +181,9 @@ pub fn responses() -> StandIn {
 }
 
 /// OpenAI's chat completions, which OpenCode speaks to servers of one's own.
-pub fn chat_completions() -> StandIn {
-    StandIn::new(|request, stream| {
+pub fn chat_completions(hold: &Hold) -> StandIn {
+    let hold = hold.clone();
+    StandIn::new(move |request, stream| {
         let Some(body) = body_of(request) else {
             return nothing_here(stream);
         };
@@ -181,11 +221,10 @@ pub fn chat_completions() -> StandIn {
                 "tool_calls"
             }
             Act::Say(words) => {
-                for word in words {
+                say(words, &hold, |word| {
                     let delta = json!({"role": "assistant", "content": word});
-                    frame(stream, chunk(json!({"index": 0, "delta": delta})))?;
-                    std::thread::sleep(PAUSE);
-                }
+                    frame(stream, chunk(json!({"index": 0, "delta": delta})))
+                })?;
                 "stop"
             }
         };
@@ -197,8 +236,9 @@ pub fn chat_completions() -> StandIn {
 }
 
 /// Gemini's API.
-pub fn gemini() -> StandIn {
-    StandIn::new(|request, stream| {
+pub fn gemini(hold: &Hold) -> StandIn {
+    let hold = hold.clone();
+    StandIn::new(move |request, stream| {
         let Some(body) = body_of(request) else {
             return nothing_here(stream);
         };
@@ -244,10 +284,9 @@ pub fn gemini() -> StandIn {
                 frame(stream, chunk(json!({"functionCall": call}), Some("STOP")))
             }
             Act::Say(words) => {
-                for word in words {
-                    frame(stream, chunk(json!({"text": word}), None))?;
-                    std::thread::sleep(PAUSE);
-                }
+                say(words, &hold, |word| {
+                    frame(stream, chunk(json!({"text": word}), None))
+                })?;
                 frame(stream, chunk(json!({"text": ""}), Some("STOP")))
             }
         }
@@ -255,8 +294,9 @@ pub fn gemini() -> StandIn {
 }
 
 /// Anthropic's messages, which claude speaks.
-pub fn messages() -> StandIn {
-    StandIn::new(|request, stream| {
+pub fn messages(hold: &Hold) -> StandIn {
+    let hold = hold.clone();
+    StandIn::new(move |request, stream| {
         let Some(body) = body_of(request) else {
             return nothing_here(stream);
         };
@@ -294,12 +334,11 @@ pub fn messages() -> StandIn {
         let block = json!({"type": "text", "text": ""});
         let begun = json!({"type": "content_block_start", "index": 0, "content_block": block});
         frame(stream, begun)?;
-        for word in words {
+        say(words, &hold, |word| {
             let delta = json!({"type": "text_delta", "text": word});
             let more = json!({"type": "content_block_delta", "index": 0, "delta": delta});
-            frame(stream, more)?;
-            std::thread::sleep(PAUSE);
-        }
+            frame(stream, more)
+        })?;
         frame(stream, json!({"type": "content_block_stop", "index": 0}))?;
         let delta = json!({"stop_reason": "end_turn", "stop_sequence": null});
         let usage = json!({"output_tokens": 20});
