@@ -14,6 +14,8 @@ use std::{num::NonZero, process::Command, thread};
 const PROGRAMS_AT_ONCE: usize = 3;
 /// How many tests run at once, for each core: most of them wait most of the time.
 const TESTS_PER_CORE: usize = 9;
+/// The packages whose integration tests take minutes: the others fit in beside them.
+const LONGEST: [&str; 2] = ["chatroom", "starchild"];
 
 /// Runs every test, or those that the arguments name.
 pub fn test(args: &[String]) -> Result<(), String> {
@@ -46,12 +48,14 @@ fn build_and_run(selection: &Selection, lints: Lints) -> Result<(), String> {
             name: "web".into(),
             command,
         });
+    }
+    jobs.extend(rust_tests(&built, selection));
+    if selection.is_everything() {
         jobs.extend(environment.sdk_tests().map(|(name, command)| Job {
             name: name.into(),
             command,
         }));
     }
-    jobs.extend(rust_tests(&built, selection));
     if selection.is_everything() || selection.documentation_only {
         jobs.push(doc_tests(lints, &selection.rest));
     }
@@ -62,11 +66,12 @@ fn build_and_run(selection: &Selection, lints: Lints) -> Result<(), String> {
     run_side_by_side(jobs, PROGRAMS_AT_ONCE)
 }
 
-/// The chosen test programs. Integration tests come first: they take longest.
+/// The chosen test programs, those that take longest first.
 fn rust_tests(built: &Built, selection: &Selection) -> Vec<Job> {
     let chosen = |program: &&TestProgram| selection.has(&program.package, program.test.as_deref());
     let mut programs: Vec<_> = built.tests.iter().filter(chosen).collect();
-    programs.sort_by_key(|program| program.test.is_none());
+    let is_short = |program: &&TestProgram| !LONGEST.contains(&program.package.as_str());
+    programs.sort_by_key(|program| (program.test.is_none(), is_short(program)));
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let at_once = programs.len().clamp(1, PROGRAMS_AT_ONCE);
     let threads = cores * TESTS_PER_CORE / at_once;

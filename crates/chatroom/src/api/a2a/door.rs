@@ -48,13 +48,13 @@ pub struct Door {
 }
 
 /// What a request's path names.
-struct Place {
+struct Target {
     room: Option<RoomId>,
     /// Below the room or the server.
     rest: String,
 }
 
-impl Place {
+impl Target {
     fn of(path: &str) -> Result<Self> {
         let path = path.strip_prefix("/a2a").unwrap_or(path);
         let path = path.trim_start_matches('/');
@@ -86,19 +86,19 @@ impl Door {
 
     async fn enter(&self, request: Request) -> Response {
         let (parts, body) = request.into_parts();
-        let place = match Place::of(parts.uri.path()) {
-            Ok(place) => place,
+        let target = match Target::of(parts.uri.path()) {
+            Ok(target) => target,
             Err(failure) => return refused(&Binding::Http, &failure.0),
         };
-        if parts.method == Method::GET && place.rest == CARD_PATH {
-            return self.card(&parts, place.room).await;
+        if parts.method == Method::GET && target.rest == CARD_PATH {
+            return self.card(&parts, target.room).await;
         }
         let query = parts.uri.query().unwrap_or_default().as_bytes();
         let query: Vec<(String, String)> = form_urlencoded::parse(query).into_owned().collect();
         let version = parts.headers.get(VERSION_HEADER);
         let head = HttpRequest {
             method: parts.method.as_str(),
-            path: &place.rest,
+            path: &target.rest,
             query: &query,
             version: version.map(|value| value.to_str().unwrap_or("?")),
             body: &[],
@@ -128,7 +128,7 @@ impl Door {
             api: RoomApi::new(&self.app, &self.api, caller, &parts),
             headers: parts.headers.clone(),
             origin,
-            room: place.room,
+            room: target.room,
             older: matches!(binding, Binding::Rpc { older: true, .. }),
         };
         match asked.answer(operation).await {

@@ -17,11 +17,11 @@ const MOST_FILES: usize = 500_000;
 
 /// Where the files are.
 pub struct Files {
-    place: Place,
+    source: Source,
     left: u64,
 }
 
-enum Place {
+enum Source {
     Folder(PathBuf),
     Zip(Box<ZipArchive<File>>),
 }
@@ -30,8 +30,8 @@ impl Files {
     /// The files of a folder or of a zip file; none where it is another file.
     pub fn open(path: &Path) -> Result<Option<Self>, ImportError> {
         let io = |error| ImportError::Io(path.to_owned(), error);
-        let place = if fs::metadata(path).map_err(io)?.is_dir() {
-            Place::Folder(path.to_owned())
+        let source = if fs::metadata(path).map_err(io)?.is_dir() {
+            Source::Folder(path.to_owned())
         } else {
             let mut file = File::open(path).map_err(io)?;
             let mut magic = [0; 4];
@@ -44,10 +44,10 @@ impl Files {
             if archive.len() > MOST_FILES {
                 return Err(unfit(format!("it holds more than {MOST_FILES} files")));
             }
-            Place::Zip(Box::new(archive))
+            Source::Zip(Box::new(archive))
         };
         Ok(Some(Self {
-            place,
+            source,
             left: MAX_ALL,
         }))
     }
@@ -57,8 +57,8 @@ impl Files {
         let unfit = |why: &dyn ToString| ImportError::unfit(name, why.to_string());
         let most = MAX_FILE.min(self.left);
         let mut bytes = Vec::new();
-        let read = match &mut self.place {
-            Place::Folder(folder) => {
+        let read = match &mut self.source {
+            Source::Folder(folder) => {
                 let path = folder.join(name);
                 let kind = fs::symlink_metadata(&path).map_err(|error| unfit(&error))?;
                 if !kind.is_file() {
@@ -67,7 +67,7 @@ impl Files {
                 let file = File::open(path).map_err(|error| unfit(&error))?;
                 file.take(most + 1).read_to_end(&mut bytes)
             }
-            Place::Zip(archive) => {
+            Source::Zip(archive) => {
                 let file = archive.by_name(name).map_err(|error| unfit(&error))?;
                 file.take(most + 1).read_to_end(&mut bytes)
             }
@@ -84,8 +84,8 @@ impl Files {
 
     /// The names of a channel's files, one for each day, in their order.
     pub fn days(&mut self, channel: &str) -> Result<Vec<String>, ImportError> {
-        let mut days: Vec<String> = match &self.place {
-            Place::Folder(folder) => {
+        let mut days: Vec<String> = match &self.source {
+            Source::Folder(folder) => {
                 let path = folder.join(channel);
                 let io = |error| ImportError::Io(path.clone(), error);
                 if !fs::symlink_metadata(&path).is_ok_and(|kind| kind.is_dir()) {
@@ -98,7 +98,7 @@ impl Files {
                 }
                 names
             }
-            Place::Zip(archive) => {
+            Source::Zip(archive) => {
                 let prefix = format!("{channel}/");
                 let names = archive.file_names();
                 let inside = |name: &str| name.strip_prefix(&prefix).map(str::to_owned);
