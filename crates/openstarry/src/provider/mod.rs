@@ -40,6 +40,7 @@ pub use responses::Responses;
 pub use script::Script;
 
 pub(crate) use config::USUAL_CONTEXT;
+pub(crate) use fallback::ANSWERED_BY;
 pub(crate) use http::{Endpoint, read_bounded};
 
 use crate::pain::AgentPain;

@@ -53,7 +53,9 @@ pub(super) fn build(api: &Api, prompt: &str, context: &Context) -> Result<Reques
 
     let mut rest = Map::new();
     rest.insert("model".into(), config.model.clone().into());
-    let most = config.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
+    let most = config
+        .max_output_tokens
+        .unwrap_or_else(|| default_most(&options));
     rest.insert("max_tokens".into(), most.into());
     if !context.system.is_empty() {
         let mut block = json!({ "type": "text", "text": context.system });
@@ -65,6 +67,14 @@ pub(super) fn build(api: &Api, prompt: &str, context: &Context) -> Result<Reques
     rest.insert("messages".into(), out.into());
     rest.insert("stream".into(), true.into());
     Request::new(rest, &options, &tools, true, notes)
+}
+
+/// The limit where the owner set none. Thoughts count, so what they may take comes on top.
+fn default_most(options: &Map<String, Value>) -> u64 {
+    let thoughts = options
+        .get("thinking")
+        .and_then(|thinking| thinking.get("budget_tokens"));
+    DEFAULT_MAX_TOKENS + thoughts.and_then(Value::as_u64).unwrap_or(0)
 }
 
 /// Marks the ends of the last messages of the user: the next request begins

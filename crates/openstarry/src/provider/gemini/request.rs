@@ -130,6 +130,10 @@ impl Writer<'_> {
                     (Some(signature), Some(last)) if item.get("thought").is_none() => {
                         last["thoughtSignature"] = signature.clone();
                     }
+                    // It came with an empty text, and goes back with one.
+                    (Some(signature), None) if item.get("thought").is_none() => {
+                        parts.push(json!({ "text": "", "thoughtSignature": signature }));
+                    }
                     _ => parts.push(item.clone()),
                 }
             } else if let Some(call) = segment.as_call() {
