@@ -1,17 +1,19 @@
 //! `fs.read` and `fs.list`.
 
-use super::{Call, Workspace, inside};
+use super::{Call, Workspace, inside, kept_back};
 use crate::segment::ContentSegment;
 use crate::tool::{Risk, ToolError, ToolOutput, ToolSpec, parse};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use std::io::Read;
+use std::path::Path;
 
 /// The most that one read gives.
 const MAX_TEXT: u64 = 256 << 10;
 const MAX_IMAGE: u64 = 8 << 20;
 const MAX_ENTRIES: usize = 1000;
+const LIST: &str = "fs.list";
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -109,7 +111,7 @@ struct ListArgs {
 
 pub(super) fn list_spec() -> ToolSpec {
     ToolSpec::of::<ListArgs>(
-        "fs.list",
+        LIST,
         "List a folder of the workspace: names, folders with a slash, sizes in bytes.",
         Risk::Safe,
     )
@@ -127,6 +129,8 @@ pub(super) fn list(workspace: &Workspace, args: Value, _: &Call) -> ToolOutput {
     let told = |error: std::io::Error| ToolError(format!("{name}: {error}"));
     let mut rows = Vec::new();
     let mut more = false;
+    let mut back = 0;
+    let folder = workspace.canonical(name);
     for entry in dir.read_dir(path).map_err(told)? {
         if rows.len() == MAX_ENTRIES {
             more = true;
@@ -134,6 +138,11 @@ pub(super) fn list(workspace: &Workspace, args: Value, _: &Call) -> ToolOutput {
         }
         let entry = entry.map_err(told)?;
         let name = entry.file_name().to_string_lossy().into_owned();
+        let whole = Path::new(&folder).join(&name);
+        if workspace.policy.keeps_back(LIST, &whole.to_string_lossy()) {
+            back += 1;
+            continue;
+        }
         let meta = entry.metadata().map_err(told)?;
         rows.push(match (meta.is_dir(), meta.is_symlink()) {
             (true, _) => format!("{name}/"),
@@ -145,6 +154,7 @@ pub(super) fn list(workspace: &Workspace, args: Value, _: &Call) -> ToolOutput {
     if more {
         rows.push(format!("[cut after {MAX_ENTRIES} entries]"));
     }
+    rows.extend(kept_back(back));
     if rows.is_empty() {
         rows.push("[empty]".into());
     }

@@ -324,3 +324,58 @@ fn a_rule_sees_one_spelling_of_a_path() {
         assert_eq!(dir.canonical(path), "sub/new.key", "{path}");
     }
 }
+
+#[test]
+fn a_path_that_does_not_exist_yet_has_one_spelling_too() {
+    let (_outside, _inside, dir) = workspace();
+    for path in [
+        "new/x",
+        "./new/x",
+        "no/../new/x",
+        "sub/../new//x",
+        "new/./y/../x",
+    ] {
+        assert_eq!(dir.canonical(path), "new/x", "{path}");
+    }
+    for path in ["sub/x", "no/../sub/x", "./no/way/../../sub/x"] {
+        assert_eq!(dir.canonical(path), "sub/x", "{path}");
+    }
+}
+
+#[test]
+fn searches_leave_out_what_a_rule_keeps_back_by_its_path() {
+    use crate::approval::{Effect, Pattern, Policy, Rule};
+    let (_outside, inside, dir) = workspace();
+    std::fs::create_dir(inside.path().join("secrets")).unwrap();
+    std::fs::write(inside.path().join("secrets/key"), "one password\n").unwrap();
+    let rule = |effect, path: &str| Rule {
+        args: [("path".to_owned(), Pattern::new(path))].into(),
+        ..Rule::new(effect, Pattern::new("fs.*"))
+    };
+    for effect in [Effect::Deny, Effect::Ask] {
+        let policy = Policy {
+            rules: vec![rule(effect, "secrets/*"), rule(Effect::Allow, "*")],
+            ..Policy::default()
+        };
+        let dir = dir.clone().with_policy(&policy);
+        let found = text(grep(&dir, json!({"pattern": "one"})));
+        assert_eq!(
+            found,
+            "a.txt:1:one\n[files left out by the owner's rules: 1]"
+        );
+        let found = text(grep(
+            &dir,
+            json!({"pattern": "password", "path": "secrets"}),
+        ));
+        assert!(!found.contains("one password"), "{found}");
+        let found = text(glob(&dir, json!({"pattern": "*"})));
+        assert!(found.contains("a.txt") && !found.contains("key"), "{found}");
+        let listed = text(list(&dir, json!({"path": "./secrets"})));
+        assert_eq!(listed, "[files left out by the owner's rules: 1]");
+        let listed = text(list(&dir, json!({})));
+        assert!(
+            listed.contains("secrets/") && listed.contains("a.txt"),
+            "{listed}"
+        );
+    }
+}
