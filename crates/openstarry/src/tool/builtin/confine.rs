@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use tokio::process::{Child, Command};
 
 /// What programs, their libraries and their settings are read from.
-const SYSTEM: [&str; 13] = [
-    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/nix", "/proc", "/sys",
-    "/dev", "/var/lib",
+const SYSTEM: [&str; 12] = [
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/nix", "/sys", "/dev",
+    "/var/lib",
 ];
+const PROC: &str = "/proc";
 /// Of the home folder, what tools of programmers are kept in, and no secrets.
 const HOME: [&str; 11] = [
     ".gitconfig",
@@ -41,6 +42,7 @@ impl Confinement {
             _ => path.to_owned(),
         };
         let mut reads: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).collect();
+        reads.extend(about_the_machine());
         if let Some(home) = &home {
             reads.extend(HOME.iter().map(|name| home.join(name)));
         }
@@ -90,6 +92,25 @@ impl Confinement {
     fn enter(&self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// What of `/proc` a program may read. Landlock keeps it from looking into processes that are not
+/// its own, so that our keys are safe in our environment; but not where it runs as root. There it
+/// sees what is about the machine, and no process at all.
+fn about_the_machine() -> Vec<PathBuf> {
+    #[cfg(target_os = "linux")]
+    if std::os::linux::fs::MetadataExt::st_uid(&match std::fs::metadata("/proc/self") {
+        Ok(me) => me,
+        Err(_) => return Vec::new(),
+    }) == 0
+    {
+        let of_a_process =
+            |name: &str| name.ends_with("self") || name.chars().all(|c| c.is_ascii_digit());
+        let entries = std::fs::read_dir(PROC).into_iter().flatten().flatten();
+        let entries = entries.filter(|entry| !of_a_process(&entry.file_name().to_string_lossy()));
+        return entries.map(|entry| entry.path()).collect();
+    }
+    vec![PROC.into()]
 }
 
 /// Whether this system can confine programs.
