@@ -3,7 +3,7 @@
 use crate::support::strict::{self, Dialect};
 use crate::support::wire::{self, Say, call};
 use crate::support::{Reply, Server, within};
-use openstarry::provider::{Fallback, Provider, ProviderKind};
+use openstarry::provider::{Context, Fallback, Provider, ProviderKind};
 use openstarry::segment::{ContentSegment, StopReason};
 use openstarry::session::{
     Agent, EndReason, Outcome, Session, SessionEvent, SessionState, Settings,
@@ -308,4 +308,39 @@ async fn a_signature_of_geminis_that_came_alone_goes_back_with_its_empty_text() 
     let session = session(server.provider(kind));
     ask(&session, "go").await;
     assert_eq!(ask(&session, "and?").await.end, EndReason::Answered);
+}
+
+#[tokio::test]
+async fn a_limit_for_one_reply_is_kept_where_it_is_the_smaller() {
+    for (kind, at) in [
+        (ProviderKind::OpenAi, "/max_tokens"),
+        (ProviderKind::Responses, "/max_output_tokens"),
+        (ProviderKind::Anthropic, "/max_tokens"),
+        (ProviderKind::Gemini, "/generationConfig/maxOutputTokens"),
+        (ProviderKind::Ollama, "/options/num_predict"),
+    ] {
+        for (own, here, sent) in [
+            (None, Some(77), 77),
+            (Some(50), Some(77), 50),
+            (Some(99), Some(77), 77),
+            (Some(99), None, 99),
+        ] {
+            let well = Reply::stream(kind, wire::body(kind, &[Say::Text("done")]));
+            let server = Server::start(vec![well]).await;
+            let mut config = server.config(kind);
+            config.max_output_tokens = own;
+            let context = Context {
+                max_output: here,
+                ..Context::default()
+            };
+            let provider = config.build(&|_| None).unwrap();
+            within(provider.generate("go", &context)).await.unwrap();
+            let asked = server.asked();
+            assert_eq!(
+                asked[0].body.pointer(at),
+                Some(&json!(sent)),
+                "{kind:?} {own:?} {here:?}"
+            );
+        }
+    }
 }

@@ -61,7 +61,7 @@ pub(super) fn build(
         None => {}
     }
     let mut generation = Map::new();
-    if let Some(most) = config.max_output_tokens {
+    if let Some(most) = context.output_limit(config.max_output_tokens) {
         generation.insert("maxOutputTokens".into(), most.into());
     }
     if let Some(schema) = context.output.as_deref() {

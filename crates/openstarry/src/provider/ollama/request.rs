@@ -41,7 +41,7 @@ pub(super) fn build(api: &Api, prompt: &str, context: &Context) -> Result<Reques
         rest.insert("format".into(), schema.clone());
     }
     let mut options = Map::new();
-    if let Some(most) = config.max_output_tokens {
+    if let Some(most) = context.output_limit(config.max_output_tokens) {
         options.insert("num_predict".into(), most.into());
     }
     // The server's own window is small, and it cuts without a word: it is told what we count on.

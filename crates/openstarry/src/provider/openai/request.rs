@@ -71,7 +71,7 @@ pub(super) fn build(
             json!({ "type": "json_schema", "json_schema": format }),
         );
     }
-    if let Some(most) = config.max_output_tokens {
+    if let Some(most) = context.output_limit(config.max_output_tokens) {
         let key = match config.has_openai_models() || refusals.max_tokens() {
             true => "max_completion_tokens",
             false => "max_tokens",

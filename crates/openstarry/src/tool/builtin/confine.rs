@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 use tokio::process::{Child, Command};
 
 /// What programs, their libraries and their settings are read from.
-const SYSTEM: [&str; 12] = [
-    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/nix", "/sys", "/dev",
-    "/var/lib",
+const SYSTEM: [&str; 13] = [
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/nix", "/proc", "/sys",
+    "/dev", "/var/lib",
 ];
-const PROC: &str = "/proc";
 /// Of the home folder, what tools of programmers are kept in, and no secrets.
 const HOME: [&str; 11] = [
     ".gitconfig",
@@ -42,7 +41,6 @@ impl Confinement {
             _ => path.to_owned(),
         };
         let mut reads: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).collect();
-        reads.extend(about_the_machine());
         if let Some(home) = &home {
             reads.extend(HOME.iter().map(|name| home.join(name)));
         }
@@ -83,6 +81,7 @@ impl Confinement {
 
     #[cfg(target_os = "linux")]
     fn enter(&self) -> io::Result<()> {
+        linux::give_up_sight();
         linux::restrict(&self.read, &self.write)
             .map(|_| ())
             .map_err(io::Error::other)
@@ -92,25 +91,6 @@ impl Confinement {
     fn enter(&self) -> io::Result<()> {
         Ok(())
     }
-}
-
-/// What of `/proc` a program may read. Landlock keeps it from looking into processes that are not
-/// its own, so that our keys are safe in our environment; but not where it runs as root. There it
-/// sees what is about the machine, and no process at all.
-fn about_the_machine() -> Vec<PathBuf> {
-    #[cfg(target_os = "linux")]
-    if std::os::linux::fs::MetadataExt::st_uid(&match std::fs::metadata("/proc/self") {
-        Ok(me) => me,
-        Err(_) => return Vec::new(),
-    }) == 0
-    {
-        let of_a_process =
-            |name: &str| name.ends_with("self") || name.chars().all(|c| c.is_ascii_digit());
-        let entries = std::fs::read_dir(PROC).into_iter().flatten().flatten();
-        let entries = entries.filter(|entry| !of_a_process(&entry.file_name().to_string_lossy()));
-        return entries.map(|entry| entry.path()).collect();
-    }
-    vec![PROC.into()]
 }
 
 /// Whether this system can confine programs.
@@ -134,10 +114,28 @@ mod linux {
         ABI, Access, AccessFs, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError,
         RulesetStatus, Scope, path_beneath_rules,
     };
+    use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
     use std::path::PathBuf;
 
     /// The newest rules that are asked for; an older kernel keeps those it knows.
     const ABI_WANTED: ABI = ABI::V6;
+
+    /// What root can look into other processes with, past Landlock.
+    const SIGHT: [CapabilitySet; 3] = [
+        CapabilitySet::PERFMON,
+        CapabilitySet::SYS_PTRACE,
+        CapabilitySet::SYS_ADMIN,
+    ];
+
+    /// Landlock keeps a program from looking into processes that are not confined with it, so that
+    /// our keys are safe in our environment; but not from root. So a program of root's is started
+    /// without the rights to do so.
+    pub(super) fn give_up_sight() {
+        for right in SIGHT {
+            // Who is not root has none of them to lose.
+            let _ = remove_capability_from_bounding_set(right);
+        }
+    }
 
     /// Confines this thread, and tells whether the kernel does so.
     pub(super) fn restrict(read: &[PathBuf], write: &[PathBuf]) -> Result<bool, RulesetError> {

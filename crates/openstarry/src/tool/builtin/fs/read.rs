@@ -66,12 +66,18 @@ pub(super) fn read(workspace: &Workspace, args: Value, _: &Call) -> ToolOutput {
     };
     let first = args.first_line.unwrap_or(1).max(1);
     let count = args.lines.unwrap_or(usize::MAX);
-    let picked: String = text
-        .split_inclusive('\n')
-        .skip(first - 1)
-        .take(count)
-        .collect();
-    Ok(vec![ContentSegment::text(cut(picked, MAX_TEXT as usize))])
+    let mut lines = text.split_inclusive('\n').skip(first - 1);
+    let picked: String = lines.by_ref().take(count).collect();
+    let at_end = lines.next().is_none();
+    let mut picked = cut(picked, MAX_TEXT as usize);
+    if picked.is_empty() && first > 1 {
+        let known = text.lines().count();
+        picked = format!("[no line {first}: {known} lines are read]");
+    }
+    if at_end && !whole {
+        picked.push_str("\n[the file is longer: only its first 8 MiB are read; fs.grep finds what is behind them]");
+    }
+    Ok(vec![ContentSegment::text(picked)])
 }
 
 /// Text as text and known pictures as pictures; `None` for anything else.

@@ -55,6 +55,22 @@ fn files_are_read_whole_or_in_part() {
 }
 
 #[test]
+fn lines_that_are_not_there_or_not_read_are_told() {
+    let (_outside, inside, dir) = workspace();
+    let part = json!({"path": "a.txt", "first_line": 9});
+    assert_eq!(text(read(&dir, part)), "[no line 9: 3 lines are read]");
+    std::fs::write(inside.path().join("long.txt"), "line\n".repeat(2_000_000)).unwrap();
+    let late = json!({"path": "long.txt", "first_line": 1_900_000, "lines": 1});
+    let told = text(read(&dir, late));
+    assert!(
+        told.starts_with("[no line 1900000") && told.contains("8 MiB"),
+        "{told}"
+    );
+    let early = json!({"path": "long.txt", "first_line": 5, "lines": 1});
+    assert_eq!(text(read(&dir, early)), "line\n");
+}
+
+#[test]
 fn nothing_outside_is_read_listed_or_written() {
     let (outside, _inside, dir) = workspace();
     let absolute = outside.path().join("secret");
