@@ -13,7 +13,7 @@ pub enum AgentPain {
     #[error("the API refused the key: {0}")]
     Key(String),
     /// Too many requests, and waiting did not help (429).
-    #[error("the API asks for fewer requests: {message}")]
+    #[error("the API asks for fewer requests: {message}{}", asked_to_wait(*retry_after))]
     RateLimited {
         /// What the API said.
         message: String,
@@ -28,8 +28,11 @@ pub enum AgentPain {
         /// What the API said.
         message: String,
     },
+    /// The API would not let the model see the request.
+    #[error("the API blocked the request: {0}")]
+    Blocked(String),
     /// The API failed.
-    #[error("the API failed: {message}")]
+    #[error("the API failed: {message}{}", asked_to_wait(*retry_after))]
     Unavailable {
         /// What the API said.
         message: String,
@@ -101,6 +104,10 @@ impl AgentPain {
             "input is too long",
             "too many tokens",
             "input token count",
+            "input length",
+            "maximum prompt length",
+            "model token limit",
+            "reduce the length",
         ];
         words.iter().any(|word| message.contains(word))
     }
@@ -111,6 +118,16 @@ impl AgentPain {
             why: why.to_string(),
             excerpt: excerpt(bytes, 200).into(),
         }
+    }
+}
+
+/// How long the API wants to be left alone, where it said so.
+fn asked_to_wait(time: Option<Duration>) -> String {
+    let seconds = time.map_or(0, |time| time.as_secs());
+    match seconds {
+        0 => String::new(),
+        1..120 => format!(" (it asks to wait {seconds} s)"),
+        _ => format!(" (it asks to wait {} min)", seconds.div_ceil(60)),
     }
 }
 

@@ -3,10 +3,12 @@
 //! or organisms.
 
 mod backoff;
+mod leftovers;
 mod process_group;
 mod shutdown;
 
 pub use backoff::Backoff;
+pub use leftovers::kill_marked;
 pub use process_group::ProcessGroup;
 pub use shutdown::Shutdown;
 pub use tokio_util::sync::CancellationToken;

@@ -188,6 +188,20 @@ impl Policy {
             false => Ruling::Ask,
         }
     }
+
+    /// Whether a rule keeps this path from a tool, unless someone says yes. A search does not ask
+    /// for every file that it meets, so that it leaves such files out.
+    pub fn keeps_back(&self, tool: &str, path: &str) -> bool {
+        let by_path = |rule: &&Rule| rule.args.len() == 1 && rule.tool.fits(tool);
+        let rules = self
+            .rules
+            .iter()
+            .filter(|rule| rule.effect != Effect::Allow);
+        let mut paths = rules
+            .filter(by_path)
+            .filter_map(|rule| rule.args.get("path"));
+        paths.any(|pattern| pattern.fits(path))
+    }
 }
 
 #[cfg(test)]

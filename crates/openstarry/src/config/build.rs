@@ -1,7 +1,7 @@
 //! Makes an agent of its settings.
 
 use super::{AgentConfig, ConfigError, FsAccess, Strategy, seconds, wrong};
-use crate::approval::{Approval, Consents, DenyAll, Gate, Grants};
+use crate::approval::{Approval, Consents, DenyAll, Gate, Grants, Policy};
 use crate::provider::{ProviderConfig, USUAL_CONTEXT};
 use crate::session::{Agent, Audit, Limits, LogAudit, Settings, Window};
 use crate::tool::builtin::can_confine;
@@ -71,7 +71,7 @@ impl AgentConfig {
         let approval = self.approval(&around)?;
         let registry = Registry::new();
         let selector = self.selector(around.env)?;
-        let mut tools = self.builtin(around.folder.as_deref())?;
+        let mut tools = self.builtin(around.folder.as_deref(), &approval.policy)?;
         tools.extend(around.tools.iter().cloned());
         tools.push(Arc::new(SearchTools::new(
             registry.clone(),
@@ -161,7 +161,11 @@ impl AgentConfig {
         Ok(approval)
     }
 
-    fn builtin(&self, folder: Option<&Path>) -> Result<Vec<Arc<dyn Tool>>, ConfigError> {
+    fn builtin(
+        &self,
+        folder: Option<&Path>,
+        policy: &Policy,
+    ) -> Result<Vec<Arc<dyn Tool>>, ConfigError> {
         let config = &self.tools;
         let limit = seconds("tools.timeout_seconds", config.timeout_seconds)?;
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
@@ -172,7 +176,8 @@ impl AgentConfig {
                     format!("{}: {error}", self.workspace.display()),
                 )
             };
-            let mut workspace = Workspace::open(&self.workspace).map_err(failed)?;
+            let workspace = Workspace::open(&self.workspace).map_err(failed)?;
+            let mut workspace = workspace.with_policy(policy);
             if let Some(folder) = folder {
                 workspace = workspace.with_journal(&folder.join(UNDO)).map_err(failed)?;
             }

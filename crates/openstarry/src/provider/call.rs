@@ -8,6 +8,7 @@ use super::frames::{Frames, Framing};
 use super::http::{CallLimits, Endpoint};
 use super::{Event, EventStream};
 use crate::pain::AgentPain;
+use crate::segment::StopReason;
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
 use reqwest::Response;
@@ -18,6 +19,8 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
+/// Where Gemini tells why it blocked a request, and others are told to have.
+const BLOCK_REASON: &str = "blockReason";
 
 /// Makes a decoder for each try.
 pub(super) type MakeDecoder<'a> = Box<dyn Fn() -> Box<dyn Decoder + 'a> + Send + 'a>;
@@ -69,6 +72,8 @@ enum State<'a> {
     Ask,
     Wait(Duration),
     Read(Box<Reader<'a>>),
+    /// The API would not have the content: that is how the model stopped.
+    Blocked(StopReason),
     Over,
 }
 
@@ -77,6 +82,7 @@ impl<'a> Call<'a> {
         loop {
             let failure = match std::mem::replace(&mut self.state, State::Over) {
                 State::Over => return None,
+                State::Blocked(stop) => return Some((Ok(Event::Finish(stop)), self)),
                 State::Wait(wait) => {
                     tokio::time::sleep(wait).await;
                     self.state = State::Ask;
@@ -98,6 +104,13 @@ impl<'a> Call<'a> {
                     Err(failure) => failure,
                 },
             };
+            if let AgentPain::Blocked(why) = failure {
+                self.state = State::Blocked(match self.said {
+                    true => StopReason::ContentFilter,
+                    false => StopReason::BlockedPrompt,
+                });
+                return Some((Ok(Event::Extra(BLOCK_REASON.into(), why.into())), self));
+            }
             let event = match self.retry(&failure) {
                 None => Err(failure),
                 Some(wait) => {

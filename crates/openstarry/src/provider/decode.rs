@@ -42,7 +42,7 @@ pub(crate) fn count(value: &Value, pointer: &str) -> u64 {
 }
 
 /// What an API's error body says: `{"error":{"message":…}}`, `{"error":"…"}`,
-/// `{"message":…}`, or a list of one of them.
+/// `{"message":…}`, or a list of one of them; or what is wrong with which field.
 pub(crate) fn error_message(body: &Value) -> Option<String> {
     let body = body.get(0).unwrap_or(body);
     let error = body.get("error").unwrap_or(body);
@@ -51,6 +51,25 @@ pub(crate) fn error_message(body: &Value) -> Option<String> {
         .or_else(|| error.get("message").and_then(Value::as_str))
         .or_else(|| body.get("message").and_then(Value::as_str))
         .map(|message| crate::pain::excerpt(message, 1000).to_owned())
+        .or_else(|| wrong_fields(body.get("message").unwrap_or(body)))
+}
+
+/// `{"detail":[{"loc":["body","x"],"msg":…}]}`, as servers in Python have it.
+fn wrong_fields(body: &Value) -> Option<String> {
+    let wrong = |detail: &Value| {
+        let place: Vec<String> = detail.get("loc")?.as_array()?.iter().map(plain).collect();
+        Some(format!("{}: {}", place.join("."), text(detail, "msg")?))
+    };
+    let details = body.get("detail")?.as_array()?;
+    let all: Vec<String> = details.iter().take(5).filter_map(wrong).collect();
+    (!all.is_empty()).then(|| crate::pain::excerpt(&all.join("; "), 1000).to_owned())
+}
+
+/// A value without the quotes of a text.
+fn plain(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), String::from)
 }
 
 /// Arguments as text: some servers send an object where a text belongs.
@@ -93,5 +112,31 @@ pub(crate) fn extras(object: &Value, known: &[&str], out: &mut Vec<Event>) {
         if !known.contains(&key.as_str()) && !value.is_null() {
             out.push(Event::Extra(key.clone(), value.clone()));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_error_is_read_in_every_shape() {
+        let detail =
+            json!({ "detail": [{ "loc": ["body", "stream_options", 0], "msg": "not permitted" }] });
+        for (body, message) in [
+            (json!({ "error": { "message": "a" } }), "a"),
+            (json!({ "error": "b" }), "b"),
+            (json!([{ "error": { "message": "c" } }]), "c"),
+            (json!({ "object": "error", "message": "d" }), "d"),
+            (
+                json!({ "object": "error", "message": detail }),
+                "body.stream_options.0: not permitted",
+            ),
+            (detail, "body.stream_options.0: not permitted"),
+        ] {
+            assert_eq!(error_message(&body).as_deref(), Some(message));
+        }
+        assert_eq!(error_message(&json!({ "detail": "x" })), None);
     }
 }

@@ -61,7 +61,29 @@ pub(super) async fn of_response(response: Response) -> AgentPain {
         true => status.to_string(),
         false => message,
     };
-    of_status(status, message, retry_after)
+    match is_block(&body, &message) {
+        true => AgentPain::Blocked(message),
+        false => of_status(status, message, retry_after),
+    }
+}
+
+/// Whether it was the content of the request that the API would not have. Each says so in a way of
+/// its own, and with a status that others use for something else.
+fn is_block(body: &Value, message: &str) -> bool {
+    let error = body.get("error").unwrap_or(body);
+    let word = |key: &str| error.get(key).and_then(Value::as_str);
+    let words = [
+        "content_filter",
+        "content_policy_violation",
+        "invalid_prompt",
+        "data_inspection_failed",
+    ];
+    let named = ["code", "type"].into_iter().filter_map(word);
+    // OpenRouter tells why it was flagged; DeepSeek has these words and nothing else.
+    let flagged = error.pointer("/metadata/reasons").is_some();
+    flagged
+        || named.into_iter().any(|name| words.contains(&name))
+        || message == "Content Exists Risk"
 }
 
 /// A failure with this status.
@@ -89,6 +111,9 @@ fn of_status(status: StatusCode, message: String, retry_after: Option<Duration>)
 /// APIs tell a status, or a word that stands for one.
 pub(super) fn of_event(event: &Value) -> AgentPain {
     let message = decode::error_message(event).unwrap_or_else(|| event.to_string());
+    if is_block(event, &message) {
+        return AgentPain::Blocked(message);
+    }
     let error = event.get("error").unwrap_or(event);
     let field = |key: &str| error.get(key).or_else(|| event.get(key));
     let number = field("code")
@@ -98,6 +123,7 @@ pub(super) fn of_event(event: &Value) -> AgentPain {
     let status = number.unwrap_or_else(|| {
         let words = ["type", "code", "status"].map(|key| field(key).and_then(Value::as_str));
         let is = |known: &[&str]| words.iter().flatten().any(|word| known.contains(word));
+        let begins = |with: &str| words.iter().flatten().any(|word| word.starts_with(with));
         if is(&[
             "rate_limit_error",
             "rate_limit_exceeded",
@@ -110,11 +136,15 @@ pub(super) fn of_event(event: &Value) -> AgentPain {
             "invalid_api_key",
         ]) {
             StatusCode::UNAUTHORIZED
-        } else if is(&[
-            "invalid_request_error",
-            "INVALID_ARGUMENT",
-            "not_found_error",
-        ]) {
+        } else if begins("invalid_")
+            || is(&[
+                "INVALID_ARGUMENT",
+                "not_found_error",
+                "request_too_large",
+                "billing_error",
+                "context_length_exceeded",
+            ])
+        {
             StatusCode::BAD_REQUEST
         } else {
             StatusCode::SERVICE_UNAVAILABLE
@@ -194,6 +224,20 @@ mod tests {
             of_event(&json!({ "error": "boom" })),
             AgentPain::Unavailable { .. }
         ));
+    }
+
+    #[test]
+    fn a_block_is_told_apart_from_a_wrong_request_and_a_wrong_key() {
+        for error in [
+            json!({ "code": "content_filter", "message": "filtered", "status": 400 }),
+            json!({ "code": "invalid_prompt", "message": "flagged" }),
+            json!({ "type": "content_filter", "message": "high risk" }),
+            json!({ "code": 403, "message": "flagged", "metadata": { "reasons": ["violence"] } }),
+            json!({ "message": "Content Exists Risk", "code": "invalid_request_error" }),
+        ] {
+            let failure = of_event(&json!({ "error": error }));
+            assert!(matches!(failure, AgentPain::Blocked(_)), "{failure:?}");
+        }
     }
 
     #[test]

@@ -4,6 +4,9 @@ use super::{Context, Event, EventStream, Provider};
 use futures_util::stream::{self, StreamExt};
 use std::sync::Arc;
 
+/// The field of a reply's metadata that names the model which stood in.
+pub(crate) const ANSWERED_BY: &str = "answeredBy";
+
 /// A chain of providers. The first that answers is listened to; that it was not
 /// the first is told as a warning.
 pub struct Fallback(Vec<Arc<dyn Provider>>);
@@ -69,7 +72,11 @@ impl Provider for Fallback {
                         let note = format!("{name} gave no answer ({failure}), so {} is asked", next.name());
                         tracing::warn!(from = name, to = next.name(), error = %failure, "another model is asked");
                         walk.chain = rest;
-                        walk.heard = next.stream(walk.prompt, walk.context);
+                        let model = next.model().map(|model| {
+                            Ok(Event::Extra(ANSWERED_BY.into(), model.into()))
+                        });
+                        let heard = next.stream(walk.prompt, walk.context);
+                        walk.heard = stream::iter(model).chain(heard).boxed();
                         Some((Ok(Event::Warning(note)), (walk, next.name())))
                     }
                 },

@@ -84,7 +84,7 @@ impl Fold {
             Some(StopReason::EndTurn) if called => {
                 self.metadata.stop_reason = Some(StopReason::ToolUse);
             }
-            Some(StopReason::MaxTokens) => self.mark_cut_call(),
+            Some(ref stop) if stop.cuts() => self.mark_cut_call(),
             _ => {}
         }
         self.metadata.latency_ms = Some(latency.as_millis() as u64);
@@ -94,7 +94,7 @@ impl Fold {
         }
     }
 
-    /// A call that the limit cut off before its arguments began looks like one
+    /// A call that a limit cut off before its arguments began looks like one
     /// without arguments.
     fn mark_cut_call(&mut self) {
         if let Some(ContentSegment::ToolCall { tool_call }) = self
@@ -334,7 +334,13 @@ mod tests {
         let broken = |reply: ProviderResponse| -> Vec<bool> {
             reply.calls().map(|call| call.broken.is_some()).collect()
         };
-        assert_eq!(broken(cut(StopReason::MaxTokens)), [false, true]);
+        for stop in [
+            StopReason::MaxTokens,
+            StopReason::ContextFull,
+            StopReason::Other("abort".into()),
+        ] {
+            assert_eq!(broken(cut(stop)), [false, true]);
+        }
         assert_eq!(broken(cut(StopReason::ToolUse)), [false, false]);
     }
 

@@ -40,6 +40,7 @@ pub use responses::Responses;
 pub use script::Script;
 
 pub(crate) use config::USUAL_CONTEXT;
+pub(crate) use fallback::ANSWERED_BY;
 pub(crate) use http::{Endpoint, read_bounded};
 
 use crate::pain::AgentPain;
@@ -64,9 +65,19 @@ pub struct Context {
     /// The JSON Schema that the answer has to fit, for providers that can see to
     /// it ([`Provider::structured_output`]).
     pub output: Option<Arc<Value>>,
+    /// The most tokens of this reply, where it may have fewer than the provider's own limit.
+    pub max_output: Option<u64>,
 }
 
 impl Context {
+    /// The most tokens of the reply: the smaller of what is wanted here and the provider's own.
+    pub(crate) fn output_limit(&self, own: Option<u64>) -> Option<u64> {
+        match (self.max_output, own) {
+            (Some(here), Some(own)) => Some(here.min(own)),
+            (here, own) => here.or(own),
+        }
+    }
+
     /// The messages with the prompt as the last one. An empty prompt adds none:
     /// the model goes on from the results it was given.
     pub fn with_prompt(&self, prompt: &str) -> Vec<Message> {

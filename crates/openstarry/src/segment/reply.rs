@@ -139,6 +139,13 @@ pub enum StopReason {
     Other(String),
 }
 
+impl StopReason {
+    /// Whether the reply may have been cut off in the middle of something.
+    pub(crate) fn cuts(&self) -> bool {
+        matches!(self, Self::MaxTokens | Self::ContextFull | Self::Other(_))
+    }
+}
+
 impl std::fmt::Display for StopReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {

@@ -5,11 +5,12 @@
 use super::SessionEvent;
 use super::budget::{estimate, request_tokens, usage_of};
 use super::drive::Driver;
+use super::end::{EndReason, end_of};
 use super::history::Summary;
 use super::state::SessionState;
 use super::window::{cut, window};
 use crate::provider::Context;
-use crate::segment::Message;
+use crate::segment::{ContentSegment, Message, Role};
 
 const ASK: &str = "Sum up the conversation so far in at most 300 words, for yourself: what the user \
     wants, what was found out and done, which files and names matter, what was decided, what is \
@@ -135,7 +136,7 @@ async fn sum_up(
     before.turns.truncate(covers);
     let context = Context {
         system: driver.inner.settings.system.clone(),
-        messages: cut(&before, None, limit),
+        messages: plain(cut(&before, None, limit)),
         ..Context::default()
     };
     let request = request_tokens(&context, ASK);
@@ -144,8 +145,43 @@ async fn sum_up(
     let reply = reply.map_err(|error| error.to_string())?;
     let usage = usage_of(reply.metadata.usage, request, &reply.segments);
     state.spend(usage, limits);
+    if let EndReason::Refused(why) =
+        end_of(reply.metadata.stop_reason.as_ref(), &reply.metadata.extra)
+    {
+        return Err(why);
+    }
     match reply.text() {
         text if text.trim().is_empty() => Err("the model said nothing".into()),
         text => Ok(text),
+    }
+}
+
+/// A conversation in words alone. A request that offers no tools may hold no calls at some APIs,
+/// and a summary needs no thoughts.
+fn plain(messages: Vec<Message>) -> Vec<Message> {
+    let messages = messages.into_iter().filter_map(|message| {
+        let role = match message.role {
+            Role::Tool => Role::User,
+            role => role,
+        };
+        let segments = message.segments.into_iter().flat_map(words);
+        let segments: Vec<ContentSegment> = segments.collect();
+        (!segments.is_empty()).then_some(Message { role, segments })
+    });
+    messages.collect()
+}
+
+fn words(segment: ContentSegment) -> Vec<ContentSegment> {
+    match segment {
+        ContentSegment::ToolCall { tool_call } => {
+            let call = format!("[called {} {}]", tool_call.name, tool_call.args_text());
+            vec![ContentSegment::text(call)]
+        }
+        ContentSegment::ToolResult { tool_result } => {
+            let about = ContentSegment::text(format!("[what {} gave]", tool_result.name));
+            [about].into_iter().chain(tool_result.content).collect()
+        }
+        ContentSegment::Reasoning { .. } | ContentSegment::Provider { .. } => Vec::new(),
+        other => vec![other],
     }
 }

@@ -83,9 +83,10 @@ pub(super) async fn serve(
         let turn = state.history.turns.get(turns..).and_then(<[_]>::last);
         let trace = turn.map(|turn| turn.rounds.clone()).unwrap_or_default();
         let last = trace.last().map(|round| round.reply().to_vec());
-        let asked = (!trace.is_empty()).then(|| provider.model()).flatten();
+        let model = state.stood_in.take();
+        let model = model.or_else(|| provider.model().map(str::to_owned));
         let outcome = Outcome {
-            model: asked.map(str::to_owned),
+            model: model.filter(|_| !trace.is_empty()),
             end,
             stop: trace.last().and_then(|round| round.stop().cloned()),
             segments: shown.or(last).unwrap_or_default(),

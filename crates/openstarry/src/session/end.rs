@@ -45,11 +45,21 @@ impl EndReason {
     }
 }
 
+/// What was refused stays in the conversation, and some APIs refuse all that follows it.
+const REFUSED_HINT: &str = "say it otherwise, or /reset to start anew";
+
 /// How a turn ends with a reply that stopped for this reason and calls no tool.
 pub(super) fn end_of(stop: Option<&StopReason>, extra: &Map<String, Value>) -> EndReason {
+    let word = stop.and_then(|stop| match stop {
+        StopReason::Other(word) => Some(word.as_str()),
+        _ => None,
+    });
+    let details = extra.get("stop_details");
     let said: Vec<&str> = ["blockReason", "finishReason", "finishMessage"]
         .iter()
         .filter_map(|key| extra.get(*key)?.as_str())
+        .chain(details.and_then(|details| details.get("explanation")?.as_str()))
+        .filter(|said| Some(*said) != word)
         .collect();
     let detail = match said.is_empty() {
         true => String::new(),
@@ -67,14 +77,14 @@ pub(super) fn end_of(stop: Option<&StopReason>, extra: &Map<String, Value>) -> E
              starts anew"
                 .into(),
         ),
-        Some(StopReason::Refusal) => {
-            EndReason::Refused(format!("the model refused to answer{detail}"))
-        }
+        Some(StopReason::Refusal) => EndReason::Refused(format!(
+            "the model refused to answer{detail}; {REFUSED_HINT}"
+        )),
         Some(StopReason::ContentFilter) => EndReason::Refused(format!(
-            "a content filter of the API stopped the answer{detail}"
+            "a content filter of the API stopped the answer{detail}; {REFUSED_HINT}"
         )),
         Some(StopReason::BlockedPrompt) => EndReason::Refused(format!(
-            "the API blocked the request before the model saw it{detail}"
+            "the API blocked the request before the model saw it{detail}; {REFUSED_HINT}"
         )),
         Some(StopReason::Pause | StopReason::MalformedCall) => {
             EndReason::Incomplete(format!("the model was interrupted{detail}"))

@@ -408,7 +408,7 @@ pub struct Outcome {
     pub trace: Vec<Round>,
     /// What the session has used up so far.
     pub usage: Usage,
-    /// The model that was asked, where one was and has a name.
+    /// The model that was asked, or that answered in its place, where one was and has a name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }

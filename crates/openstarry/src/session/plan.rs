@@ -1,6 +1,6 @@
 //! What is to be done about a call, before anybody is asked.
 
-use crate::segment::ToolCall;
+use crate::segment::{StopReason, ToolCall};
 use crate::tool::{Registered, ToolSet, nearest};
 use std::sync::Arc;
 
@@ -29,20 +29,21 @@ pub(crate) enum PlannedAction {
 }
 
 /// What is to be done about a call: broken or unfit arguments and unknown tools
-/// are answered, and nothing runs.
-pub(super) fn plan(at: usize, call: &ToolCall, tools: &ToolSet, cut: bool) -> Planned {
-    let action = match (tools.get(&call.name), &call.broken) {
-        (_, Some(_)) if cut => PlannedAction::Refuse(
-            "Your reply reached the limit of output tokens before the arguments were complete, so \
-             the tool did not run. Call it again with less in it, or in several calls."
-                .into(),
-        ),
-        (None, _) => PlannedAction::Refuse(unknown_tool(&call.name, tools)),
-        (Some(_), Some(broken)) => PlannedAction::Refuse(format!(
+/// are answered, and nothing runs. `cut` is what cut the reply off, if anything did.
+pub(super) fn plan(
+    at: usize,
+    call: &ToolCall,
+    tools: &ToolSet,
+    cut: Option<&StopReason>,
+) -> Planned {
+    let action = match (tools.get(&call.name), &call.broken, cut) {
+        (_, Some(_), Some(cut)) => PlannedAction::Refuse(cut_off(cut)),
+        (None, ..) => PlannedAction::Refuse(unknown_tool(&call.name, tools)),
+        (Some(_), Some(broken), None) => PlannedAction::Refuse(format!(
             "The arguments are no JSON, so the tool did not run: {}. Call it again with a JSON object.",
             broken.error
         )),
-        (Some(tool), None) => match tool.check(&call.args) {
+        (Some(tool), None, _) => match tool.check(&call.args) {
             Ok(()) => PlannedAction::Run(Arc::clone(tool)),
             Err(error) => PlannedAction::Refuse(format!(
                 "The arguments do not fit, so the tool did not run: {error}"
@@ -54,6 +55,18 @@ pub(super) fn plan(at: usize, call: &ToolCall, tools: &ToolSet, cut: bool) -> Pl
         call: call.clone(),
         action,
     }
+}
+
+fn cut_off(by: &StopReason) -> String {
+    let why = match by {
+        StopReason::MaxTokens => "reached the limit of output tokens".to_owned(),
+        StopReason::ContextFull => "filled the context window".to_owned(),
+        other => format!("was stopped by the API ({other})"),
+    };
+    format!(
+        "Your reply {why} before the arguments were complete, so the tool did not run. Call it \
+         again with less in it, or in several calls."
+    )
 }
 
 /// The system observation for a tool that does not exist.

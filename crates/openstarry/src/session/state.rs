@@ -8,7 +8,7 @@ use super::failures::{Alarm, Failures};
 use super::history::{History, OpenRound};
 use super::plan::{Planned, plan};
 use crate::approval::SessionGrants;
-use crate::provider::Fold;
+use crate::provider::{ANSWERED_BY, Fold};
 use crate::segment::{
     ContentSegment, Metadata, ProviderResponse, StopReason, ToolResult, Usage, joined_text,
 };
@@ -56,6 +56,9 @@ pub struct SessionState {
     /// The ids of all calls, once they are needed.
     #[serde(skip)]
     call_ids: Option<HashSet<String>>,
+    /// The model that stood in for the one that was asked, in the last reply.
+    #[serde(skip)]
+    pub(crate) stood_in: Option<String>,
     #[serde(skip)]
     rounds: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -154,7 +157,7 @@ impl SessionState {
         Some(Step::Run(
             // What was cut off never waits.
             calls
-                .map(|(at, call)| plan(at, call, tools, false))
+                .map(|(at, call)| plan(at, call, tools, None))
                 .collect(),
         ))
     }
@@ -221,6 +224,8 @@ impl SessionState {
         let Metadata {
             stop_reason, extra, ..
         } = reply.metadata;
+        let stood_in = extra.get(ANSWERED_BY).and_then(|model| model.as_str());
+        self.stood_in = stood_in.map(String::from);
         let mut round = OpenRound::new(reply.segments, stop_reason.clone());
         let end = end_of(stop_reason.as_ref(), &extra);
         if let EndReason::Refused(why) = &end {
@@ -249,7 +254,7 @@ impl SessionState {
                 "Your last tool call could not be read: {said}. Try again."
             ));
         }
-        let cut = stop_reason == Some(StopReason::MaxTokens);
+        let cut = stop_reason.as_ref().filter(|stop| stop.cuts());
         let plan: Vec<Planned> = round
             .calls()
             .iter()

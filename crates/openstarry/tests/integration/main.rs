@@ -9,6 +9,7 @@ mod golden;
 mod library;
 mod lossless;
 mod mcp;
+mod refusals;
 mod retrieval;
 mod sdk;
 mod sessions;

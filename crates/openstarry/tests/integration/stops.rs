@@ -18,6 +18,7 @@ fn finished_with(kind: ProviderKind, says: &[Say], stop: &StopReason) -> Option<
             finish("finish_reason", "content_filter")
         }
         (ProviderKind::OpenAi, StopReason::Other(word)) => finish("finish_reason", word),
+        (ProviderKind::OpenAi, StopReason::ContextFull) => finish("finish_reason", "model_length"),
         (ProviderKind::Anthropic, StopReason::MaxTokens) => finish("stop_reason", "max_tokens"),
         (ProviderKind::Anthropic, StopReason::Refusal) => finish("stop_reason", "refusal"),
         (ProviderKind::Anthropic, StopReason::Pause) => finish("stop_reason", "pause_turn"),
@@ -182,6 +183,31 @@ async fn a_call_that_the_limit_cut_is_answered_with_words_that_say_so_and_does_n
             .map(|r| r.is_error)
             .collect();
         assert_eq!(errors, [false, true], "{kind:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_without_arguments_that_anything_else_cut_does_not_run_either() {
+    for (kind, stop, words) in [
+        (
+            ProviderKind::Anthropic,
+            StopReason::ContextFull,
+            "filled the context window",
+        ),
+        (
+            ProviderKind::OpenAi,
+            StopReason::Other("insufficient_system_resource".into()),
+            "insufficient_system_resource",
+        ),
+    ] {
+        let cut = finished_with(kind, &[Say::Call("a", "work", vec![])], &stop).unwrap();
+        let (outcome, _) = outcome(kind, vec![cut, wire::body(kind, &[Say::Text("sorry")])]).await;
+        let result = &outcome.trace[0].results()[0];
+        assert!(
+            result.is_error && result.text().contains(words),
+            "{kind:?}: {}",
+            result.text()
+        );
     }
 }
 

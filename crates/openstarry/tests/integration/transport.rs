@@ -32,6 +32,7 @@ async fn a_wait_beyond_the_time_limit_fails_at_once_with_the_wait() {
     for kind in ALL {
         let busy = Reply::json(429, json!({ "error": "slow down" })).header("retry-after", "3600");
         let pain = ask(kind, busy).await.unwrap_err();
+        assert!(pain.to_string().contains("wait 60 min"), "{pain}");
         let AgentPain::RateLimited { retry_after, .. } = pain else {
             panic!("{kind:?}: {pain}");
         };

@@ -53,7 +53,7 @@ pub(super) fn build(api: &Api, prompt: &str, context: &Context) -> Result<Reques
 
     let mut rest = Map::new();
     rest.insert("model".into(), config.model.clone().into());
-    let most = config.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
+    let most = max_tokens(context, config, &options);
     rest.insert("max_tokens".into(), most.into());
     if !context.system.is_empty() {
         let mut block = json!({ "type": "text", "text": context.system });
@@ -65,6 +65,19 @@ pub(super) fn build(api: &Api, prompt: &str, context: &Context) -> Result<Reques
     rest.insert("messages".into(), out.into());
     rest.insert("stream".into(), true.into());
     Request::new(rest, &options, &tools, true, notes)
+}
+
+/// The limit. Thoughts count, so what they may take comes on top, unless the owner set it.
+fn max_tokens(context: &Context, config: &ProviderConfig, options: &Map<String, Value>) -> u64 {
+    let thoughts = options
+        .get("thinking")
+        .and_then(|thinking| thinking.get("budget_tokens")?.as_u64())
+        .unwrap_or(0);
+    match (context.max_output, config.max_output_tokens) {
+        (Some(here), own) => (here + thoughts).min(own.unwrap_or(u64::MAX)),
+        (None, Some(own)) => own,
+        (None, None) => DEFAULT_MAX_TOKENS + thoughts,
+    }
 }
 
 /// Marks the ends of the last messages of the user: the next request begins

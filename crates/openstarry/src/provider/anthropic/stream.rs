@@ -176,6 +176,17 @@ impl Blocks {
         }
     }
 
+    fn whole(&mut self, message: &Value, out: &mut Vec<Event>) {
+        begin(message, out);
+        let blocks = message.get("content").and_then(Value::as_array);
+        for (index, block) in (0..).zip(blocks.into_iter().flatten()) {
+            self.start(index, block, out);
+            self.stop(index, out);
+        }
+        out.extend(finish(message));
+        self.done = true;
+    }
+
     fn fields(&self, fields: Map<String, Value>) -> Option<Event> {
         (!fields.is_empty()).then(|| self.item(json!({ "fields": fields })))
     }
@@ -186,6 +197,25 @@ impl Blocks {
             item,
         })
     }
+}
+
+fn begin(message: &Value, out: &mut Vec<Event>) {
+    out.extend(text(message, "model").map(Event::Model));
+    out.extend(usage(message));
+    decode::extras(message, &KNOWN_MESSAGE, out);
+}
+
+fn finish(message: &Value) -> Option<Event> {
+    let reason = text(message, "stop_reason")?;
+    Some(Event::Finish(match reason.as_str() {
+        "end_turn" | "stop_sequence" => StopReason::EndTurn,
+        "tool_use" => StopReason::ToolUse,
+        "max_tokens" => StopReason::MaxTokens,
+        "model_context_window_exceeded" => StopReason::ContextFull,
+        "refusal" => StopReason::Refusal,
+        "pause_turn" | "compaction" => StopReason::Pause,
+        _ => StopReason::Other(reason),
+    }))
 }
 
 fn usage(value: &Value) -> Option<Event> {
@@ -208,30 +238,17 @@ impl Decoder for Blocks {
         let null = Value::Null;
         let part = |key: &str| event.get(key).unwrap_or(&null);
         match event.get("type").and_then(Value::as_str) {
-            Some("message_start") => {
-                let message = part("message");
-                out.extend(text(message, "model").map(Event::Model));
-                out.extend(usage(message));
-                decode::extras(message, &KNOWN_MESSAGE, out);
-            }
+            Some("message_start") => begin(part("message"), out),
             Some("content_block_start") => self.start(index, part("content_block"), out),
             Some("content_block_delta") => self.delta(index, part("delta"), out),
             Some("content_block_stop") => self.stop(index, out),
             Some("message_delta") => {
                 out.extend(usage(&event));
                 decode::extras(part("delta"), &KNOWN_MESSAGE, out);
-                if let Some(reason) = text(part("delta"), "stop_reason") {
-                    out.push(Event::Finish(match reason.as_str() {
-                        "end_turn" | "stop_sequence" => StopReason::EndTurn,
-                        "tool_use" => StopReason::ToolUse,
-                        "max_tokens" => StopReason::MaxTokens,
-                        "model_context_window_exceeded" => StopReason::ContextFull,
-                        "refusal" => StopReason::Refusal,
-                        "pause_turn" => StopReason::Pause,
-                        _ => StopReason::Other(reason),
-                    }));
-                }
+                out.extend(finish(part("delta")));
             }
+            // A server that cannot stream.
+            Some("message") => self.whole(&event, out),
             Some("message_stop") => self.done = true,
             Some("error") => return Err(failure::of_event(&event)),
             // Pings, and events that are still to be invented.

@@ -61,7 +61,7 @@ pub(super) fn build(
         None => {}
     }
     let mut generation = Map::new();
-    if let Some(most) = config.max_output_tokens {
+    if let Some(most) = context.output_limit(config.max_output_tokens) {
         generation.insert("maxOutputTokens".into(), most.into());
     }
     if let Some(schema) = context.output.as_deref() {
@@ -129,6 +129,10 @@ impl Writer<'_> {
                 match (item.get("thoughtSignature"), parts.last_mut()) {
                     (Some(signature), Some(last)) if item.get("thought").is_none() => {
                         last["thoughtSignature"] = signature.clone();
+                    }
+                    // It came with an empty text, and goes back with one.
+                    (Some(signature), None) if item.get("thought").is_none() => {
+                        parts.push(json!({ "text": "", "thoughtSignature": signature }));
                     }
                     _ => parts.push(item.clone()),
                 }

@@ -41,16 +41,12 @@ pub(super) fn build(api: &Api, prompt: &str, context: &Context) -> Result<Reques
         rest.insert("format".into(), schema.clone());
     }
     let mut options = Map::new();
-    if let Some(most) = config.max_output_tokens {
+    if let Some(most) = context.output_limit(config.max_output_tokens) {
         options.insert("num_predict".into(), most.into());
     }
-    if let Some(context) = config.context_tokens {
-        // The server's own window is small, and it cuts without a word.
-        options.insert("num_ctx".into(), context.into());
-    }
-    if !options.is_empty() {
-        rest.insert("options".into(), options.into());
-    }
+    // The server's own window is small, and it cuts without a word: it is told what we count on.
+    options.insert("num_ctx".into(), config.context().into());
+    rest.insert("options".into(), options.into());
     Request::new(rest, &config.options, &tools, true, notes)
 }
 

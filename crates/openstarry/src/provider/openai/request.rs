@@ -2,6 +2,7 @@
 //! message, first, and then the user and the assistant by turns; so it is
 //! written for all of them.
 
+use super::refusals::Refusals;
 use crate::pain::AgentPain;
 use crate::provider::api::Api;
 use crate::provider::names::NameRule;
@@ -22,7 +23,12 @@ const MAX_ID: usize = 40;
 /// The mark of thoughts that came as parts of the content.
 pub(super) const THINKING_PART: &str = "thinking";
 
-pub(super) fn build(api: &Api, prompt: &str, context: &Context) -> Result<Request, AgentPain> {
+pub(super) fn build(
+    api: &Api,
+    refusals: &Refusals,
+    prompt: &str,
+    context: &Context,
+) -> Result<Request, AgentPain> {
     let config = &api.config;
     let tools = api.tools.get(
         &context.tools,
@@ -36,6 +42,7 @@ pub(super) fn build(api: &Api, prompt: &str, context: &Context) -> Result<Reques
         name: &api.name,
         tools: &tools,
         reasoning: reasoning_field(&messages, api),
+        short_ids: refusals.usual_ids() || is_mistrals(&config.model),
         notes: Notes::default(),
         out: Vec::new(),
     };
@@ -54,7 +61,9 @@ pub(super) fn build(api: &Api, prompt: &str, context: &Context) -> Result<Reques
     rest.insert("model".into(), config.model.clone().into());
     rest.insert("messages".into(), out.into());
     rest.insert("stream".into(), true.into());
-    rest.insert("stream_options".into(), json!({ "include_usage": true }));
+    if !refusals.stream_options() {
+        rest.insert("stream_options".into(), json!({ "include_usage": true }));
+    }
     if let Some(schema) = context.output.as_deref() {
         let format = json!({ "name": "answer", "schema": schema, "strict": false });
         rest.insert(
@@ -62,8 +71,8 @@ pub(super) fn build(api: &Api, prompt: &str, context: &Context) -> Result<Reques
             json!({ "type": "json_schema", "json_schema": format }),
         );
     }
-    if let Some(most) = config.max_output_tokens {
-        let key = match config.has_openai_models() {
+    if let Some(most) = context.output_limit(config.max_output_tokens) {
+        let key = match config.has_openai_models() || refusals.max_tokens() {
             true => "max_completion_tokens",
             false => "max_tokens",
         };
@@ -89,6 +98,12 @@ fn reasoning_field(messages: &[Message], api: &Api) -> Option<String> {
         .or_else(|| insists().then(|| "reasoning_content".into()))
 }
 
+/// Whether the name is one of Mistral's models.
+fn is_mistrals(model: &str) -> bool {
+    let model = model.to_lowercase();
+    ["stral", "xtral"].iter().any(|part| model.contains(part))
+}
+
 /// Parts that are all text become one text, which every server reads.
 fn plain_where_it_can_be(message: &mut Value) {
     let Some(parts) = message["content"].as_array() else {
@@ -108,6 +123,8 @@ struct Writer<'a> {
     name: &'a str,
     tools: &'a WireTools,
     reasoning: Option<String>,
+    /// Whether ids of calls are nine letters and digits, as Mistral's models want them.
+    short_ids: bool,
     notes: Notes,
     out: Vec<Value>,
 }
@@ -282,9 +299,7 @@ impl Writer<'_> {
     /// The id of a call as this server takes it: Mistral's want nine letters and
     /// digits, also where the server itself made others; OpenAI has a longest.
     fn call_id<'i>(&self, id: &'i str) -> Cow<'i, str> {
-        let model = self.config.model.to_lowercase();
-        let mistral = ["stral", "xtral"].iter().any(|part| model.contains(part));
-        let fits = match mistral {
+        let fits = match self.short_ids {
             true => id.len() == SHORT_ID && id.chars().all(|c| c.is_ascii_alphanumeric()),
             false => id.len() <= MAX_ID,
         };

@@ -1,6 +1,7 @@
 //! Reads chunks of `…/chat/completions`, or one whole completion.
 
 use super::request::THINKING_PART;
+use super::thoughts;
 use crate::pain::AgentPain;
 use crate::provider::Event;
 use crate::provider::decode::{self, Decoder, arguments, count, text};
@@ -273,6 +274,7 @@ impl Decoder for Chunks {
                         StopReason::EndTurn
                     }
                     "length" | "max_tokens" => StopReason::MaxTokens,
+                    "model_length" => StopReason::ContextFull,
                     "tool_calls" | "function_call" => StopReason::ToolUse,
                     "refusal" => StopReason::Refusal,
                     "content_filter" => StopReason::ContentFilter,
@@ -319,7 +321,8 @@ impl Decoder for Chunks {
             out.push(Event::Segment(ContentSegment::Audio(media)));
         }
         if !self.unknown.is_empty() {
-            let message = std::mem::take(&mut self.unknown);
+            let mut message = std::mem::take(&mut self.unknown);
+            thoughts::assemble(&mut message);
             out.push(self.item(json!({ "message": message })));
         }
         Ok(())

@@ -47,7 +47,7 @@ pub(super) fn build(api: &Api, prompt: &str, context: &Context) -> Result<Reques
             json!({ "type": "json_schema", "name": "answer", "schema": schema, "strict": false });
         rest.insert("text".into(), json!({ "format": format }));
     }
-    if let Some(most) = config.max_output_tokens {
+    if let Some(most) = context.output_limit(config.max_output_tokens) {
         rest.insert("max_output_tokens".into(), most.into());
     }
     if let (true, true, Some(json)) = (config.base_url.is_none(), config.cache, &tools.json) {

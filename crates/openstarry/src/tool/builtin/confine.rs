@@ -81,6 +81,7 @@ impl Confinement {
 
     #[cfg(target_os = "linux")]
     fn enter(&self) -> io::Result<()> {
+        linux::give_up_sight();
         linux::restrict(&self.read, &self.write)
             .map(|_| ())
             .map_err(io::Error::other)
@@ -113,10 +114,28 @@ mod linux {
         ABI, Access, AccessFs, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError,
         RulesetStatus, Scope, path_beneath_rules,
     };
+    use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
     use std::path::PathBuf;
 
     /// The newest rules that are asked for; an older kernel keeps those it knows.
     const ABI_WANTED: ABI = ABI::V6;
+
+    /// What root can look into other processes with, past Landlock.
+    const SIGHT: [CapabilitySet; 3] = [
+        CapabilitySet::PERFMON,
+        CapabilitySet::SYS_PTRACE,
+        CapabilitySet::SYS_ADMIN,
+    ];
+
+    /// Landlock keeps a program from looking into processes that are not confined with it, so that
+    /// our keys are safe in our environment; but not from root. So a program of root's is started
+    /// without the rights to do so.
+    pub(super) fn give_up_sight() {
+        for right in SIGHT {
+            // Who is not root has none of them to lose.
+            let _ = remove_capability_from_bounding_set(right);
+        }
+    }
 
     /// Confines this thread, and tells whether the kernel does so.
     pub(super) fn restrict(read: &[PathBuf], write: &[PathBuf]) -> Result<bool, RulesetError> {

@@ -18,6 +18,12 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 
 const MAX_OUTPUT: usize = 64 << 10;
+/// How long it may take to kill a program.
+const KILLING: Duration = Duration::from_secs(5);
+/// How long what a program said may take to be read once it has ended.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// The variable with the folder for drafts, which no two programs share.
+const DRAFTS: &str = "TMPDIR";
 /// What programs need to find their way; keys of models are not among it.
 const KEPT_VARIABLES: [&str; 7] = ["PATH", "HOME", "LANG", "LC_ALL", "TERM", "TMPDIR", "USER"];
 
@@ -69,7 +75,9 @@ impl ShellRun {
             false => "",
         };
         let about = format!("Run one program in the workspace. Allowed: {list}.{files}");
-        let spec = ToolSpec::of::<Args>("shell.run", &about, Risk::Destructive);
+        let mut spec = ToolSpec::of::<Args>("shell.run", &about, Risk::Destructive);
+        // The limit here is kept by the tool itself, which tells what was said until then.
+        spec.timeout = Some(config.timeout + KILLING);
         Self { spec, config }
     }
 
@@ -97,14 +105,13 @@ impl ShellRun {
             .stderr(Stdio::piped())
             .process_group(0)
             .kill_on_drop(true);
-        let scratch;
+        // Its drafts are its own: others' are none of its business.
+        let scratch = tempfile::tempdir().map_err(told)?;
+        command.env(DRAFTS, scratch.path());
         let confined = self.config.confine.as_ref();
         let confined = confined.filter(|_| confine::is_available());
         let spawned = match confined {
             Some(files) => {
-                // Its drafts are its own: others' are none of its business.
-                scratch = tempfile::tempdir().map_err(told)?;
-                command.env("TMPDIR", scratch.path());
                 Confinement::new(&self.config.folder, &files.read, &files.write)
                     .with_write(scratch.path())
                     .spawn(command)
@@ -113,22 +120,43 @@ impl ShellRun {
             None => command.spawn(),
         };
         let mut child = spawned.map_err(told)?;
-        let group = ProcessGroup::of(&child);
-        let (out, err) = (child.stdout.take(), child.stderr.take());
-        let work = async {
-            let (out, err, status) = tokio::join!(drain(out), drain(err), child.wait());
-            (out, err, status)
+        let started = Started {
+            group: Some(ProcessGroup::of(&child)),
+            scratch,
         };
-        let Ok((out, err, status)) = tokio::time::timeout(self.config.timeout, work).await else {
-            drop(group);
+        let (mut out, mut err) = (Said::default(), Said::default());
+        let pipes = (child.stdout.take(), child.stderr.take());
+        let ended = {
+            let drained = async { tokio::join!(out.drain(pipes.0), err.drain(pipes.1)) };
+            tokio::pin!(drained);
+            let mut silent = false;
+            let work = async {
+                tokio::select! {
+                    _ = &mut drained => silent = true,
+                    status = child.wait() => return status,
+                }
+                child.wait().await
+            };
+            let ended = tokio::time::timeout(self.config.timeout, work).await;
+            // What it left in the background ends with it, and that closes the pipes.
+            drop(started);
+            if !silent {
+                let _ = tokio::time::timeout(LAST_WORDS, drained).await;
+            }
+            ended
+        };
+        let mut text = out.text();
+        if !err.is_empty() {
+            text.push_str(&format!("\n[standard error]\n{}", err.text()));
+        }
+        let Ok(status) = ended else {
             let seconds = self.config.timeout.as_secs_f32();
-            return Err(ToolError(format!("{program} was killed after {seconds} s")));
+            let killed = format!("[{program} was killed after {seconds} s]");
+            return Err(ToolError(
+                format!("{text}\n{killed}").trim_start().to_owned(),
+            ));
         };
         let status = status.map_err(ToolError::new)?;
-        let mut text = out;
-        if !err.is_empty() {
-            text.push_str(&format!("\n[standard error]\n{err}"));
-        }
         match status.success() {
             true => Ok(vec![ContentSegment::text(text.trim_start_matches('\n'))]),
             false => {
@@ -180,25 +208,54 @@ pub(crate) fn kept_variables() -> impl Iterator<Item = (&'static str, std::ffi::
     kept.filter_map(|name| Some((name, std::env::var_os(name)?)))
 }
 
-/// Reads to the end, and keeps the beginning: a program that says too much is
-/// not stopped by a full pipe.
-async fn drain(pipe: Option<impl AsyncRead + Unpin>) -> String {
-    let Some(mut pipe) = pipe else {
-        return String::new();
-    };
-    let mut kept = Vec::new();
-    let mut total = 0;
-    let mut buffer = vec![0; 8192];
-    while let Ok(read @ 1..) = pipe.read(&mut buffer).await {
-        total += read;
-        let room = MAX_OUTPUT.saturating_sub(kept.len()).min(read);
-        kept.extend_from_slice(&buffer[..room]);
+/// A program and all that it starts. Dropping it ends them, also those that went into a session of
+/// their own, and removes their drafts.
+struct Started {
+    group: Option<ProcessGroup>,
+    scratch: tempfile::TempDir,
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        drop(self.group.take());
+        runtime::kill_marked(DRAFTS, self.scratch.path().as_os_str());
     }
-    let mut text = cut(String::from_utf8_lossy(&kept).into_owned(), MAX_OUTPUT);
-    if total > kept.len() {
-        text.push_str(&format!("\n[cut: {} more bytes]", total - kept.len()));
+}
+
+/// What a program said, as far as it is kept.
+#[derive(Default)]
+struct Said {
+    kept: Vec<u8>,
+    total: usize,
+}
+
+impl Said {
+    /// Reads to the end, and keeps the beginning: a program that says too much is
+    /// not stopped by a full pipe.
+    async fn drain(&mut self, pipe: Option<impl AsyncRead + Unpin>) {
+        let Some(mut pipe) = pipe else {
+            return;
+        };
+        let mut buffer = vec![0; 8192];
+        while let Ok(read @ 1..) = pipe.read(&mut buffer).await {
+            self.total += read;
+            let room = MAX_OUTPUT.saturating_sub(self.kept.len()).min(read);
+            self.kept.extend_from_slice(&buffer[..room]);
+        }
     }
-    text
+
+    fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    fn text(&self) -> String {
+        let mut text = cut(String::from_utf8_lossy(&self.kept).into_owned(), MAX_OUTPUT);
+        if self.total > self.kept.len() {
+            let more = self.total - self.kept.len();
+            text.push_str(&format!("\n[cut: {more} more bytes]"));
+        }
+        text
+    }
 }
 
 /// Takes a command apart at blanks, with quotes and backslashes as a shell has

@@ -71,11 +71,23 @@ async fn keys_of_the_agent_are_not_handed_on() {
 async fn a_program_that_takes_too_long_is_killed_with_all_it_started() {
     let (folder, tool) = shell(&["sh"], Duration::from_secs(2));
     let started = Instant::now();
-    let error = run(&tool, "sh -c 'sleep 600 & echo \"$!\" > pid; wait'")
-        .await
-        .unwrap_err();
+    let error = run(
+        &tool,
+        "sh -c 'echo begun; sleep 600 & echo \"$!\" > pid; wait'",
+    )
+    .await
+    .unwrap_err();
     assert!(error.contains("killed"), "{error}");
+    assert!(
+        error.starts_with("begun\n"),
+        "what it said is told: {error}"
+    );
     assert!(started.elapsed() < Duration::from_secs(10));
+    is_gone(&folder, started).await;
+}
+
+/// The process whose id is in the file `pid` ends.
+async fn is_gone(folder: &tempfile::TempDir, started: Instant) {
     let pid = std::fs::read_to_string(folder.path().join("pid")).unwrap();
     let gone = || {
         // A zombie has no command line any more.
@@ -89,6 +101,46 @@ async fn a_program_that_takes_too_long_is_killed_with_all_it_started() {
         );
         tokio::task::yield_now().await;
     }
+}
+
+#[tokio::test]
+async fn what_a_program_leaves_in_the_background_ends_with_it() {
+    for script in [
+        "sleep 600 & echo \"$!\" > pid; echo done",
+        "setsid sleep 600 & echo \"$!\" > pid; echo done",
+        "setsid sleep 600 > /dev/null 2>&1 & echo \"$!\" > pid; echo done",
+    ] {
+        let (folder, tool) = shell(&["sh"], LONG);
+        let started = Instant::now();
+        let said = run(&tool, &format!("sh -c '{script}'")).await.unwrap();
+        assert_eq!(said, "done\n", "{script}");
+        is_gone(&folder, started).await;
+    }
+}
+
+#[tokio::test]
+async fn a_program_cannot_read_our_environment() {
+    if !confine::is_available() {
+        println!("this kernel has no Landlock: nothing to see");
+        return;
+    }
+    let (_folder, tool) = shell(&["sh"], LONG);
+    let me = std::process::id();
+    let read = format!("sh -c 'cat /proc/{me}/environ /proc/{me}/mem /proc/{me}/maps'");
+    let error = run(&tool, &read).await.unwrap_err();
+    assert!(
+        !error.contains("PATH=") && !error.contains("r-xp"),
+        "{error}"
+    );
+    let own = run(&tool, "sh -c 'cat /proc/self/status'").await.unwrap();
+    assert!(own.contains("Name:"), "its own it can: {own}");
+}
+
+#[test]
+fn the_limit_of_other_tools_does_not_cut_a_program_short() {
+    let (_folder, tool) = shell(&["sh"], Duration::from_secs(600));
+    let limit = tool.spec().timeout.expect("a limit of its own");
+    assert!(limit > Duration::from_secs(600));
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@
 
 use crate::approval::{Approval, Decision, Form, Ruling, SessionGrants};
 use crate::provider::{Context, Provider};
-use crate::segment::{ContentSegment, Media, Message, Role, ToolCall};
+use crate::segment::{ContentSegment, Media, Message, Role, StopReason, ToolCall};
 use crate::tool::args::Checker;
 use crate::tool::{Progress, Risk, ToolSpec};
 use rmcp::ErrorData;
@@ -30,6 +30,8 @@ use tokio::sync::Notify;
 const STILL_WAITING: Duration = Duration::from_secs(1);
 const MAX_MESSAGES: usize = 200;
 const MAX_FORM: usize = 64 << 10;
+/// How often a person is asked for a form whose values do not fit.
+const FORM_TRIES: usize = 3;
 
 /// What servers are given.
 #[derive(Clone, Default)]
@@ -160,6 +162,7 @@ impl Handler {
         let context = Context {
             system: params.system_prompt.unwrap_or_default(),
             messages,
+            max_output: Some(u64::from(params.max_tokens)).filter(|most| *most > 0),
             ..Context::default()
         };
         let shown: Vec<Value> = context
@@ -172,11 +175,23 @@ impl Handler {
         let asked = provider.generate("", &context);
         let reply = self.calls.waiting("the server asks the model", asked).await;
         let reply = reply.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+        let stop = match reply.metadata.stop_reason {
+            Some(StopReason::MaxTokens | StopReason::ContextFull) => {
+                CreateMessageResult::STOP_REASON_END_MAX_TOKEN
+            }
+            Some(
+                stop
+                @ (StopReason::Refusal | StopReason::ContentFilter | StopReason::BlockedPrompt),
+            ) => {
+                let why = format!("the model gave no answer: {stop}");
+                return Err(ErrorData::internal_error(why, None));
+            }
+            _ => CreateMessageResult::STOP_REASON_END_TURN,
+        };
         let model = reply.metadata.model.clone();
         let said = SamplingMessage::assistant_text(reply.text());
         let model = model.unwrap_or_else(|| provider.name().to_owned());
-        Ok(CreateMessageResult::new(said, model)
-            .with_stop_reason(CreateMessageResult::STOP_REASON_END_TURN))
+        Ok(CreateMessageResult::new(said, model).with_stop_reason(stop))
     }
 
     async fn elicit(&self, request: ElicitRequestParams) -> ElicitResult {
@@ -195,22 +210,28 @@ impl Handler {
         if !self.may_ask() || schema.to_string().len() > MAX_FORM {
             return declined;
         }
-        let checker = Checker::new(&schema);
-        let form = Form {
+        let Ok(checker) = Checker::new(&schema) else {
+            return declined;
+        };
+        let message = crate::pain::excerpt(&message, 4096);
+        let mut form = Form {
             server: self.server.clone(),
-            message: crate::pain::excerpt(&message, 4096).into(),
+            message: message.into(),
             schema,
         };
-        let filled = self.host.approval.gate.fill_in(&form);
-        let filled = self.calls.waiting("waiting for your answer", filled).await;
-        let fits = |values: &Value| checker.is_ok_and(|checker| checker.check(values).is_ok());
-        match filled {
-            Some(values) if fits(&values) => {
-                ElicitResult::new(ElicitationAction::Accept).with_content(values)
+        for _ in 0..FORM_TRIES {
+            let filled = self.host.approval.gate.fill_in(&form);
+            let filled = self.calls.waiting("waiting for your answer", filled).await;
+            let Some(values) = filled else {
+                return declined;
+            };
+            match checker.check(&values) {
+                Ok(()) => return ElicitResult::new(ElicitationAction::Accept).with_content(values),
+                // What was typed is not lost without a word.
+                Err(why) => form.message = format!("{message}\nOnce more, please: {why}"),
             }
-            Some(_) => ElicitResult::new(ElicitationAction::Cancel),
-            None => declined,
         }
+        ElicitResult::new(ElicitationAction::Cancel)
     }
 }
 

@@ -233,6 +233,9 @@ async fn turn(
             return Err(told("the session ended".into()));
         };
         if let SessionEvent::End(outcome) = &event {
+            if let Some(update) = update::ended(&outcome.end) {
+                tell(editor, &id, update)?;
+            }
             return match &outcome.end {
                 EndReason::Answered | EndReason::Command => Ok(acp::StopReason::EndTurn),
                 EndReason::Rounds(_) => Ok(acp::StopReason::MaxTurnRequests),

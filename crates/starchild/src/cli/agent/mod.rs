@@ -3,6 +3,7 @@
 mod acp;
 mod ask;
 mod follow;
+mod form;
 mod gate;
 mod init;
 mod lines;

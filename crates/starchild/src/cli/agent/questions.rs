@@ -1,9 +1,9 @@
 //! Puts the questions of an agent to the person at the terminal.
 
-use super::Failure;
 use super::gate::Question;
 use super::lines::{Lines, Read};
 use super::screen::{Screen, cut_call};
+use super::{Failure, form};
 use openstarry::approval::{Answer, Consent, Form};
 use serde_json::{Map, Value};
 
@@ -25,7 +25,10 @@ pub async fn put(
             let Some(said) = consent_of(&consent, lines, screen).await? else {
                 return Ok(Some(Interrupted));
             };
-            let _ = answer.send(said);
+            if answer.send(said).is_err() {
+                screen
+                    .aside("  your answer came late: it was answered elsewhere, or not in time")?;
+            }
         }
         Question::Form { form, answer } => {
             let Some(filled) = fill_in(&form, lines, screen).await? else {
@@ -80,40 +83,36 @@ async fn consent_of(
 /// Asks for each field. An empty line leaves a field out; the form is not sent
 /// when a required one is empty.
 async fn fill_in(
-    form: &Form,
+    asked: &Form,
     lines: &mut Lines,
     screen: &mut Screen,
 ) -> Result<Option<Option<Value>>, Failure> {
-    screen.aside(&format!("{} asks: {}", form.server, form.message))?;
+    screen.aside(&format!("{} asks: {}", asked.server, asked.message))?;
     let mut values = Map::new();
-    let fields = form.schema.get("properties").and_then(Value::as_object);
-    let required = form.schema.get("required").and_then(Value::as_array);
+    let fields = asked.schema.get("properties").and_then(Value::as_object);
+    let required = asked.schema.get("required").and_then(Value::as_array);
     for (name, field) in fields.into_iter().flatten() {
-        let about = field.get("description").or(field.get("title"));
-        let about = about.and_then(Value::as_str).unwrap_or_default();
-        let choices = field.get("enum").map(|choices| format!(" {choices}"));
-        screen.aside(&format!("  {name}{} {about}", choices.unwrap_or_default()))?;
-        let line = match lines.read(&format!("  {name}: ")).await? {
-            Read::Interrupted => return Ok(None),
-            Read::End => String::new(),
-            Read::Line(line) => line,
-        };
+        screen.aside(&format!("  {}", form::about(name, field)))?;
         let needed = required.is_some_and(|names| names.iter().any(|n| n == name.as_str()));
-        match line.trim() {
-            "" if needed => {
-                screen.aside("  not sent")?;
-                return Ok(Some(None));
-            }
-            "" => {}
-            text => {
-                let kind = field.get("type").and_then(Value::as_str);
-                let value = match kind {
-                    Some("integer" | "number" | "boolean") => {
-                        serde_json::from_str(text).unwrap_or_else(|_| text.into())
+        loop {
+            let line = match lines.read(&format!("  {name}: ")).await? {
+                Read::Interrupted => return Ok(None),
+                Read::End => String::new(),
+                Read::Line(line) => line,
+            };
+            match line.trim() {
+                "" if needed => {
+                    screen.aside("  not sent")?;
+                    return Ok(Some(None));
+                }
+                "" => break,
+                text => match form::value(text, field) {
+                    Err(why) => screen.aside(&format!("  {why}"))?,
+                    Ok(value) => {
+                        values.insert(name.clone(), value);
+                        break;
                     }
-                    _ => text.into(),
-                };
-                values.insert(name.clone(), value);
+                },
             }
         }
     }

@@ -63,6 +63,7 @@ fn passes_after(pain: &AgentPain) -> Option<Duration> {
         AgentPain::Config(_)
         | AgentPain::Key(_)
         | AgentPain::Refused { .. }
+        | AgentPain::Blocked(_)
         | AgentPain::Unreadable { .. }
         | AgentPain::TooLarge(_) => None,
     }

@@ -181,6 +181,25 @@ async fn an_editor_gets_the_same_agent_over_acp() {
     );
 }
 
+#[tokio::test]
+async fn an_editor_is_told_why_there_is_no_answer() {
+    let flagged = json!({ "message": "Your prompt was flagged.", "type": "invalid_request_error", "code": "invalid_prompt" });
+    let user = User::with_replies(vec![Reply::json(400, json!({ "error": flagged }))]).await;
+    user.configure("retries: 0", "");
+    let mut editor = Editor::open(&user);
+    let greeting = json!({ "protocolVersion": 1, "clientCapabilities": {} });
+    editor.call("initialize", greeting, "").await;
+    let folder = user.folder.path().to_str().unwrap();
+    let place = json!({ "cwd": folder, "mcpServers": [] });
+    let made = editor.call("session/new", place, "").await;
+    let session = &made["result"]["sessionId"];
+    let words = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "go" }] });
+    let done = editor.call("session/prompt", words, "").await;
+    assert_eq!(done["result"]["stopReason"], "refusal", "{done}");
+    let told = json!(editor.told).to_string();
+    assert!(told.contains("Your prompt was flagged."), "{told}");
+}
+
 /// `tests/acp/client.mjs` asks, refuses, allows, cancels and opens again, and checks what it gets:
 /// the SDK refuses whatever the protocol's schema does not have.
 #[tokio::test]

@@ -303,3 +303,65 @@ async fn a_call_that_waits_for_a_yes_survives_kill_9() {
         "the model was not asked again"
     );
 }
+
+/// The fields of the form that the reference server of MCP asks for, after the first two.
+const LATER_FIELDS: [&str; 11] = [
+    "firstLine",
+    "email",
+    "homepage",
+    "birthdate",
+    "integer",
+    "number",
+    "untitledSingleSelectEnum",
+    "untitledMultipleSelectEnum",
+    "titledSingleSelectEnum",
+    "titledMultipleSelectEnum",
+    "legacyTitledEnum",
+];
+
+#[tokio::test]
+async fn a_form_of_a_server_takes_choices_and_asks_again_for_what_does_not_fit() {
+    let server = std::env::var("STARCHILD_TEST_MCP").unwrap_or_else(|_| {
+        panic!(
+            "run crates/openstarry/tests/install-mcp.sh FOLDER and set STARCHILD_TEST_MCP=FOLDER"
+        )
+    });
+    let server = format!("{server}/node_modules/.bin/mcp-server-everything");
+    let tool = "mcp__every__trigger-elicitation-request";
+    let user = User::with_model(&[&[call("a", tool, "{}")], &[Say::Text("thank you")]]).await;
+    let config = format!(
+        "tools: {{ mcp: {{ every: {{ command: {server}, args: [stdio] }} }} }}\nconfirm: {{ approve: [{tool}] }}"
+    );
+    user.configure("retries: 0", &config);
+    let prompts: Vec<String> = LATER_FIELDS
+        .iter()
+        .map(|name| format!("  {name}: "))
+        .collect();
+    let mut talk = vec![
+        ("> ", "ask me\r"),
+        ("  name: ", "Ann\r"),
+        ("  check: ", "maybe\r"),
+        ("want yes or no", "yes\r"),
+    ];
+    for (name, prompt) in LATER_FIELDS.iter().zip(&prompts) {
+        let typed = match *name {
+            "integer" => "7\r",
+            "untitledMultipleSelectEnum" => "guitar, Piano\r",
+            "titledSingleSelectEnum" => "Superman\r",
+            _ => "\r",
+        };
+        talk.push((prompt, typed));
+    }
+    talk.extend([("thank you", ""), ("> ", "/quit\r")]);
+    at_terminal(&user, "run", &talk).await;
+    let asked = user.server.asked();
+    let result = asked[1].body["messages"].to_string();
+    for part in [
+        "\\\"check\\\": true",
+        "\\\"integer\\\": 7",
+        "\\\"Guitar\\\"",
+        "\\\"hero-1\\\"",
+    ] {
+        assert!(result.contains(part), "{part}: {result}");
+    }
+}

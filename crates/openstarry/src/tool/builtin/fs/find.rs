@@ -1,7 +1,7 @@
 //! `fs.glob` and `fs.grep`: they leave out what `.gitignore` and its like leave
 //! out, as ripgrep does.
 
-use super::{Call, Workspace, inside};
+use super::{Call, Workspace, inside, kept_back};
 use crate::segment::ContentSegment;
 use crate::tool::{Risk, ToolError, ToolOutput, ToolSpec, parse};
 use globset::{GlobBuilder, GlobMatcher};
@@ -25,6 +25,8 @@ const MAX_LINE: usize = 300;
 const MAX_HEAP: usize = 4 << 20;
 const MAX_CONTEXT: usize = 10;
 const MAX_PATTERN: usize = 4096;
+const GLOB: &str = "fs.glob";
+const GREP: &str = "fs.grep";
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -38,7 +40,7 @@ struct GlobArgs {
 
 pub(super) fn glob_spec() -> ToolSpec {
     ToolSpec::of::<GlobArgs>(
-        "fs.glob",
+        GLOB,
         "Find files of the workspace by name. Ignored and hidden files are left out.",
         Risk::Safe,
     )
@@ -48,13 +50,13 @@ pub(super) fn glob(workspace: &Workspace, args: Value, call: &Call) -> ToolOutpu
     let args: GlobArgs = parse(args)?;
     let matcher = matcher(&args.pattern)?;
     let mut found = Vec::new();
-    let whole = walk(workspace, args.path.as_deref(), call, |path| {
+    let seen = walk(workspace, GLOB, args.path.as_deref(), call, |path| {
         if matcher.is_match(path) {
             found.push(path.display().to_string());
         }
         found.len() < MAX_FOUND
     })?;
-    finish(found, whole, "no file has such a name")
+    finish(found, seen, "no file has such a name")
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -79,7 +81,7 @@ struct GrepArgs {
 
 pub(super) fn grep_spec() -> ToolSpec {
     ToolSpec::of::<GrepArgs>(
-        "fs.grep",
+        GREP,
         "Search the texts of the workspace with a regular expression. Ignored, hidden and binary files are left out.",
         Risk::Safe,
     )
@@ -109,13 +111,13 @@ pub(super) fn grep(workspace: &Workspace, args: Value, call: &Call) -> ToolOutpu
         .heap_limit(Some(MAX_HEAP))
         .build();
     let mut lines = Vec::new();
-    let whole = walk(workspace, args.path.as_deref(), call, |path| {
+    let seen = walk(workspace, GREP, args.path.as_deref(), call, |path| {
         if names.as_ref().is_none_or(|names| names.is_match(path)) {
             search(workspace, path, &regex, &mut searcher, call, &mut lines);
         }
         lines.len() < MAX_LINES
     })?;
-    finish(lines, whole, "no line fits")
+    finish(lines, seen, "no line fits")
 }
 
 /// Searches one file. It is opened through the workspace, so that a link that
@@ -173,14 +175,23 @@ impl Sink for Found<'_> {
     }
 }
 
+/// What a walk came to.
+struct Seen {
+    /// Whether that was all.
+    whole: bool,
+    /// Files that the owner's rules keep back.
+    kept_back: usize,
+}
+
 /// Calls `each` with the files below `path`, in the order of their names, until
-/// it says no. Tells whether that was all.
+/// it says no.
 fn walk(
     workspace: &Workspace,
+    tool: &str,
     path: Option<&str>,
     call: &Call,
     mut each: impl FnMut(&Path) -> bool,
-) -> Result<bool, ToolError> {
+) -> Result<Seen, ToolError> {
     let name = path.filter(|path| !path.is_empty()).unwrap_or(".");
     let told = |error: std::io::Error| ToolError(format!("{name}: {error}"));
     let start: PathBuf = workspace.dir.canonicalize(inside(name)?).map_err(told)?;
@@ -189,25 +200,32 @@ fn walk(
         .require_git(false)
         .sort_by_file_path(Path::cmp)
         .build();
-    for (seen, entry) in walker.enumerate() {
+    let mut seen = Seen {
+        whole: false,
+        kept_back: 0,
+    };
+    for (at, entry) in walker.enumerate() {
         if call.is_cancelled() {
             return Err(ToolError("it was cancelled".into()));
         }
-        if seen == MAX_FILES {
-            return Ok(false);
+        if at == MAX_FILES {
+            return Ok(seen);
         }
         let Ok(entry) = entry else { continue };
         if !entry.file_type().is_some_and(|kind| kind.is_file()) {
             continue;
         }
-        let inner = entry.path().strip_prefix(&workspace.root);
-        if let Ok(path) = inner
-            && !each(path)
-        {
-            return Ok(false);
+        let Ok(path) = entry.path().strip_prefix(&workspace.root) else {
+            continue;
+        };
+        if workspace.policy.keeps_back(tool, &path.to_string_lossy()) {
+            seen.kept_back += 1;
+        } else if !each(path) {
+            return Ok(seen);
         }
     }
-    Ok(true)
+    seen.whole = true;
+    Ok(seen)
 }
 
 /// A pattern without a slash is for the last part of a path.
@@ -226,11 +244,12 @@ fn matcher(pattern: &str) -> Result<GlobMatcher, ToolError> {
     Ok(glob.compile_matcher())
 }
 
-fn finish(mut rows: Vec<String>, whole: bool, none: &str) -> ToolOutput {
+fn finish(mut rows: Vec<String>, seen: Seen, none: &str) -> ToolOutput {
     if rows.is_empty() {
         rows.push(format!("[{none}]"));
     }
-    if !whole {
+    rows.extend(kept_back(seen.kept_back));
+    if !seen.whole {
         rows.push(format!(
             "[cut after {} lines: narrow the search]",
             rows.len()

@@ -11,6 +11,7 @@ mod read;
 pub(super) use read::cut;
 pub(crate) use read::media_or_text;
 
+use crate::approval::Policy;
 use crate::tool::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
@@ -29,6 +30,8 @@ pub struct Workspace {
     root: PathBuf,
     /// What can be undone.
     journal: Arc<Journal>,
+    /// What searches leave out.
+    policy: Arc<Policy>,
 }
 
 impl Workspace {
@@ -38,7 +41,15 @@ impl Workspace {
             dir: Arc::new(Dir::open_ambient_dir(path, ambient_authority())?),
             root: path.canonicalize()?,
             journal: Arc::default(),
+            policy: Arc::default(),
         })
+    }
+
+    /// Keeps lists and searches from files that a rule denies or asks about by
+    /// their path.
+    pub fn with_policy(mut self, policy: &Policy) -> Self {
+        self.policy = Arc::new(policy.clone());
+        self
     }
 
     /// Keeps what is needed to undo changes in a folder, so that a later program
@@ -96,8 +107,8 @@ impl Workspace {
             };
             if let Ok(real) = self.dir.canonicalize(known) {
                 let new = path.strip_prefix(known).unwrap_or(path);
-                let mut whole = real;
-                for part in new.components() {
+                let mut whole = PathBuf::new();
+                for part in real.components().chain(new.components()) {
                     match part {
                         Component::ParentDir => {
                             whole.pop();
@@ -182,6 +193,11 @@ impl Tool for FsTool {
             shown.await.ok().flatten()
         })
     }
+}
+
+/// What is said of files that rules keep back.
+fn kept_back(files: usize) -> Option<String> {
+    (files > 0).then(|| format!("[files left out by the owner's rules: {files}]"))
 }
 
 /// A plain word for the commonest slip; the folder itself guards the rest.

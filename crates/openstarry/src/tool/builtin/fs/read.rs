@@ -1,17 +1,19 @@
 //! `fs.read` and `fs.list`.
 
-use super::{Call, Workspace, inside};
+use super::{Call, Workspace, inside, kept_back};
 use crate::segment::ContentSegment;
 use crate::tool::{Risk, ToolError, ToolOutput, ToolSpec, parse};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use std::io::Read;
+use std::path::Path;
 
 /// The most that one read gives.
 const MAX_TEXT: u64 = 256 << 10;
 const MAX_IMAGE: u64 = 8 << 20;
 const MAX_ENTRIES: usize = 1000;
+const LIST: &str = "fs.list";
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -64,12 +66,18 @@ pub(super) fn read(workspace: &Workspace, args: Value, _: &Call) -> ToolOutput {
     };
     let first = args.first_line.unwrap_or(1).max(1);
     let count = args.lines.unwrap_or(usize::MAX);
-    let picked: String = text
-        .split_inclusive('\n')
-        .skip(first - 1)
-        .take(count)
-        .collect();
-    Ok(vec![ContentSegment::text(cut(picked, MAX_TEXT as usize))])
+    let mut lines = text.split_inclusive('\n').skip(first - 1);
+    let picked: String = lines.by_ref().take(count).collect();
+    let at_end = lines.next().is_none();
+    let mut picked = cut(picked, MAX_TEXT as usize);
+    if picked.is_empty() && first > 1 {
+        let known = text.lines().count();
+        picked = format!("[no line {first}: {known} lines are read]");
+    }
+    if at_end && !whole {
+        picked.push_str("\n[the file is longer: only its first 8 MiB are read; fs.grep finds what is behind them]");
+    }
+    Ok(vec![ContentSegment::text(picked)])
 }
 
 /// Text as text and known pictures as pictures; `None` for anything else.
@@ -109,7 +117,7 @@ struct ListArgs {
 
 pub(super) fn list_spec() -> ToolSpec {
     ToolSpec::of::<ListArgs>(
-        "fs.list",
+        LIST,
         "List a folder of the workspace: names, folders with a slash, sizes in bytes.",
         Risk::Safe,
     )
@@ -127,6 +135,8 @@ pub(super) fn list(workspace: &Workspace, args: Value, _: &Call) -> ToolOutput {
     let told = |error: std::io::Error| ToolError(format!("{name}: {error}"));
     let mut rows = Vec::new();
     let mut more = false;
+    let mut back = 0;
+    let folder = workspace.canonical(name);
     for entry in dir.read_dir(path).map_err(told)? {
         if rows.len() == MAX_ENTRIES {
             more = true;
@@ -134,6 +144,11 @@ pub(super) fn list(workspace: &Workspace, args: Value, _: &Call) -> ToolOutput {
         }
         let entry = entry.map_err(told)?;
         let name = entry.file_name().to_string_lossy().into_owned();
+        let whole = Path::new(&folder).join(&name);
+        if workspace.policy.keeps_back(LIST, &whole.to_string_lossy()) {
+            back += 1;
+            continue;
+        }
         let meta = entry.metadata().map_err(told)?;
         rows.push(match (meta.is_dir(), meta.is_symlink()) {
             (true, _) => format!("{name}/"),
@@ -145,6 +160,7 @@ pub(super) fn list(workspace: &Workspace, args: Value, _: &Call) -> ToolOutput {
     if more {
         rows.push(format!("[cut after {MAX_ENTRIES} entries]"));
     }
+    rows.extend(kept_back(back));
     if rows.is_empty() {
         rows.push("[empty]".into());
     }

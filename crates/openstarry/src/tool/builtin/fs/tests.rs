@@ -55,6 +55,22 @@ fn files_are_read_whole_or_in_part() {
 }
 
 #[test]
+fn lines_that_are_not_there_or_not_read_are_told() {
+    let (_outside, inside, dir) = workspace();
+    let part = json!({"path": "a.txt", "first_line": 9});
+    assert_eq!(text(read(&dir, part)), "[no line 9: 3 lines are read]");
+    std::fs::write(inside.path().join("long.txt"), "line\n".repeat(2_000_000)).unwrap();
+    let late = json!({"path": "long.txt", "first_line": 1_900_000, "lines": 1});
+    let told = text(read(&dir, late));
+    assert!(
+        told.starts_with("[no line 1900000") && told.contains("8 MiB"),
+        "{told}"
+    );
+    let early = json!({"path": "long.txt", "first_line": 5, "lines": 1});
+    assert_eq!(text(read(&dir, early)), "line\n");
+}
+
+#[test]
 fn nothing_outside_is_read_listed_or_written() {
     let (outside, _inside, dir) = workspace();
     let absolute = outside.path().join("secret");
@@ -322,5 +338,60 @@ fn a_rule_sees_one_spelling_of_a_path() {
         "sub/x/../new.key",
     ] {
         assert_eq!(dir.canonical(path), "sub/new.key", "{path}");
+    }
+}
+
+#[test]
+fn a_path_that_does_not_exist_yet_has_one_spelling_too() {
+    let (_outside, _inside, dir) = workspace();
+    for path in [
+        "new/x",
+        "./new/x",
+        "no/../new/x",
+        "sub/../new//x",
+        "new/./y/../x",
+    ] {
+        assert_eq!(dir.canonical(path), "new/x", "{path}");
+    }
+    for path in ["sub/x", "no/../sub/x", "./no/way/../../sub/x"] {
+        assert_eq!(dir.canonical(path), "sub/x", "{path}");
+    }
+}
+
+#[test]
+fn searches_leave_out_what_a_rule_keeps_back_by_its_path() {
+    use crate::approval::{Effect, Pattern, Policy, Rule};
+    let (_outside, inside, dir) = workspace();
+    std::fs::create_dir(inside.path().join("secrets")).unwrap();
+    std::fs::write(inside.path().join("secrets/key"), "one password\n").unwrap();
+    let rule = |effect, path: &str| Rule {
+        args: [("path".to_owned(), Pattern::new(path))].into(),
+        ..Rule::new(effect, Pattern::new("fs.*"))
+    };
+    for effect in [Effect::Deny, Effect::Ask] {
+        let policy = Policy {
+            rules: vec![rule(effect, "secrets/*"), rule(Effect::Allow, "*")],
+            ..Policy::default()
+        };
+        let dir = dir.clone().with_policy(&policy);
+        let found = text(grep(&dir, json!({"pattern": "one"})));
+        assert_eq!(
+            found,
+            "a.txt:1:one\n[files left out by the owner's rules: 1]"
+        );
+        let found = text(grep(
+            &dir,
+            json!({"pattern": "password", "path": "secrets"}),
+        ));
+        assert!(!found.contains("one password"), "{found}");
+        let found = text(glob(&dir, json!({"pattern": "*"})));
+        assert!(found.contains("a.txt") && !found.contains("key"), "{found}");
+        let listed = text(list(&dir, json!({"path": "./secrets"})));
+        assert_eq!(listed, "[files left out by the owner's rules: 1]");
+        let listed = text(list(&dir, json!({})));
+        assert!(
+            listed.contains("secrets/") && listed.contains("a.txt"),
+            "{listed}"
+        );
     }
 }

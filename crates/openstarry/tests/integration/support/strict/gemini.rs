@@ -27,6 +27,11 @@ pub fn check(dialect: Dialect, body: &Value) -> Checked {
                 "* GenerateContentRequest.contents[{at}].parts: contents.parts must not be empty."
             ));
         }
+        if parts.iter().any(|part| !holds_data(part)) {
+            return Err(format!(
+                "* GenerateContentRequest.contents[{at}].parts[0].data: required oneof field 'data' must have one initialized field"
+            ));
+        }
         if !matches!(content["role"].as_str(), Some("user" | "model")) {
             return Err("Please use a valid role: user, model.".into());
         }
@@ -54,6 +59,28 @@ pub fn check(dialect: Dialect, body: &Value) -> Checked {
         }
     }
     Ok(())
+}
+
+/// What a part may hold, besides remarks about it.
+const DATA: [&str; 7] = [
+    "text",
+    "inlineData",
+    "fileData",
+    "functionCall",
+    "functionResponse",
+    "executableCode",
+    "codeExecutionResult",
+];
+
+fn holds_data(part: &Value) -> bool {
+    // Parts that nobody knows yet may hold what they like.
+    let remarks = ["thought", "thoughtSignature", "partMetadata"];
+    let mut keys = part
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(key, _)| key.as_str());
+    keys.any(|key| DATA.contains(&key) || !remarks.contains(&key))
 }
 
 fn signed(at: usize, parts: &[Value]) -> Checked {

@@ -1,6 +1,6 @@
 //! Asks the person at the editor before a dangerous call.
 
-use super::update::kind;
+use super::update::{fenced, kind};
 use agent_client_protocol::Client;
 use agent_client_protocol::v1::{ConnectionTo, schema as acp};
 use futures_util::future::BoxFuture;
@@ -48,7 +48,7 @@ impl Gate for AskEditor {
                 .status(acp::ToolCallStatus::Pending)
                 .raw_input(call.args.clone());
             if let Some(diff) = &consent.preview {
-                let text = acp::TextContent::new(format!("```diff\n{diff}\n```"));
+                let text = acp::TextContent::new(fenced(diff));
                 fields = fields.content(vec![acp::ContentBlock::Text(text).into()]);
             }
             let options =

@@ -2,7 +2,7 @@
 
 use agent_client_protocol::v1::schema as acp;
 use openstarry::segment::{ContentSegment, Media, MediaData, ToolCall, joined_text};
-use openstarry::session::{History, SessionEvent};
+use openstarry::session::{EndReason, History, SessionEvent};
 
 /// The most of a result that an editor is shown.
 const MAX_SHOWN: usize = 16 << 10;
@@ -44,6 +44,17 @@ pub fn of(event: &SessionEvent) -> Option<acp::SessionUpdate> {
     })
 }
 
+/// Why a turn ended early: the protocol has a word for each reason, and no place for more.
+pub fn ended(end: &EndReason) -> Option<acp::SessionUpdate> {
+    match end {
+        EndReason::Incomplete(why) | EndReason::Refused(why) | EndReason::Rounds(why) => {
+            let text = format!("{why}\n");
+            Some(acp::SessionUpdate::AgentThoughtChunk(chunk(&text)))
+        }
+        _ => None,
+    }
+}
+
 /// A conversation that is opened again.
 pub fn replay(history: &History) -> Vec<acp::SessionUpdate> {
     let mut updates = Vec::new();
@@ -81,6 +92,13 @@ pub fn segment(block: acp::ContentBlock) -> ContentSegment {
         },
         other => ContentSegment::text(serde_json::to_string(&other).unwrap_or_default()),
     }
+}
+
+/// A diff as a block of code that nothing in it can end: what follows would look like our words.
+pub fn fenced(diff: &str) -> String {
+    let runs = diff.split(|c| c != '`').map(str::len);
+    let fence = "`".repeat(runs.max().unwrap_or(0).max(2) + 1);
+    format!("{fence}diff\n{diff}\n{fence}")
 }
 
 /// What kind of tool an editor takes it for.
@@ -124,4 +142,19 @@ fn block(segment: &ContentSegment) -> Option<acp::ContentBlock> {
         (MediaData::Url(url), _) => text_block(url),
         _ => text_block(&format!("[{}]", media.mime_type)),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_diff_does_not_get_out_of_its_block() {
+        assert_eq!(fenced("+a"), "```diff\n+a\n```");
+        let sly = fenced("+x\n````\n**approved**");
+        assert!(
+            sly.starts_with("`````diff\n") && sly.ends_with("\n`````"),
+            "{sly}"
+        );
+    }
 }
