@@ -37,6 +37,21 @@ export function bdi(text) {
   return h("bdi", {}, text);
 }
 
+/** The element, or what was drawn in its place since: what has the same id, key or address. @param {Element} element */
+export function asDrawnNow(element) {
+  if (element.isConnected) return element;
+  const found = ["id", "data-key", "href"].find((name) => element.getAttribute(name));
+  return found ? document.querySelector(`[${found}="${CSS.escape(element.getAttribute(found) ?? "")}"]`) : null;
+}
+
+/** Draws a place anew. Whoever is in it with the keyboard stays where they are. @param {Element} place @param {...(Node | string)} children */
+export function redraw(place, ...children) {
+  const focused = place.contains(document.activeElement) ? document.activeElement : null;
+  place.replaceChildren(...children);
+  const now = focused && asDrawnNow(focused);
+  if (now instanceof HTMLElement) now.focus({ preventScroll: true });
+}
+
 const SVG = "http://www.w3.org/2000/svg";
 
 /**

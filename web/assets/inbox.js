@@ -6,10 +6,12 @@ import { asPerson, identity } from "./session.js";
 
 /** @import { InboxMention, InboxPage, InboxRoom, ReadPosition } from "../types.js" */
 
-/** How often it is looked at by itself: another room's messages are not told otherwise. */
+/** How often it is looked at by itself, for what no stream told of. */
 const LOOK_MS = 20_000;
-/** What happens within so long is looked at together. */
-const SOON_MS = 1000;
+/** It is looked at no more often than this, however much happens. */
+const LEAST_MS = 2000;
+/** What is read within so long is told together. */
+const TELL_MS = 1000;
 
 /** Tells with `changed` that it has changed, with `mention` that somebody has mentioned the person. */
 export class Inbox extends EventTarget {
@@ -20,6 +22,8 @@ export class Inbox extends EventTarget {
   /** @type {Map<string, number>} what stood on this page, whether somebody looked at it or not */ #shownHere = new Map();
   /** @type {Set<string> | null} the mentions that were there before; none before the first look */ #known = null;
   /** @type {ReturnType<typeof setTimeout> | undefined} */ #timer;
+  #lookedAt = 0;
+  /** When it is looked at next. */ #due = Number.POSITIVE_INFINITY;
   /** @type {ReturnType<typeof setTimeout> | undefined} */ #telling;
 
   constructor() {
@@ -30,6 +34,7 @@ export class Inbox extends EventTarget {
 
   /** Reads it anew. */
   async load() {
+    this.#lookedAt = Date.now();
     const page = /** @type {InboxPage} */ (await asPerson("/inbox"));
     this.rooms = page.rooms.map((room) => this.#asRead(room));
     this.mentions = page.mentions;
@@ -48,6 +53,7 @@ export class Inbox extends EventTarget {
   /** Nobody is signed in. */
   clear() {
     clearTimeout(this.#timer);
+    this.#due = Number.POSITIVE_INFINITY;
     this.#known = null;
     this.rooms = [];
     this.mentions = [];
@@ -55,9 +61,9 @@ export class Inbox extends EventTarget {
     this.dispatchEvent(new Event("changed"));
   }
 
-  /** Looks again in a moment. */
+  /** Something has happened: looks again as soon as it may. */
   soon() {
-    this.#again(SOON_MS);
+    this.#again(Math.max(0, this.#lookedAt + LEAST_MS - Date.now()));
   }
 
   /** Mentions before those that are known. */
@@ -89,7 +95,7 @@ export class Inbox extends EventTarget {
     if (!identity() || seq <= Math.max(room?.read_seq ?? 0, this.#reading.get(id) ?? 0)) return;
     this.#reading.set(id, seq);
     this.#shownHere.set(id, seq);
-    this.#telling ??= setTimeout(() => void this.#tell(), SOON_MS);
+    this.#telling ??= setTimeout(() => void this.#tell(), TELL_MS);
     this.rooms = this.rooms.map((known) => this.#asRead(known));
     this.dispatchEvent(new Event("changed"));
   }
@@ -121,12 +127,16 @@ export class Inbox extends EventTarget {
     this.soon();
   }
 
-  /** @param {number} ms */
+  /** Looks again after so long, unless that is about to happen sooner. @param {number} ms */
   #again(ms) {
+    const due = Date.now() + ms;
+    if (due >= this.#due) return;
+    this.#due = due;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
+      this.#due = Number.POSITIVE_INFINITY;
       if (!identity()) return;
-      if (this.#reading.size > 0) this.#telling ??= setTimeout(() => void this.#tell(), SOON_MS);
+      if (this.#reading.size > 0) this.#telling ??= setTimeout(() => void this.#tell(), TELL_MS);
       // What fails is tried again later; the list of rooms tells so.
       this.load().catch(() => this.#again(LOOK_MS));
     }, ms);

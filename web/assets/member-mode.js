@@ -33,10 +33,12 @@ export class MemberMode {
    * @param {(error: ApiError) => void} connection.onRefused
    * @param {() => void} connection.onPinned
    * @param {() => void} connection.onAddressed somebody may have mentioned the person
+   * @param {() => void} connection.onElsewhere something has happened in other rooms of the person's
    * @param {(position: ReadPosition) => void} connection.onRead the person has read a room further, elsewhere
    */
-  constructor(room, timeline, { onLive, onWaiting, onRefused, onRead, onPinned, onAddressed }) {
+  constructor(room, timeline, { onLive, onWaiting, onRefused, onRead, onPinned, onAddressed, onElsewhere }) {
     this.onAddressed = onAddressed;
+    this.onElsewhere = onElsewhere;
     this.onRead = onRead;
     this.onPinned = onPinned;
     this.room = room;
@@ -171,6 +173,9 @@ export class MemberMode {
         return;
       case "read":
         this.onRead(value);
+        return;
+      case "inbox":
+        this.onElsewhere();
         return;
       case "thread_read":
         if (value.room_id === this.room.id) this.#recount();

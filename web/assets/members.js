@@ -31,7 +31,7 @@ export function memberList(room, open) {
 function memberRow(member, open) {
   const notes = [member.role === "owner" && "owner", member.key_stale && "cannot be reached", member.online && "here now", welcome(member)].filter(Boolean);
   return h("li", {},
-    h("button", { type: "button", class: "member", click: () => open(member.user_id) },
+    h("button", { type: "button", class: "member", "data-key": member.user_id, click: () => open(member.user_id) },
       h("span", { class: member.online ? "presence online" : "presence" }, avatar(member.avatar_seed, isAgent(member), member.user_name, member.picture)),
       h("span", { class: "who" },
         h("span", { class: "cut" }, bdi(member.user_name ?? member.user_id)),

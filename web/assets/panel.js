@@ -1,6 +1,6 @@
 // The panel at the side: who is here, or a thread. On a narrow page it lies over the rest.
 
-import { byId } from "./dom.js";
+import { byId, redraw } from "./dom.js";
 import { read, write } from "./store.js";
 
 const narrow = matchMedia("(max-width: 1100px)");
@@ -28,7 +28,7 @@ export class Panel {
   put(title, content) {
     byId("panel-title").textContent = title;
     byId("panel-body").dataset.shows = title;
-    byId("panel-body").replaceChildren(content);
+    redraw(byId("panel-body"), content);
   }
 
   open() {

@@ -76,4 +76,4 @@ export class Pins {
 }
 
 /** @param {Message} message */
-const shortened = (message) => (message.deleted ? "deleted message" : message.content.replaceAll(/[#*`>_]+|\s+/g, " ").trim().slice(0, 200));
+const shortened = (message) => (message.deleted ? "deleted message" : message.content.replaceAll(/[#*`>]+/g, "").replaceAll(/\s+/g, " ").trim().slice(0, 200));

@@ -1,7 +1,7 @@
 // The list of one's rooms, and making a new one.
 
 import { words } from "./api.js";
-import { bdi, h, icon } from "./dom.js";
+import { bdi, h, icon, redraw } from "./dom.js";
 import { persist } from "./retry.js";
 import { asPerson, identity, signInEnded } from "./session.js";
 import { dialog, notify } from "./ui.js";
@@ -56,10 +56,11 @@ export class RoomList {
   /** @param {HTMLElement} [note] why the list may be old */
   #draw(note) {
     const rows = this.rooms.map((room) => this.#row(room));
-    this.place.replaceChildren(
+    redraw(
+      this.place,
       ...(note ? [note] : []),
       rows.length > 0 ? h("ul", { class: "rooms" }, rows) : h("p", { class: "note" }, note ? "" : "You are in no room yet."),
-      h("button", { type: "button", class: "wide-button", click: () => createRoom(this.open) }, icon("plus"), "New room"));
+      h("button", { type: "button", id: "new-room", class: "wide-button", click: () => createRoom(this.open) }, icon("plus"), "New room"));
   }
 
   /** @param {InboxRoom} room */

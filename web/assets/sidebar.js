@@ -1,7 +1,7 @@
 // The side of the page that is the same in every room: search, the inbox, one's rooms, oneself.
 
 import { showBadge } from "./badge.js";
-import { bdi, byId, h, icon, iconButton } from "./dom.js";
+import { bdi, byId, h, icon, iconButton, redraw } from "./dom.js";
 import { Inbox } from "./inbox.js";
 import { canInvite, openInvite } from "./invites.js";
 import { openMentions } from "./mentions.js";
@@ -79,7 +79,8 @@ export class Sidebar {
     const elsewhere = inbox.rooms.filter(({ room_id }) => room_id !== room?.id).reduce((sum, { unread }) => sum + unread, 0);
     showBadge(room?.name ?? "Starchild", this.#here + elsewhere, inbox.mentioned);
     const mentions = inbox.mentioned > 0 && count("", inbox.mentioned, "mention you", "pip urgent");
-    byId("places").replaceChildren(
+    redraw(
+      byId("places"),
       h("button", { type: "button", id: "open-search", click: () => this.#search() }, icon("search"), h("span", { class: "grow" }, "Search"), h("kbd", { "aria-hidden": "true" }, COMMAND_K)),
       ...(identity() ? [h("button", { type: "button", id: "open-inbox", click: () => this.#showInbox() }, icon("bell"), h("span", { class: "grow" }, "Inbox"), mentions)] : []));
   }

@@ -2,6 +2,7 @@
 
 import { ApiError, refusal } from "./api.js";
 import { pause, waitAfter } from "./retry.js";
+import { takeSeat } from "./seats.js";
 
 /** @import { StreamEvent } from "../types.js" */
 /** @import { Room } from "./room.js" */
@@ -9,6 +10,8 @@ import { pause, waitAfter } from "./retry.js";
 const LONGEST_FRAME = 4_000_000;
 /** The server gives a sign of life more often than this. */
 const SILENCE_MS = 60_000;
+/** How long nobody has to look at the page before its stream makes way for those of other tabs. */
+const UNSEEN_MS = 10_000;
 
 /** Reads frames from pieces of text, wherever these were cut. */
 export class FrameReader {
@@ -65,6 +68,11 @@ export class Stream {
   #ended = new AbortController();
   #heardAt = 0;
   #attempt = 0;
+  /** Whether the stream has made way for others, until somebody looks at the page. */
+  #away = false;
+  /** Ends that. */
+  #comeBack = () => {};
+  /** @type {ReturnType<typeof setTimeout> | undefined} */ #unseen;
 
   /**
    * @param {object} options
@@ -79,11 +87,18 @@ export class Stream {
     this.options = options;
     this.cursor = options.cursor;
     this.onVisible = () => {
-      if (document.visibilityState !== "visible") return;
+      clearTimeout(this.#unseen);
+      if (document.visibilityState !== "visible") {
+        this.#unseen = setTimeout(() => void this.#makeWay(), UNSEEN_MS);
+        return;
+      }
+      this.#away = false;
+      this.#comeBack();
       this.#hurry();
       this.#checkSilence();
     };
     document.addEventListener("visibilitychange", this.onVisible);
+    this.onVisible();
     this.watchdog = setInterval(() => this.#checkSilence(), 5000);
     void this.#run();
   }
@@ -92,8 +107,16 @@ export class Stream {
     this.#closed = true;
     document.removeEventListener("visibilitychange", this.onVisible);
     clearInterval(this.watchdog);
+    clearTimeout(this.#unseen);
     this.#request?.abort();
     this.#ended.abort();
+    this.#comeBack();
+  }
+
+  async #makeWay() {
+    if ((await takeSeat()) || document.visibilityState === "visible") return;
+    this.#away = true;
+    this.#request?.abort();
   }
 
   /** Connects anew where nothing was heard for too long, as after a laptop's sleep. */
@@ -116,6 +139,10 @@ export class Stream {
         failed = error;
       }
       if (this.#closed) return;
+      if (this.#away) {
+        await new Promise((resolve) => { this.#comeBack = () => resolve(null); });
+        continue;
+      }
       const ms = waitAfter(failed, this.#attempt++);
       await pause(ms, (hurry) => {
         this.#hurry = hurry;

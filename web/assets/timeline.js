@@ -83,7 +83,10 @@ export class Timeline extends EventTarget {
 
   /** Marks where the person had stopped reading; gives that place. @param {number} lastRead */
   markUnread(lastRead) {
-    this.#rows.markUnread(lastRead > 0 && lastRead < this.#latest ? lastRead + 1 : 0);
+    // Who comes and goes is nothing to catch up on.
+    const later = this.shown.filter(({ seq }) => seq > lastRead);
+    const onlyNotices = this.#rows.first <= lastRead + 1 && later.every(({ type }) => type === "system");
+    this.#rows.markUnread(lastRead > 0 && lastRead < this.#latest && !onlyNotices ? lastRead + 1 : 0);
     return this.#rows.unreadFrom;
   }
 

@@ -1,7 +1,7 @@
 // Small things that every part of the page uses: notices, dialogs, countdowns, the theme.
 
 import { words } from "./api.js";
-import { h, icon, iconButton } from "./dom.js";
+import { asDrawnNow, h, icon, iconButton } from "./dom.js";
 import { read, write } from "./store.js";
 
 /** Tells people who do not see the page. @param {string} text */
@@ -48,6 +48,7 @@ export const attempting = (load) => async (/** @type {() => Promise<unknown>} */
  * @param {{wide?: boolean}} [options]
  */
 export function dialog(title, content, { wide = false } = {}) {
+  const opener = document.activeElement;
   const heading = h("h2", { id: "dialog-title" }, title);
   const element = h("dialog", { class: wide ? "wide" : undefined, "aria-labelledby": "dialog-title" });
   const notices = h("div", { class: "notices" });
@@ -59,6 +60,9 @@ export function dialog(title, content, { wide = false } = {}) {
   element.addEventListener("close", () => {
     document.getElementById("notices")?.append(...notices.children);
     element.remove();
+    // The browser goes back to what was focused before, but not where that was drawn anew.
+    const now = opener && !opener.isConnected && document.activeElement === document.body ? asDrawnNow(opener) : null;
+    if (now instanceof HTMLElement) now.focus();
   });
   element.addEventListener("click", (event) => event.target === element && element.close());
   document.body.append(element);

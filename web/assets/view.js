@@ -11,6 +11,7 @@ import { memberCard, memberList } from "./members.js";
 import { inEditWindow, permalink } from "./message.js";
 import { Panel } from "./panel.js";
 import { Pins } from "./pins.js";
+import { profileForm } from "./profile.js";
 import { pickReaction } from "./reactions.js";
 import { persist, retryNote } from "./retry.js";
 import { Room } from "./room.js";
@@ -52,6 +53,8 @@ const sidebar = new Sidebar({
 const { inbox } = sidebar;
 /** What the list of rooms is waited for, so that the page knows where the person has stopped reading. */
 const LISTED_MS = 2000;
+/** The name of whoever signs in with the link of the first start, until they choose one. */
+const FIRST_NAME = "First person";
 
 /** @param {string} id @param {{push?: boolean, seq?: number | null}} [options] the message to show */
 async function openRoom(id, { push = true, seq = null } = {}) {
@@ -139,6 +142,7 @@ async function show(room, summary, seq) {
         onWaiting: (ms, hurry) => status(retryNote(navigator.onLine ? "Reconnecting." : "You are offline. What you write is sent once you are back.", ms, hurry)),
         onRefused: (error) => lost(room, error),
         onAddressed: () => inbox.soon(),
+        onElsewhere: () => inbox.soon(),
         onRead: (position) => inbox.readElsewhere(position),
         onPinned: () => void here.pins.load(),
       });
@@ -321,9 +325,17 @@ function home() {
   if (signInEnded()) signInAgain();
   else if (!who) {
     byId("entry").replaceChildren(bootError("This link leads to no room", h("p", {}, "A link to a room names it. Ask whoever sent it for the whole link, or look at the public rooms.")));
-  } else byId("entry").replaceChildren(h("div", { class: "entry" }, h("h1", {}, "Hello, ", bdi(who.name ?? who.userId)), h("p", {}, "Choose one of your rooms, or make a new one. The welcome room has a tour."), h("div", { class: "row" },
-    h("button", { type: "button", class: "primary", click: () => createRoom((id) => void openRoom(id)) }, "New room"),
-    h("button", { type: "button", click: () => void openRoom("rm_welcome") }, "Take the tour"))));
+  } else {
+    const isUnnamed = who.name === FIRST_NAME;
+    byId("entry").replaceChildren(h("div", { class: "entry" },
+      ...(isUnnamed
+        ? [h("h1", {}, "Welcome"), h("p", {}, "You are the first person here. What shall others call you?"), profileForm()]
+        : [h("h1", {}, "Hello, ", bdi(who.name ?? who.userId))]),
+      h("p", {}, "Choose one of your rooms, or make a new one. The welcome room has a tour."),
+      h("div", { class: "row" },
+        h("button", { type: "button", class: "primary", click: () => createRoom((id) => void openRoom(id)) }, "New room"),
+        h("button", { type: "button", click: () => void openRoom("rm_welcome") }, "Take the tour"))));
+  }
 }
 
 function listen() {

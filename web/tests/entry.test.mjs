@@ -2,6 +2,26 @@
 
 import { Person, Server, equal, eventually, ok, test } from "./harness.mjs";
 
+test("the first person signs in with the link that the first start prints, and is asked for a name", async () => {
+  const server = await new Server().start();
+  const [link] = await eventually("the link is printed", () => /http:\S+\/first\/\w+/.exec(server.printed));
+  const person = await Person.arrives(server);
+  await person.goes(link);
+  await person.reads("What shall others call you?", "#entry");
+  await person.fills("#own-name", "Ada");
+  await person.screenshot("first-person");
+  await person.page.keyboard.press("Enter");
+  await person.reads("Ada", "#person");
+  const another = await Person.arrives(server);
+  await another.goes(link);
+  await another.reads("This link was used");
+  await another.leaves();
+  await person.opens("rm_welcome");
+  await person.goes("/view");
+  await person.reads("Hello, Ada", "#entry");
+  await person.leaves();
+});
+
 test("a person signs in with a link, makes a room, and stays signed in over a reload", async () => {
   const server = await new Server().start();
   const alice = await Person.arrives(server);

@@ -60,10 +60,10 @@ export class Server {
   async start() {
     this.child = spawn(program, ["serve", "--listen", this.listen, "--data", this.folder], { env: this.env, stdio: ["ignore", "pipe", "inherit"] });
     this.url = await new Promise((resolve, reject) => {
-      let printed = "";
+      this.printed = "";
       this.child.stdout.on("data", (bytes) => {
-        printed += bytes;
-        const found = /Open (http:\/\/[\d.:]+)\//.exec(printed);
+        this.printed += bytes;
+        const found = /Open (http:\/\/[\d.:]+)\//.exec(this.printed);
         if (found) resolve(found[1]);
       });
       this.child.on("exit", (code) => reject(new Error(`the server ended with ${code}`)));

@@ -356,3 +356,37 @@ test("somebody who is removed is out at once", async () => {
   await guest.leaves();
   await server.stop();
 });
+
+test("more tabs than a browser has connections can be open, and each goes on when it is looked at", async () => {
+  const server = await new Server().start();
+  const owner = server.token("u_alice", "Alice");
+  const room = await server.room(owner);
+  const alice = await Person.arrives(server);
+  await alice.goes(server.signInLink("Alice"));
+  await alice.page.waitForSelector("#person button");
+  const look = (page, state) => page.evaluate((now) => {
+    Object.defineProperty(document, "visibilityState", { configurable: true, value: now });
+    document.dispatchEvent(new Event("visibilitychange"));
+  }, state);
+  const tabs = [];
+  for (let n = 0; n < 8; n++) {
+    const tab = await alice.context.newPage();
+    tab.setDefaultTimeout(60_000);
+    // What makes way does so at once.
+    await tab.evaluateOnNewDocument(() => {
+      const wait = globalThis.setTimeout;
+      globalThis.setTimeout = (what, after, ...more) => wait(what, after === 10_000 ? 100 : after, ...more);
+    });
+    await tab.goto(`${server.url}/view?room=${room}`);
+    await tab.waitForSelector("#room-tools button");
+    await look(tab, "hidden");
+    tabs.push(tab);
+  }
+  await server.says(room, owner, "said meanwhile");
+  // Those who kept their stream see it; one that made way does once it is looked at.
+  const sees = (tab) => tab.waitForFunction(() => document.querySelector("#messages").innerText.includes("said meanwhile"), { polling: 100 });
+  await sees(tabs[0]);
+  await look(tabs[7], "visible");
+  await sees(tabs[7]);
+  await alice.leaves();
+});

@@ -44,6 +44,46 @@ test("what is unread is counted in the list, the title and the icon, and is read
   await alice.leaves();
 });
 
+/** How long the page's long waits take from now on, as it is loaded anew. */
+async function longWaits(person, ms) {
+  await person.page.evaluateOnNewDocument((instead) => {
+    const wait = globalThis.setTimeout;
+    globalThis.setTimeout = (what, after, ...more) => wait(what, after >= 15_000 ? instead : after, ...more);
+  }, ms);
+}
+
+/** Whether the list says that one is mentioned in the room Talk. */
+const mentionedInTalk = () => document.querySelector(".rooms li:first-child")?.innerText.replace(/\s+/g, " ").startsWith("Talk @1");
+
+test("a mention in another room is told at once, and one's place in the list is kept", async () => {
+  const { server, plans, talk, otter, alice } = await twoRooms();
+  // The page never looks by itself: only the stream can tell it.
+  await longWaits(alice, 2 ** 30);
+  await alice.opens(plans);
+  await alice.until(() => document.querySelectorAll(".rooms a").length === 2);
+  await alice.page.focus(`.rooms a[href$='${plans}']`);
+  await server.says(talk, otter, "@Alice are you there?");
+  await alice.until(mentionedInTalk);
+  equal(await alice.evaluates(() => document.activeElement?.getAttribute("href")), `/view?room=${plans}`, "what is focused");
+  // A room that somebody lets her into shows as well.
+  const bob = server.token("u_bob", "Bob");
+  const news = await server.room(bob, "News");
+  await server.comes(bob, news, server.token("u_alice", "Alice"));
+  await alice.reads("News", ".rooms");
+  await alice.leaves();
+});
+
+test("without a stream the page still looks at the inbox by itself", async () => {
+  const { server, plans, talk, otter, alice } = await twoRooms();
+  await longWaits(alice, 500);
+  await alice.page.setRequestInterception(true);
+  alice.page.on("request", (request) => (/\/stream\?/.test(request.url()) ? request.abort() : request.continue()));
+  await alice.opens(plans);
+  await server.says(talk, otter, "@Alice are you there?");
+  await alice.until(mentionedInTalk);
+  await alice.leaves();
+});
+
 test("Ctrl+K finds messages, goes to rooms and does things, with the keyboard alone", async () => {
   const { server, talk, otter, alice } = await twoRooms();
   const seq = await server.says(talk, otter, "The **budget** of the launch is 400 <b>euros</b>");

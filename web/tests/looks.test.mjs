@@ -185,7 +185,11 @@ test("the choice of reactions is small, and times follow the reader's language",
   await alice.leaves();
 });
 
-test("the first paint comes soon", async () => {
+/** What the page and its files weigh as they travel. */
+const weight = () => performance.getEntriesByType("resource").filter(({ name }) => name.includes("/assets/")).concat(performance.getEntriesByType("navigation"))
+  .reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0);
+
+test("the page is light, and the first paint comes soon", async () => {
   const { server, room } = await furnished();
   const times = [];
   for (let n = 0; n < 7; n++) {
@@ -196,6 +200,15 @@ test("the first paint comes soon", async () => {
     times.push(Math.round(await paint.jsonValue()));
     await visitor.leaves();
   }
+  const alice = await Person.inRoom(server, "Alice", room);
+  const bytes = await alice.evaluates(weight);
+  const browser = await alice.page.createCDPSession();
+  await browser.send("HeapProfiler.collectGarbage");
+  const heap = (await alice.page.metrics()).JSHeapUsedSize / 1e6;
+  console.log(`      a room that is open: ${(bytes / 1000).toFixed(1)} KB compressed, ${heap.toFixed(1)} MB of objects`);
+  ok(bytes > 20_000 && bytes < 150_000, `${bytes} bytes`);
+  ok(heap < 30, `${heap} MB`);
+  await alice.leaves();
   times.sort((a, b) => a - b);
   console.log(`      first contentful paint with an empty cache: median ${times[3]} ms, of ${times.join(", ")}`);
   ok(times[0] < 5000, "no paint within 5 s");

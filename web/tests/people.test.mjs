@@ -1,6 +1,6 @@
 // What people choose for themselves, and what a room's owner keeps at hand.
 
-import { Person, Server, equal, screenshotOf, test } from "./harness.mjs";
+import { Person, Server, equal, ok, screenshotOf, test } from "./harness.mjs";
 
 const item = (seq) => `#messages > li[data-seq='${seq}']`;
 
@@ -56,7 +56,9 @@ test("an owner pins messages and says what the room is about, and visitors see i
   await alice.reads("2 pinned", "#pins");
   await alice.clicks("#jump");
   await alice.clicks("#pins button");
-  await alice.reads("First , read this", "dialog");
+  await alice.reads("First, read this", "dialog");
+  const lines = await alice.page.$$eval("dialog .mentions li", (items) => items.map((item) => item.offsetHeight));
+  ok(lines.length === 2 && lines.every((height) => height < 100), `the lines are ${lines} high`);
   await alice.screenshot("pinned");
   await alice.clicks("dialog .mentions li:first-child button");
   await alice.until((wanted) => document.activeElement?.dataset.seq === wanted, String(seqs[0]));

@@ -5,7 +5,7 @@ use crate::{
     config::Config,
     discovery::programs::Programs,
     docs::Docs,
-    events::{self, Bus, Commit, Hub, Live},
+    events::{self, Bus, Commit, Hub, Live, UserEvent},
     metrics::Metrics,
     occupancy::Occupancy,
     outbound::Outbound,
@@ -110,7 +110,7 @@ impl App {
         if let Some(bus) = &self.bus {
             bus.publish_to_user(user, &frame);
         }
-        self.hub.publish_to_user(user, frame);
+        self.hub.users().publish(user, UserEvent::Frame(frame));
     }
 
     /// The users with an open stream in the room, on any node.

@@ -3,7 +3,7 @@
 use chatroom::{
     auth::TokenType,
     config::{Config, LogFormat},
-    operate::{admin, backup, calls, import, users},
+    operate::{admin, backup, calls, import, table, users},
     serve::serve,
 };
 use clap::{Args, Parser, Subcommand};
@@ -339,7 +339,8 @@ fn run(command: Command) -> Result<(), Box<dyn Error>> {
             Ok(())
         }
         Command::User(User::List { beside }) => {
-            print_lines(&block_on(beside.server()?.users())??);
+            let users = block_on(beside.server()?.users())??;
+            table::print(&["USER", "NAME", "ROOMS", "SESSIONS", "BANNED"], &users);
             Ok(())
         }
         Command::User(User::Revoke { user, beside }) => {
@@ -434,7 +435,8 @@ fn set_calls_paused(database: Database, paused: bool) -> Result<(), Box<dyn Erro
 fn credentials(command: Credential, identities: bool) -> Result<(), Box<dyn Error>> {
     match command {
         Credential::List { user, beside } => {
-            print_lines(&block_on(beside.server()?.credentials(&user, identities))??);
+            let found = block_on(beside.server()?.credentials(&user, identities))??;
+            table::print(&["ID", "KIND", "ROOM", "ISSUED", "EXPIRES"], &found);
         }
         Credential::Revoke { id, beside } => {
             block_on(beside.server()?.revoke(&id))??;
@@ -454,19 +456,16 @@ fn ban(command: Ban) -> Result<(), Box<dyn Error>> {
             let banned = block_on(beside.server()?.ban(&subject, reason))??;
             eprintln!("Banned {banned}.");
         }
-        Ban::List { beside } => print_lines(&block_on(beside.server()?.bans())??),
+        Ban::List { beside } => {
+            let bans = block_on(beside.server()?.bans())??;
+            table::print(&["BANNED", "SINCE", "WHY"], &bans);
+        }
         Ban::Remove { subject, beside } => {
             block_on(beside.server()?.unban(&subject))??;
             eprintln!("Lifted the ban of {subject}.");
         }
     }
     Ok(())
-}
-
-fn print_lines(lines: &[String]) {
-    for line in lines {
-        println!("{line}");
-    }
 }
 
 fn start(options: Serve) -> Result<(), Box<dyn Error>> {

@@ -1,8 +1,8 @@
 //! The stream's events and the cursor that orders them.
 
 use crate::{
-    AgentDelta, AgentRetry, AgentStop, AgentTyping, BadId, Consent, Message, ReadPosition, RoomId,
-    ThreadPosition,
+    AgentDelta, AgentRetry, AgentStop, AgentTyping, BadId, Consent, InboxMoved, Message,
+    ReadPosition, RoomId, ThreadPosition,
 };
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
@@ -84,6 +84,8 @@ crate::words! {
         Read = "read",
         /// The reader has read a thread further, elsewhere; told like `read`.
         ThreadRead = "thread_read",
+        /// Something happened in other rooms of the reader's; told like `read`.
+        Inbox = "inbox",
         /// The reader itself is to stop what it does; not kept.
         AgentStop = "agent_stop",
         /// The reader itself is asked to answer a message anew; not kept.
@@ -127,6 +129,8 @@ pub enum Event {
     Read(ReadPosition),
     /// The reader has read a thread further, elsewhere.
     ThreadRead(ThreadPosition),
+    /// Something happened in other rooms of the reader's.
+    Inbox(InboxMoved),
     /// The reader itself is to stop what it does.
     AgentStop(AgentStop),
     /// The reader itself is asked to answer a message anew.
@@ -230,6 +234,7 @@ impl Event {
             Ok(EventKind::AgentDelta) => Self::AgentDelta(serde_json::from_str(data)?),
             Ok(EventKind::Read) => Self::Read(serde_json::from_str(data)?),
             Ok(EventKind::ThreadRead) => Self::ThreadRead(serde_json::from_str(data)?),
+            Ok(EventKind::Inbox) => Self::Inbox(serde_json::from_str(data)?),
             Ok(EventKind::Resync) => Self::Resync(serde_json::from_str(data)?),
             Err(_) => Self::Other(kind.to_owned()),
         })

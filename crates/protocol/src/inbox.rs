@@ -36,6 +36,12 @@ wire! {
         pub read_seq: i64,
     }
 
+    /// The data of the `inbox` event.
+    pub struct InboxMoved {
+        /// Rooms of the reader's in which something happened: `GET /inbox` tells what waits there.
+        pub room_ids: Vec<RoomId>,
+    }
+
     /// The beginning of a room's newest message.
     pub struct LastMessage {
         /// Its place in the room.

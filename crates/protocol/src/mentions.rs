@@ -97,6 +97,12 @@ pub fn parts(text: &str, members: &[Mentionable<'_>]) -> Parts {
     found
 }
 
+/// Whether a part of this member's name or id stands behind an `@` in the text. It mentions the member if
+/// it fits nobody else in the room, which the server knows.
+pub fn has_part_of(text: &str, member: Mentionable<'_>) -> bool {
+    text.contains('@') && !parts(text, &[member]).mentioned.is_empty()
+}
+
 /// A shorter part of a name mentions nobody.
 const SHORTEST_PART: usize = 2;
 

@@ -32,8 +32,8 @@ const FULL_WAIT_MS: i64 = 10_000;
 struct Position {
     /// A cursor to resume from: a message's seq, or the `id:` of any event.
     since: Option<String>,
-    /// 1 to see how agents' answers grow, as `agent_delta`, and how far one has read elsewhere, as
-    /// `read`.
+    /// 1 to see how agents' answers grow, as `agent_delta`, how far one has read elsewhere, as `read`, and
+    /// that something happened in one's other rooms, as `inbox`.
     deltas: Option<String>,
     /// A room key, for clients that cannot send headers.
     #[serde(rename = "token")]

@@ -6,6 +6,7 @@
 use super::{
     at_work::AtWork,
     hub::{Audience, Ephemeral, Hub},
+    users::UserEvent,
 };
 use async_nats::{Event, connection::State};
 use bytes::Bytes;
@@ -240,7 +241,9 @@ async fn receive(
         match note.what {
             What::Commit { room, seq, sub } => hub.wake(&room, Cursor { seq, sub }),
             What::Recheck { room } => hub.recheck(&room),
-            What::ToUser { user, frame } => hub.publish_to_user(&user, frame.into()),
+            What::ToUser { user, frame } => {
+                hub.users().publish(&user, UserEvent::Frame(frame.into()));
+            }
             What::Typing { room, event, text } => {
                 // Counted here too: a limit that each node counts alone is none.
                 if let Ok(user) = event.user_id.parse() {

@@ -8,6 +8,7 @@ use super::{
     dirty_rooms::DirtyRooms,
     frame::{Form, Frames},
     ring::{Look, Ring},
+    users::Users,
 };
 use bytes::Bytes;
 use protocol::{Cursor, RoomId, UserId};
@@ -18,11 +19,7 @@ use std::{
         atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
     },
 };
-use tokio::sync::{
-    Notify,
-    broadcast::{self, error::RecvError},
-    watch,
-};
+use tokio::sync::{Notify, broadcast, watch};
 
 /// Ephemeral events held for those who listen; whoever is slower misses some.
 const EPHEMERALS: usize = 64;
@@ -80,8 +77,7 @@ pub struct Hub {
     dirty_rooms: DirtyRooms,
     /// Rooms in which something was said on this node that cannot be searched yet.
     unindexed_rooms: DirtyRooms,
-    /// What is told to users wherever they read, for those who listen.
-    users: Mutex<HashMap<UserId, broadcast::Sender<Bytes>>>,
+    users: Arc<Users>,
 }
 
 struct Channel {
@@ -110,13 +106,14 @@ impl Hub {
             closing: AtomicBool::new(false),
             dirty_rooms: DirtyRooms::default(),
             unindexed_rooms: DirtyRooms::default(),
-            users: Mutex::default(),
+            users: Arc::default(),
         }
     }
 
     /// Hands a commit to the room's readers.
     pub fn publish(&self, commit: Commit) {
         self.dirty_rooms.note(&commit.room_id);
+        self.users.note(&commit.room_id);
         if commit.head.seq > commit.from.seq {
             self.unindexed_rooms.note_always(&commit.room_id);
         }
@@ -128,6 +125,7 @@ impl Hub {
     /// Tells the room's readers that the log has grown elsewhere.
     pub fn wake(&self, room: &RoomId, head: Cursor) {
         self.dirty_rooms.note_always(room);
+        self.users.note(room);
         if let Some(channel) = self.channel(room) {
             channel.skip_to(head);
         }
@@ -182,24 +180,9 @@ impl Hub {
         }
     }
 
-    /// Tells the user's own streams, whichever room they read.
-    pub fn publish_to_user(&self, user: &UserId, frame: Bytes) {
-        if let Some(listeners) = lock(&self.users).get(user) {
-            let _ = listeners.send(frame);
-        }
-    }
-
-    /// What the user is told from now on.
-    pub fn listen_as(self: &Arc<Self>, user: &UserId) -> UserEvents {
-        let receiver = lock(&self.users)
-            .entry(user.clone())
-            .or_insert_with(|| broadcast::Sender::new(EPHEMERALS))
-            .subscribe();
-        UserEvents {
-            hub: self.clone(),
-            user: user.clone(),
-            receiver: Some(receiver),
-        }
+    /// The users with streams of their own, whichever room these read.
+    pub fn users(&self) -> &Arc<Users> {
+        &self.users
     }
 
     /// The users with an open stream in the room.
@@ -324,40 +307,6 @@ impl Channel {
     }
 }
 
-/// What a user is told wherever they read.
-pub struct UserEvents {
-    hub: Arc<Hub>,
-    user: UserId,
-    receiver: Option<broadcast::Receiver<Bytes>>,
-}
-
-impl UserEvents {
-    /// The next event. Whoever is slow misses some.
-    pub async fn next(&mut self) -> Bytes {
-        while let Some(receiver) = &mut self.receiver {
-            match receiver.recv().await {
-                Ok(event) => return event,
-                Err(RecvError::Lagged(_)) => {}
-                Err(RecvError::Closed) => break,
-            }
-        }
-        std::future::pending().await
-    }
-}
-
-impl Drop for UserEvents {
-    fn drop(&mut self) {
-        let mut users = lock(&self.hub.users);
-        self.receiver = None;
-        if users
-            .get(&self.user)
-            .is_some_and(|listeners| listeners.receiver_count() == 0)
-        {
-            users.remove(&self.user);
-        }
-    }
-}
-
 /// One reader's hold on a room's channel.
 pub struct Subscription {
     hub: Arc<Hub>,
@@ -431,22 +380,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[tokio::test]
-    async fn a_user_is_told_in_every_stream_and_others_are_not() {
-        let hub = Arc::new(Hub::new(8));
-        let [a, b]: [UserId; 2] = ["u_a", "u_b"].map(|id| id.parse().unwrap());
-        let (mut one, mut two) = (hub.listen_as(&a), hub.listen_as(&a));
-        let other = hub.listen_as(&b);
-        hub.publish_to_user(&a, Bytes::from_static(b"x"));
-        assert_eq!(
-            (one.next().await, two.next().await),
-            ("x".into(), "x".into())
-        );
-        assert!(other.receiver.as_ref().unwrap().is_empty());
-        drop((one, two, other));
-        assert!(lock(&hub.users).is_empty());
-    }
 
     #[test]
     fn the_channel_of_a_room_nobody_reads_is_gone() {

@@ -13,6 +13,7 @@ mod live;
 mod replay;
 mod ring;
 mod stream;
+mod users;
 
 pub use at_work::{AtWork, CallGuard};
 pub use bus::{AWAY as BUS_AWAY, Bus, BusError};
@@ -22,3 +23,4 @@ pub use frame::{Form, FrameBuffer, Frames, ephemeral as ephemeral_frame};
 pub use hub::{Commit, ConnectionCut, Hub};
 pub use live::Live;
 pub use stream::{Reader, Settings as StreamSettings, open};
+pub use users::UserEvent;

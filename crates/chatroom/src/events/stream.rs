@@ -2,10 +2,11 @@
 
 use super::{
     at_work::AtWork,
-    frame::{Form, FrameBuffer, Frames, HEARTBEAT},
-    hub::{Audience, ConnectionCut, Ephemeral, Hub, Subscription, UserEvents},
+    frame::{Form, FrameBuffer, Frames, HEARTBEAT, ephemeral},
+    hub::{Audience, ConnectionCut, Ephemeral, Hub, Subscription},
     replay::{self, Start},
     ring::Look,
+    users::{UserEvent, UserEvents},
 };
 use crate::{
     auth::{self, denylist::Denylist},
@@ -15,7 +16,7 @@ use crate::{
 };
 use bytes::Bytes;
 use futures_util::{Stream, stream};
-use protocol::{Cursor, RoomId, UserId};
+use protocol::{Cursor, EventKind, InboxMoved, RoomId, UserId};
 use std::{net::IpAddr, pin::Pin, sync::Arc, time::Duration};
 use tokio::{
     sync::broadcast::{
@@ -91,7 +92,7 @@ struct State {
     spoke_at: Instant,
     ephemerals: broadcast::Receiver<Ephemeral>,
     deltas: bool,
-    /// What the user did elsewhere.
+    /// What the user did elsewhere, and what happens in their other rooms.
     own: Option<UserEvents>,
     /// Sent before anything else.
     opening: Option<Frames>,
@@ -121,7 +122,7 @@ pub async fn open(
         .ok_or_else(Error::room_not_found)?;
     // Before it is asked who is at work, so that nothing of that is missed.
     let ephemerals = subscription.listen();
-    let own = (settings.deltas && reader.is_oneself).then(|| hub.listen_as(&reader.user_id));
+    let own = (settings.deltas && reader.is_oneself).then(|| hub.users().listen(&reader.user_id));
     let mut opening = FrameBuffer::default();
     let cursor = match cursor.map(|cursor| replay::start(&room, cursor, settings.replay_limit)) {
         None => {
@@ -172,8 +173,8 @@ async fn heard(ephemerals: &mut broadcast::Receiver<Ephemeral>) -> Ephemeral {
     }
 }
 
-/// What the user did elsewhere next, for a reader who is told.
-async fn own_event(own: &mut Option<UserEvents>) -> Bytes {
+/// What the user is told next, for a reader who is told.
+async fn own_event(own: &mut Option<UserEvents>) -> UserEvent {
     match own {
         Some(own) => own.next().await,
         None => std::future::pending().await,
@@ -215,7 +216,11 @@ impl State {
                         return Some(ephemeral.frame.into());
                     }
                 }
-                event = own_event(&mut self.own) => return Some(event.into()),
+                event = own_event(&mut self.own) => {
+                    if let Some(frame) = self.frame_of(event) {
+                        return Some(frame.into());
+                    }
+                }
                 () = self.alarm.as_mut() => {
                     // Setting it anew with each frame would cost more than this.
                     let silent_for = self.spoke_at.elapsed();
@@ -257,6 +262,18 @@ impl State {
             Audience::DeltaReaders => self.deltas,
             Audience::Member(user) => *user == self.reader.user_id,
         }
+    }
+
+    /// What the reader is told of it. The room that it reads tells for itself.
+    fn frame_of(&self, event: UserEvent) -> Option<Bytes> {
+        let rooms = match event {
+            UserEvent::Frame(frame) => return Some(frame),
+            UserEvent::Moved(rooms) => rooms,
+        };
+        let others = rooms.iter().filter(|room| **room != self.reader.room_id);
+        let room_ids: Vec<RoomId> = others.cloned().collect();
+        let moved = InboxMoved { room_ids };
+        (!moved.room_ids.is_empty()).then(|| ephemeral(EventKind::Inbox, &moved))
     }
 
     fn keep_up(&mut self) {

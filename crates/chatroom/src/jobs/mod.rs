@@ -4,6 +4,7 @@ mod a2a;
 mod consents;
 mod denylist;
 mod erase;
+mod inbox;
 pub mod jwks;
 mod search;
 mod sweep;
@@ -24,6 +25,7 @@ impl Jobs {
         if app.config.search.enabled {
             jobs.spawn(search::run(app.clone()));
         }
+        jobs.spawn(inbox::run(app.clone()));
         jobs.spawn(consents::run(app.clone()));
         jobs.spawn(a2a::run(app.clone()));
         if !app.db.is_sqlite() {

@@ -4,4 +4,5 @@ pub mod admin;
 pub mod backup;
 pub mod calls;
 pub mod import;
+pub mod table;
 pub mod users;

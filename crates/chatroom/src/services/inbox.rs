@@ -4,10 +4,17 @@ use crate::{
     app::App,
     auth::Caller,
     error::{Error, Result},
+    events::UserEvent,
     services::access::{self, Hold},
-    store::inbox::{InboxMentionRow, InboxRoomRow, MentionPlace},
+    store::{
+        DbResult,
+        inbox::{InboxMentionRow, InboxRoomRow, MentionPlace},
+    },
 };
-use protocol::{EventKind, Inbox, InboxMention, InboxRoom, LastMessage, ReadPosition, RoomId};
+use protocol::{
+    EventKind, Inbox, InboxMention, InboxRoom, LastMessage, ReadPosition, RoomId, UserId,
+};
+use std::collections::HashMap;
 
 /// The rooms that an inbox lists.
 const ROOMS: i64 = 500;
@@ -16,6 +23,8 @@ const MOST_UNREAD: i64 = 100;
 /// The mentions of a page.
 const MENTIONS: i64 = 50;
 const MOST_MENTIONS: i64 = 200;
+/// The rooms whose members are asked for at once.
+const ROOMS_AT_ONCE: usize = 200;
 
 /// Notes that the caller has read the room up to `seq`. It goes forward only, and no further than
 /// the room itself.
@@ -47,6 +56,23 @@ pub async fn mark_read(
         app.publish_to_user(&user, EventKind::Read, &position);
     }
     Ok(position)
+}
+
+/// Tells those who listen on this node that something happened in rooms of theirs. Whose they are is
+/// asked now: nobody is told of a room that they have left.
+pub async fn tell_of_moves(app: &App, rooms: &[RoomId]) -> DbResult<()> {
+    let users = app.hub.users();
+    let mut told: HashMap<UserId, Vec<RoomId>> = HashMap::new();
+    for rooms in rooms.chunks(ROOMS_AT_ONCE) {
+        let mut conn = app.db.read().await?;
+        for row in conn.memberships(rooms, &users.listening()).await? {
+            told.entry(row.user_id).or_default().push(row.room_id);
+        }
+    }
+    for (user, rooms) in told {
+        users.publish(&user, UserEvent::Moved(rooms.into()));
+    }
+    Ok(())
 }
 
 /// The caller's rooms by activity, and a page of what mentions the caller.

@@ -2,7 +2,8 @@
 
 use super::{
     Conn, DbResult,
-    db::{exec, row, rows},
+    db::{Sql, exec, row, rows},
+    posting::json,
 };
 use protocol::{MessageType, Role, RoomId, UserId, Via, Visibility};
 
@@ -44,6 +45,15 @@ row_struct! {
     }
 }
 
+row_struct! {
+    /// Somebody who is in a room.
+    #[derive(Debug)]
+    pub struct MembershipRow {
+        pub room_id: RoomId,
+        pub user_id: UserId,
+    }
+}
+
 /// A place among somebody's mentions: newest first, then by room and seq.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MentionPlace {
@@ -80,6 +90,24 @@ impl Conn {
             seq
         )?;
         Ok(moved == 1)
+    }
+
+    /// Who of these users is in which of these rooms now.
+    pub async fn memberships(
+        &mut self,
+        rooms: &[RoomId],
+        users: &[UserId],
+    ) -> DbResult<Vec<MembershipRow>> {
+        // By room: a room seldom has as many members as there are users who listen.
+        const FOUND: Sql = Sql {
+            sqlite: "SELECT room_id, user_id FROM room_members \
+                 WHERE room_id IN (SELECT value FROM json_each($1)) \
+                 AND +user_id IN (SELECT value FROM json_each($2))",
+            postgres: "SELECT room_id, user_id FROM room_members \
+                 WHERE room_id IN (SELECT jsonb_array_elements_text($1::jsonb)) \
+                 AND user_id IN (SELECT jsonb_array_elements_text($2::jsonb))",
+        };
+        rows!(self, MembershipRow, FOUND, json(rooms), json(users))
     }
 
     /// The user's rooms by activity, at most `limit`. What is unread is counted up to `most`, and

@@ -325,6 +325,8 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
         seq: 9,
     };
     tx.inbox_mentions(a, &before, 10).await?;
+    tx.memberships(std::slice::from_ref(id), std::slice::from_ref(a))
+        .await?;
     ask_search(&mut tx).await?;
     ask_people(&mut tx).await?;
     ask_reputation(&mut tx).await?;

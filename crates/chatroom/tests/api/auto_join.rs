@@ -297,6 +297,10 @@ async fn a_nameless_agent_gets_a_petname(setup: Setup) {
     let room = alice.creates_a_room().await;
     let guest = alice.lets_in(&room, "guest_agent-00000002").await;
     assert_eq!(guest.joined["user_name"], "Guest Agent");
+    // It is nobody else in the reserved rooms.
+    let body = json!({"client_kind": "external_agent"});
+    let all = guest.identity().post(PATH, body).await.ok();
+    assert_eq!(all["reserved_rooms"][0]["user_name"], "Guest Agent");
 }
 
 async fn bad_requests_say_what_to_change(setup: Setup) {

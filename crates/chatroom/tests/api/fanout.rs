@@ -91,6 +91,7 @@ async fn an_agent_is_called_as_the_document_says(setup: Setup) {
         json!({"room_id": room, "seq": second, "sender_user_id": "u_alice", "via": "agent",
                "reply_to_seq": first, "reply_chain_depth": 1, "room_rules_version": 0})
     );
+    assert_eq!(call["body"]["recipient"]["mentioned"], false);
     assert_eq!(call["body"]["room_data"], "Launch is on Friday.");
     let context = call["body"]["context"].as_array().unwrap();
     assert_eq!(context.last().unwrap()["content"], "Hello everyone");
@@ -98,9 +99,17 @@ async fn an_agent_is_called_as_the_document_says(setup: Setup) {
     assert_eq!(headers["authorization"], "Bearer sk_secret_of_the_agent");
     assert_eq!(headers["fly-force-instance-id"], "568359");
     assert_eq!(headers["x-delivery-id"], format!("{room}.{second}.u_bob"));
+    alice.says(&room, "@bob, and you?").await;
+    agent.seqs(3).await;
+    let recipient = &agent.calls().await[2]["body"]["recipient"];
+    assert_eq!(
+        (&recipient["user_id"], &recipient["mentioned"]),
+        (&json!("u_bob"), &json!(true)),
+        "{recipient}"
+    );
     metric(
         &server,
-        "sc_chatroom_fanout_deliveries_total{outcome=\"silent\"} 2",
+        "sc_chatroom_fanout_deliveries_total{outcome=\"silent\"} 3",
     )
     .await;
 }

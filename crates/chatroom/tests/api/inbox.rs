@@ -2,14 +2,18 @@
 
 use crate::harness::{Caller, Engine, Events, Setup, both_engines, one_engine};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 both_engines![
     a_read_position_goes_forward_and_no_further_than_the_room,
     an_inbox_counts_what_others_said_since,
     mentions_are_paged_newest_first_over_all_rooms,
     nobody_reads_anothers_inbox_or_moves_anothers_position,
+    people_are_told_of_their_other_rooms_and_of_no_others,
+    a_room_that_was_left_tells_nothing_more,
 ];
 one_engine![
+    whoever_signed_out_is_told_of_nothing,
     ones_other_streams_are_told_and_nobody_elses,
     what_is_no_position_is_refused_in_words,
 ];
@@ -229,6 +233,119 @@ async fn a_position_is_told_on_the_other_node() {
     let seq = alice.says(&room, "hello").await;
     marks(&alice, &room, seq).await;
     assert_eq!(next_position(&mut elsewhere, "read").await["read_seq"], seq);
+}
+
+/// The rooms of the next `inbox` event.
+async fn next_moved(events: &mut Events) -> Vec<String> {
+    let mut told = events.ephemeral("inbox").await;
+    serde_json::from_value(told["room_ids"].take()).unwrap()
+}
+
+/// Reads until this room has moved; the other rooms that were told of until then.
+async fn moved_until(events: &mut Events, room: &str) -> BTreeSet<String> {
+    let mut others = BTreeSet::new();
+    loop {
+        let told = next_moved(events).await;
+        let found = told.iter().any(|one| one == room);
+        others.extend(told.into_iter().filter(|one| one != room));
+        if found {
+            return others;
+        }
+    }
+}
+
+async fn people_are_told_of_their_other_rooms_and_of_no_others(setup: Setup) {
+    let server = setup.start().await;
+    let (alice, bob) = (server.user("u_alice"), server.user("u_bob"));
+    let (shared, private) = (alice.creates_a_room().await, alice.creates_a_room().await);
+    alice.lets_in_user(&shared, &bob).await;
+    let (here, last) = (bob.creates_a_room().await, bob.creates_a_room().await);
+    let mut bobs = bob.listens_with(&here, "?deltas=1").await;
+    // One that did not ask, and one with a key that Bob gave away.
+    let mut plain = bob.listens(&here).await;
+    let mut guests = bob
+        .viewer(&here)
+        .await
+        .listens_with(&here, "?deltas=1")
+        .await;
+
+    alice.says(&private, "not for bob").await;
+    alice.says(&shared, "@bob, look").await;
+    let before = moved_until(&mut bobs, &shared).await;
+    assert!(!before.contains(&private), "{before:?}");
+    // The room that the stream is of tells for itself.
+    bob.says(&here, "here").await;
+    bob.says(&last, "and there").await;
+    let before = moved_until(&mut bobs, &last).await;
+    assert!(
+        !before.contains(&private) && !before.contains(&here),
+        "{before:?}"
+    );
+    for other in [&mut plain, &mut guests] {
+        let frame = other.next().await;
+        assert_eq!(frame.event.as_deref(), Some("message"), "{frame:?}");
+    }
+}
+
+async fn a_room_that_was_left_tells_nothing_more(setup: Setup) {
+    let server = setup.start().await;
+    let (alice, bob) = (server.user("u_alice"), server.user("u_bob"));
+    let here = bob.creates_a_room().await;
+    let mut bobs = bob.listens_with(&here, "?deltas=1").await;
+    let mut rooms = Vec::new();
+    for _ in 0..3 {
+        let room = alice.creates_a_room().await;
+        alice.lets_in_user(&room, &bob).await;
+        moved_until(&mut bobs, &room).await;
+        rooms.push(room);
+    }
+    let [left, removed, kept] = &rooms[..] else {
+        unreachable!("three rooms")
+    };
+    bob.delete(format!("/rooms/{left}/members/u_bob"))
+        .await
+        .ok();
+    alice
+        .delete(format!("/rooms/{removed}/members/u_bob"))
+        .await
+        .ok();
+    // What was on its way is told before this.
+    alice.says(kept, "one").await;
+    moved_until(&mut bobs, kept).await;
+    for room in &rooms {
+        alice.says(room, "@bob, can you hear me?").await;
+    }
+    assert_eq!(moved_until(&mut bobs, kept).await, BTreeSet::new());
+}
+
+async fn whoever_signed_out_is_told_of_nothing(setup: Setup) {
+    let server = setup.start().await;
+    let person = server.user_of_type("u_ann", "access").seen_from_outside();
+    let traded = person.post_nothing("/auth/exchange").await.created();
+    let ann = person.with_token(traded["identity_token"].as_str().unwrap());
+    let (here, other) = (ann.creates_a_room().await, ann.creates_a_room().await);
+    let path = format!("/rooms/{here}/members/u_ann/reissue-token");
+    let key = ann.post_nothing(path).await.ok();
+    let page = ann.with_token(key["member_token"].as_str().unwrap());
+    let mut events = page.listens_with(&here, "?deltas=1").await;
+    server.user("u_ann").says(&other, "hello").await;
+    assert_eq!(next_moved(&mut events).await, [other]);
+    ann.delete("/auth/sessions").await.ok();
+    events.ended().await;
+}
+
+#[tokio::test]
+async fn other_rooms_are_told_of_on_the_other_node() {
+    let bus = std::env::var("SC_TEST_NATS_URL").expect("cargo xtask test sets SC_TEST_NATS_URL");
+    let one = Setup::new(Engine::Postgres).env("BUS", &bus).start().await;
+    let two = one.another_node().await;
+    let (alice, bob) = (one.user("u_alice"), one.user("u_bob"));
+    let (here, shared) = (bob.creates_a_room().await, alice.creates_a_room().await);
+    let mut elsewhere = bob.at(&two).listens_with(&here, "?deltas=1").await;
+    alice.lets_in_user(&shared, &bob).await;
+    moved_until(&mut elsewhere, &shared).await;
+    alice.says(&shared, "@bob, look").await;
+    assert_eq!(next_moved(&mut elsewhere).await, [shared]);
 }
 
 async fn what_is_no_position_is_refused_in_words(setup: Setup) {

@@ -30,7 +30,7 @@ pub use call::{Call, Progress, Usage};
 
 use client::Client;
 use futures_util::future::BoxFuture;
-use protocol::{Message, RoomId, RoomText};
+use protocol::{Message, RoomId, RoomText, mentions::Mentionable};
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 /// A script, a command line, a remote agent, an agent or an organism of ours.
@@ -118,6 +118,16 @@ pub struct Me {
     pub mention_key: String,
     /// The person whose agent it is, by what the server knows.
     pub owner_user_id: Option<String>,
+}
+
+impl Me {
+    /// The agent, as mentions see it.
+    pub fn mentionable(&self) -> Mentionable<'_> {
+        Mentionable {
+            id: &self.user_id,
+            name: Some(self.mention_key.trim_start_matches('@')),
+        }
+    }
 }
 
 /// One start of the daemon.

@@ -66,6 +66,9 @@ struct Recipient {
     user_id: String,
     #[serde(default)]
     user_name: Option<String>,
+    /// Whether the message mentions it, as the room sees it.
+    #[serde(default)]
+    mentioned: Option<bool>,
 }
 
 /// A request that was understood.
@@ -134,6 +137,7 @@ impl ChatRequest {
                         reply_to_seq: metadata.reply_to_seq,
                         reply_chain_depth: metadata.reply_chain_depth,
                         rules_version: metadata.room_rules_version,
+                        mentions_me: self.recipient.as_ref().and_then(|me| me.mentioned),
                         ..blank()
                     },
                     recent: recent.into_iter().skip(newest).collect(),

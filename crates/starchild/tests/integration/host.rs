@@ -172,6 +172,10 @@ async fn only_what_is_meant_for_the_agent_reaches_a_backend_that_is_no_handler()
     is_in(&room, "Otter").await;
     let aside = room.say("nobody in particular").await;
     assert_eq!(room.ask("@Otter hello").await, "rules seen: 1");
+    // A part of its id calls it as well.
+    let (part, _) = folder_of.agent.split_once(['_', '-']).unwrap();
+    let by_part = room.ask(&format!("@{part} hello")).await;
+    assert_eq!(by_part, "rules seen: 1");
     assert!(room.answers(aside).await.is_empty());
 }
 

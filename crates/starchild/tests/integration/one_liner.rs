@@ -200,6 +200,10 @@ async fn one_line_brings_an_agent_into_a_room_and_twice_is_harmless() {
     assert_eq!(words, format!("@{name} help"));
     let answer = room.ask(words).await;
     assert!(answer.contains("who is here"), "{answer}");
+    // So does a part of its name.
+    let (first, _) = name.split_once(' ').unwrap();
+    let answer = room.ask(&format!("@{first} flip a coin")).await;
+    assert!(["Heads.", "Tails."].contains(&answer.as_str()), "{answer}");
     let mention = format!("@ext_{agent}");
     let answer = room.ask(&format!("{mention} anybody home?")).await;
     assert!(answer.contains("is here"), "{answer}");

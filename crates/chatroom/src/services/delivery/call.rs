@@ -58,6 +58,8 @@ pub async fn body(
     message: &MessageRow,
 ) -> Result<Value> {
     let room = &lane.room_id;
+    let seq = message.seq;
+    let mentions = conn.mentions_between(room, &lane.user_id, seq, seq).await?;
     let mut body = json!({
         "message": format!("[{room}] {} ({}): {}", message.sender_user_id, message.via, message.content),
         "thread_id": format!("chatroom-{room}"),
@@ -72,7 +74,11 @@ pub async fn body(
             "room_rules_version": room_row.rules_version,
         },
         // Who is called, so that an agent in many rooms knows when it is meant.
-        "recipient": {"user_id": lane.user_id, "user_name": row.user_name},
+        "recipient": {
+            "user_id": lane.user_id,
+            "user_name": row.user_name,
+            "mentioned": !mentions.is_empty(),
+        },
     });
     let context = context(conn, lane, message.seq).await?;
     if !context.is_empty() {

@@ -162,7 +162,8 @@ fn agent_id(text: &str) -> Result<UserId> {
     Ok(agent.into())
 }
 
-/// The name asked for, or the one the member has in a reserved room, or a new one for an agent.
+/// The name asked for, or the one the member has in a reserved room; for an agent, the one in its id, or a
+/// new one.
 async fn name_of(
     app: &App,
     tx: &mut Tx,
@@ -184,7 +185,10 @@ async fn name_of(
     };
     match asked.or(known) {
         None if newcomer.kind == MemberKind::ExternalAgent => {
-            petnames::free_name(app, tx, &rooms).await.map(Some)
+            match names::at_birth(tx, &rooms, &newcomer.user).await? {
+                None => petnames::free_name(app, tx, &rooms).await.map(Some),
+                name => Ok(name),
+            }
         }
         name => Ok(name),
     }

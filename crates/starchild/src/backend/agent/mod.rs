@@ -22,7 +22,7 @@ use openstarry::{
         slash::{self, Typed},
     },
 };
-use protocol::Via;
+use protocol::{Via, mentions::has_part_of};
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
@@ -290,7 +290,10 @@ fn without_mention<'a>(content: &'a str, me: &Me) -> &'a str {
         is_name.then(|| &rest[name.len()..])
     });
     let after = called.filter(|after| !after.starts_with(char::is_alphanumeric));
-    after.map_or(content, |after| {
+    let first_word = content.split_whitespace().next().unwrap_or_default();
+    let is_part = has_part_of(first_word, me.mentionable());
+    let by_part = || is_part.then(|| &content[first_word.len()..]);
+    after.or_else(by_part).map_or(content, |after| {
         after.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ',' | ':'))
     })
 }

@@ -43,8 +43,8 @@ impl Plain {
         if let Some(greeting) = &self.greeting {
             return Ok(Reply::from_output(greeting));
         }
-        let names = [inbound.me.mention_key.as_str(), &inbound.me.user_id];
-        let text = match request::parse(&inbound.message.content, &names, Timestamp::now()) {
+        let (content, me) = (&inbound.message.content, inbound.me.mentionable());
+        let text = match request::parse(content, me, Timestamp::now()) {
             Request::Help => help(inbound),
             Request::WhoIsHere => who_is_here(inbound).await?,
             Request::Today => today(inbound).await?,

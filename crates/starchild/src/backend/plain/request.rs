@@ -1,6 +1,7 @@
 //! What somebody wants of an agent without a model. Pure.
 
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+use protocol::mentions::{Mentionable, has_part_of};
 
 const MAX_DICE: u32 = 20;
 const MAX_SIDES: u32 = 1000;
@@ -34,19 +35,21 @@ pub struct Dice {
     pub sides: u32,
 }
 
-/// Reads a message, without the agent's own names in it.
-pub fn parse(content: &str, names: &[&str], now: Timestamp) -> Request {
+/// Reads a message, without the agent's own names in it, and parts of them.
+pub fn parse(content: &str, me: Mentionable<'_>, now: Timestamp) -> Request {
     let mut words = content.to_owned();
-    for name in names {
-        let name = name.trim_start_matches('@');
+    for name in [me.name, Some(me.id)].into_iter().flatten() {
         let bare = name.strip_prefix("ext_").unwrap_or(name);
         words = without(&words, &format!("@{name}"));
         words = without(&words, &format!("@{bare}"));
     }
+    let calls = |word: &&str| word.starts_with('@') && has_part_of(word, me);
+    let words: Vec<&str> = words
+        .split_whitespace()
+        .filter(|word| !calls(word))
+        .collect();
     // What is said again must call nobody.
-    let words = words.replace('@', "");
-    let words: Vec<&str> = words.split_whitespace().collect();
-    let line = words.join(" ");
+    let line = words.join(" ").replace('@', "");
     let folded = line.to_lowercase();
     let folded = folded.trim_matches([',', ':', '.', '!', '?', ' ']);
     let begins = |start: &str| folded.starts_with(start);
@@ -183,7 +186,11 @@ mod tests {
 
     fn parsed(content: &str) -> Request {
         let now = "2026-11-17T12:00:00Z".parse().unwrap();
-        parse(content, &["@MyBot", "ext_my_bot-3a9f1c20"], now)
+        let me = Mentionable {
+            id: "ext_my_bot-3a9f1c20",
+            name: Some("MyBot"),
+        };
+        parse(content, me, now)
     }
 
     fn remind(at: &str, of: &str) -> Request {
@@ -201,6 +208,8 @@ mod tests {
             ("@MyBot hello!", Request::Help),
             ("help, @mybot", Request::Help),
             ("@my_bot-3a9f1c20 Who is here?", Request::WhoIsHere),
+            ("@bot, who is here?", Request::WhoIsHere),
+            ("@my_bot", Request::Help),
             ("@MyBot, what happened today?", Request::Today),
             ("@MyBot roll", dice(1, 6)),
             ("@MyBot roll d20", dice(1, 20)),

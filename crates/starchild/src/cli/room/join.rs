@@ -81,7 +81,7 @@ pub async fn join(home: &Home, args: JoinArgs) -> Result<(), Failure> {
             target.join_room(invite_code, name, short, answer).await?
         }
     };
-    let reserved = target.join_reserved_rooms().await;
+    let reserved = target.join_reserved_rooms(config.name.clone()).await;
     drop(spinner);
     let was = if is_new { "joined" } else { "is already in" };
     show::note(&format!("{} {was} {}.", agent.id(), room.room));
@@ -378,7 +378,7 @@ impl<'a> JoinTarget<'a> {
     /// Joins the rooms that every agent is in, and gives those that are new to it. The daemon
     /// fetches their keys; where there are no such rooms, nothing is amiss. They are joined
     /// together, so an agent that was taken out of one is not brought into any again.
-    async fn join_reserved_rooms(&self) -> Vec<String> {
+    async fn join_reserved_rooms(&self, user_name: Option<String>) -> Vec<String> {
         let server = &self.address.server;
         let identity = self.agent.identity(server).ok().flatten();
         let Some(identity) = identity.filter(|identity| identity.left.is_empty()) else {
@@ -391,7 +391,7 @@ impl<'a> JoinTarget<'a> {
             user_id: Some(self.agent.id().to_string()),
             client_kind: Some(ClientKind::ExternalAgent),
             adapter_type: Some(AdapterType::Pull),
-            user_name: None,
+            user_name,
         };
         let Ok(joined) = client.auto_join(&agent).await else {
             return Vec::new();

@@ -1,7 +1,10 @@
 //! Whether a message is addressed to the agent. A rule without I/O, for every backend but `handler`.
 
 use crate::backend::Me;
-use protocol::{Message, MessageType, Via, mentions::is_mentioned};
+use protocol::{
+    Message, MessageType, Via,
+    mentions::{has_part_of, is_mentioned},
+};
 
 /// Whether a message is for the agent, as far as the message itself tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +40,12 @@ pub fn addressed_to(message: &Message, me: &Me) -> Addressed {
 pub fn mentions(content: &str, me: &Me) -> bool {
     let names = [me.mention_key.trim_start_matches('@'), &me.user_id];
     names.iter().any(|name| is_mentioned(content, name))
+}
+
+/// Whether a text may name the agent by a part of its name. Whether that fits somebody else too, the
+/// server knows.
+pub fn may_mention(content: &str, me: &Me) -> bool {
+    has_part_of(content, me.mentionable())
 }
 
 #[cfg(test)]
@@ -82,6 +91,20 @@ mod tests {
                 Addressed::No,
                 "{content}"
             );
+        }
+    }
+
+    #[test]
+    fn a_part_of_its_name_or_id_may_mean_the_agent() {
+        for (content, may) in [
+            ("@bot, hello", true),
+            ("hello @my_bot", true),
+            ("@MyBot by its whole name", false),
+            ("bot without a sign", false),
+            ("mail me at x@bot.example", false),
+            ("@bottle", false),
+        ] {
+            assert_eq!(may_mention(content, &me()), may, "{content}");
         }
     }
 

@@ -2,7 +2,7 @@
 //! agent is in the room, the room's rules by version, and which messages are its own.
 
 use super::{
-    addressed::{Addressed, addressed_to, mentions},
+    addressed::{Addressed, addressed_to, may_mention, mentions},
     wake::Relation,
 };
 use crate::{backend::Me, home::RoomFile};
@@ -67,7 +67,13 @@ impl RoomContext {
             return Ok(None);
         }
         self.refresh_me(client).await?;
-        Ok(match addressed_to(message, &self.me) {
+        let addressed = addressed_to(message, &self.me);
+        if matches!(addressed, Addressed::No | Addressed::IfMine(_))
+            && self.is_called_by_a_part(client, message).await?
+        {
+            return Ok(Some(Relation::Mention));
+        }
+        Ok(match addressed {
             Addressed::Yes => Some(Relation::Mention),
             Addressed::Never => None,
             Addressed::No => Some(Relation::Other),
@@ -88,7 +94,7 @@ impl RoomContext {
         let mut newest = thread.iter().rev().take(MAX_THREAD);
         Ok(newest.any(|said| {
             let is_mine = said.sender_user_id == self.me.user_id && said.via == Via::Agent;
-            is_mine || mentions(&said.content, &self.me)
+            is_mine || said.mentions_me == Some(true) || mentions(&said.content, &self.me)
         }))
     }
 
@@ -120,18 +126,37 @@ impl RoomContext {
         Ok(())
     }
 
-    async fn is_mine(&mut self, client: &Client, seq: i64) -> Result<bool, ClientError> {
+    /// Whether a part of the agent's name calls it, and nobody else. A stream does not tell: it is the
+    /// same for all who read it.
+    async fn is_called_by_a_part(
+        &self,
+        client: &Client,
+        message: &Message,
+    ) -> Result<bool, ClientError> {
+        if message.mentions_me.is_some() || !may_mention(&message.content, &self.me) {
+            return Ok(false);
+        }
+        let found = self.message(client, message.seq).await?;
+        Ok(found.is_some_and(|message| message.mentions_me == Some(true)))
+    }
+
+    async fn is_mine(&self, client: &Client, seq: i64) -> Result<bool, ClientError> {
         if self.own.contains(&seq) {
             return Ok(true);
         }
+        let found = self.message(client, seq).await?;
+        Ok(found.is_some_and(|message| message.sender_user_id == self.me.user_id))
+    }
+
+    /// One message of the room.
+    async fn message(&self, client: &Client, seq: i64) -> Result<Option<Message>, ClientError> {
         let query = MessageQuery {
             since: Some(seq - 1),
             limit: Some(1),
             ..MessageQuery::default()
         };
         let page = client.messages(&self.room, &query).await?;
-        let mine =
-            |message: &Message| message.seq == seq && message.sender_user_id == self.me.user_id;
-        Ok(page.messages.first().is_some_and(mine))
+        let found = page.messages.into_iter().next();
+        Ok(found.filter(|message| message.seq == seq))
     }
 }
