@@ -35,6 +35,11 @@ impl Pattern {
         Self(text.replace('\\', "\\\\").replace('*', "\\*"))
     }
 
+    /// The pattern that fits all that is below this folder.
+    pub fn below(folder: &str) -> Self {
+        Self(format!("{}/*", Self::exactly(folder)))
+    }
+
     /// Whether it fits the whole of `text`.
     pub fn fits(&self, text: &str) -> bool {
         let pattern = self.tokens();

@@ -1,7 +1,7 @@
 //! Makes an agent of its settings.
 
 use super::{AgentConfig, ConfigError, FsAccess, Strategy, seconds, wrong};
-use crate::approval::{Approval, Consents, DenyAll, Gate, Grants, Policy};
+use crate::approval::{Approval, Consents, DenyAll, Effect, Gate, Grants, Pattern, Policy, Rule};
 use crate::provider::{ProviderConfig, USUAL_CONTEXT};
 use crate::session::{Agent, Audit, Limits, LogAudit, Settings, Window};
 use crate::tool::builtin::can_confine;
@@ -22,6 +22,9 @@ const UNDO: &str = "undo";
 
 const UNCONFINED: &str = "tools.shell: this system has no Landlock, so programs are not kept inside \
     the workspace (confine: false says that you know)";
+
+const OWN_FOLDER: &str = "tools.shell: the workspace holds the agent's own folder, so programs can \
+    change what it is allowed to do (choose another workspace, or another STARCHILD_HOME)";
 
 /// An agent with what must live as long as it does.
 pub struct Built {
@@ -82,6 +85,10 @@ impl AgentConfig {
         let mut warnings = Vec::new();
         if self.tools.shell.as_ref().is_some_and(|shell| shell.confine) && !can_confine() {
             warnings.push(UNCONFINED.to_owned());
+        }
+        let own = around.folder.as_deref();
+        if self.tools.shell.is_some() && own.is_some_and(|own| self.own_folder(own).is_some()) {
+            warnings.push(OWN_FOLDER.to_owned());
         }
         let host = McpHost {
             approval: approval.clone(),
@@ -149,6 +156,7 @@ impl AgentConfig {
             ..Approval::default()
         };
         if let Some(folder) = &around.folder {
+            approval.policy.rules.extend(self.keep_own(folder));
             let failed = |name: &str, error: std::io::Error| {
                 let path = folder.join(name);
                 let why = error.to_string();
@@ -159,6 +167,25 @@ impl AgentConfig {
             approval.grants = Grants::open(&folder.join(GRANTS)).map_err(|e| failed(GRANTS, e))?;
         }
         Ok(approval)
+    }
+
+    /// The rule that keeps the agent's own folder from its file tools, where the workspace holds it:
+    /// what it may do, and what it is told it may, are written down there.
+    fn keep_own(&self, folder: &Path) -> Option<Rule> {
+        let inside = self.own_folder(folder)?;
+        let mut rule = Rule::new(Effect::Deny, Pattern::new("fs.*"));
+        rule.args.insert("path".into(), Pattern::below(&inside));
+        rule.reason = Some("The agent's own folder is not for its tools.".into());
+        Some(rule)
+    }
+
+    /// The agent's own folder as seen from the workspace, where it is inside.
+    fn own_folder(&self, folder: &Path) -> Option<String> {
+        let folder = folder.canonicalize().ok()?;
+        let inside = folder
+            .strip_prefix(self.workspace.canonicalize().ok()?)
+            .ok()?;
+        Some(inside.to_string_lossy().into_owned())
     }
 
     fn builtin(

@@ -5,9 +5,22 @@ use std::path::{Path, PathBuf};
 use tokio::process::{Child, Command};
 
 /// What programs, their libraries and their settings are read from.
-const SYSTEM: [&str; 13] = [
-    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/nix", "/proc", "/sys",
-    "/dev", "/var/lib",
+const SYSTEM: [&str; 14] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/etc",
+    "/opt",
+    "/nix",
+    "/proc",
+    "/sys",
+    "/var/lib",
+    // Of all devices these: root could read whole disks.
+    "/dev/random",
+    "/dev/urandom",
 ];
 /// Of the home folder, what tools of programmers are kept in, and no secrets.
 const HOME: [&str; 11] = [

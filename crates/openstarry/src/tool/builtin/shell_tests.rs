@@ -132,6 +132,11 @@ async fn a_program_cannot_read_our_environment() {
         !error.contains("PATH=") && !error.contains("r-xp"),
         "{error}"
     );
+    run(&tool, "sh -c 'head -c 1 /dev/urandom > /dev/null'")
+        .await
+        .unwrap();
+    let log = run(&tool, "sh -c 'exec < /dev/kmsg'").await;
+    assert!(log.is_err(), "nor what only root may read: {log:?}");
     let own = run(&tool, "sh -c 'cat /proc/self/status'").await.unwrap();
     assert!(own.contains("Name:"), "its own it can: {own}");
 }

@@ -4,7 +4,7 @@ use super::{KIND, User, place_of, starchild, starts, text};
 use crate::support::wire::{self, Say, call};
 use crate::support::{Piece, Reply, Server, within};
 use openstarry::provider::ProviderKind;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::process::Command;
 
 #[tokio::test]
@@ -292,4 +292,24 @@ async fn the_second_provider_answers_with_a_note_where_the_first_does_not() {
         "{}",
         text(&out.stderr)
     );
+}
+
+#[tokio::test]
+async fn an_agent_cannot_write_down_its_own_permissions() {
+    let user = User::with_model(&[&[Say::Text("hello")]]).await;
+    user.configure("retries: 0", "tools: { fs: write }");
+    user.types(&["ask", "hi"], "").await;
+    let own = place_of(&user).join("always.json");
+    let path = own.strip_prefix(user.folder.path()).unwrap();
+    let args = json!({ "path": path, "content": "[]" });
+    let says: [&[Say]; 2] = [&[Say::WholeCall("a", "fs.write", args)], &[Say::Text("no")]];
+    let user = User {
+        folder: user.folder,
+        ..User::with_model(&says).await
+    };
+    user.configure("retries: 0", "tools: { fs: write }");
+    user.types(&["ask", "--yes", "go on"], "").await;
+    let told = user.server.asked()[1].body["messages"].to_string();
+    assert!(told.contains("own folder"), "{told}");
+    assert!(!own.exists());
 }

@@ -1,7 +1,7 @@
 //! `fs.write`, `fs.edit` and `fs.undo`.
 
 use super::journal::{Change, Held};
-use super::{Call, Workspace, inside, patch};
+use super::{Call, Workspace, failed, inside, patch};
 use crate::segment::ContentSegment;
 use crate::tool::{Risk, ToolError, ToolOutput, ToolSpec, parse};
 use cap_std::fs::{OpenOptions, Permissions, PermissionsExt};
@@ -192,7 +192,7 @@ fn undo_one(workspace: &Workspace, change: &Change) -> Result<String, ToolError>
             Ok(format!("{path} is as it was"))
         }
         None => {
-            let told = |error: std::io::Error| ToolError(format!("{path}: {error}"));
+            let told = |error: std::io::Error| failed(path, &error);
             workspace.dir.remove_file(path).map_err(told)?;
             Ok(format!("{path} is gone, as it was"))
         }
@@ -201,7 +201,7 @@ fn undo_one(workspace: &Workspace, change: &Change) -> Result<String, ToolError>
 
 /// What a file holds; `None` where there is none.
 fn held(workspace: &Workspace, path: &str) -> Result<Option<Held>, ToolError> {
-    let told = |error: std::io::Error| ToolError(format!("{path}: {error}"));
+    let told = |error: std::io::Error| failed(path, &error);
     let name = inside(path)?;
     if name.file_name().is_none() {
         return Err(ToolError(format!("{path:?} names no file")));
@@ -278,7 +278,7 @@ fn put(
     mode: Option<u32>,
 ) -> Result<(), ToolError> {
     let dir = &workspace.dir;
-    let told = |error: std::io::Error| ToolError(format!("{path}: {error}"));
+    let told = |error: std::io::Error| failed(path, &error);
     let path = inside(path)?;
     let name = path.file_name().unwrap_or_default();
     let folder = path.parent().filter(|folder| *folder != Path::new(""));

@@ -1,7 +1,7 @@
 //! `fs.glob` and `fs.grep`: they leave out what `.gitignore` and its like leave
 //! out, as ripgrep does.
 
-use super::{Call, Workspace, inside, kept_back};
+use super::{Call, Workspace, failed, inside, kept_back};
 use crate::segment::ContentSegment;
 use crate::tool::{Risk, ToolError, ToolOutput, ToolSpec, parse};
 use globset::{GlobBuilder, GlobMatcher};
@@ -193,7 +193,7 @@ fn walk(
     mut each: impl FnMut(&Path) -> bool,
 ) -> Result<Seen, ToolError> {
     let name = path.filter(|path| !path.is_empty()).unwrap_or(".");
-    let told = |error: std::io::Error| ToolError(format!("{name}: {error}"));
+    let told = |error: std::io::Error| failed(name, &error);
     let start: PathBuf = workspace.dir.canonicalize(inside(name)?).map_err(told)?;
     let walker = WalkBuilder::new(workspace.root.join(start))
         .follow_links(false)

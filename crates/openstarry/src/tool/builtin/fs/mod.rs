@@ -200,6 +200,15 @@ fn kept_back(files: usize) -> Option<String> {
     (files > 0).then(|| format!("[files left out by the owner's rules: {files}]"))
 }
 
+/// Why a file could not be used.
+fn failed(path: &str, error: &std::io::Error) -> ToolError {
+    let why = error.to_string();
+    match why.contains("outside of the filesystem") {
+        true => ToolError(format!("{path} leads out of the workspace")),
+        false => ToolError(format!("{path}: {why}")),
+    }
+}
+
 /// A plain word for the commonest slip; the folder itself guards the rest.
 fn inside(path: &str) -> Result<&Path, ToolError> {
     let path = Path::new(path);

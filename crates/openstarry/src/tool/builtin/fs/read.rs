@@ -1,6 +1,6 @@
 //! `fs.read` and `fs.list`.
 
-use super::{Call, Workspace, inside, kept_back};
+use super::{Call, Workspace, failed, inside, kept_back};
 use crate::segment::ContentSegment;
 use crate::tool::{Risk, ToolError, ToolOutput, ToolSpec, parse};
 use schemars::JsonSchema;
@@ -42,7 +42,7 @@ pub(super) fn read(workspace: &Workspace, args: Value, _: &Call) -> ToolOutput {
     let args: ReadArgs = parse(args)?;
     let dir = &workspace.dir;
     let path = inside(&args.path)?;
-    let told = |error: std::io::Error| ToolError(format!("{}: {error}", args.path));
+    let told = |error: std::io::Error| failed(&args.path, &error);
     // Opening a pipe would wait for its writer: look first.
     let meta = dir.metadata(path).map_err(told)?;
     if !meta.is_file() {
@@ -132,7 +132,7 @@ pub(super) fn list(workspace: &Workspace, args: Value, _: &Call) -> ToolOutput {
         .filter(|path| !path.is_empty())
         .unwrap_or(".");
     let path = inside(name)?;
-    let told = |error: std::io::Error| ToolError(format!("{name}: {error}"));
+    let told = |error: std::io::Error| failed(name, &error);
     let mut rows = Vec::new();
     let mut more = false;
     let mut back = 0;

@@ -342,6 +342,15 @@ fn a_rule_sees_one_spelling_of_a_path() {
 }
 
 #[test]
+fn a_way_out_is_told_in_words() {
+    let (_outside, _inside, dir) = workspace();
+    for path in ["link", "way-out/secret", "../x"] {
+        let error = read(&dir, json!({"path": path})).unwrap_err();
+        assert_eq!(error.0, format!("{path} leads out of the workspace"));
+    }
+}
+
+#[test]
 fn a_path_that_does_not_exist_yet_has_one_spelling_too() {
     let (_outside, _inside, dir) = workspace();
     for path in [
