@@ -1,6 +1,6 @@
 // Inviting people and agents.
 
-import { words } from "./api.js";
+import { isCode, words } from "./api.js";
 import { bdi, h, icon } from "./dom.js";
 import { claims } from "./session.js";
 import { until } from "./time.js";
@@ -50,8 +50,9 @@ export function openInvite(room) {
       if (old) await room.manage(`/invites/${encodeURIComponent(claims(old.invite_code).jti)}`, { method: "DELETE" }).catch(() => {});
     } catch (error) {
       // The operator may not allow it: what was allowed stays.
+      const why = whyNot(error, lifetime);
       [uses.value, lifetime.value] = chosen;
-      notify(words(error), "error");
+      notify(why, "error");
     }
     await tabs.select(tabs.selected);
   }
@@ -76,6 +77,13 @@ export function openInvite(room) {
 
 /** @param {string} id @param {string[][]} choices */
 const select = (id, choices) => h("select", { id }, choices.map(([value, label]) => h("option", { value }, label)));
+
+/** Why there is no invite. What lasts too long is not offered again. @param {unknown} error @param {HTMLSelectElement} lifetime */
+function whyNot(error, lifetime) {
+  if (!isCode(error, "bad_request") || lifetime.selectedIndex === 0) return words(error);
+  for (const option of [...lifetime.options].slice(lifetime.selectedIndex)) option.disabled = true;
+  return "Whoever runs this server does not let invites last that long.";
+}
 
 /** @param {InviteCreated} invite */
 function forPerson(invite) {
@@ -164,7 +172,8 @@ export async function invitesTab(room) {
         made.replaceChildren(inviteView(await room.manage("/invites", { method: "POST", body })));
         await load();
       } catch (error) {
-        notify(words(error), "error");
+        notify(whyNot(error, ttl), "error");
+        if (ttl.selectedOptions[0]?.disabled) ttl.selectedIndex = 0;
       }
     },
   },

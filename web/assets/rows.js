@@ -86,7 +86,10 @@ export class Rows {
   update(message) {
     const at = this.messages.findIndex((known) => known.seq === message.seq);
     if (at < 0) return false;
-    this.messages[at] = message;
+    const { answers } = this.messages[at];
+    // One may have come while the message was read.
+    const knowsMore = (answers?.last_seq ?? 0) > (message.answers?.last_seq ?? 0);
+    this.messages[at] = knowsMore ? { ...message, answers } : message;
     this.hold(() => this.#draw(at));
     return true;
   }

@@ -107,6 +107,10 @@ test("an empty room offers to invite, and tells who has come", async () => {
   await alice.clicks("#empty .invite-button");
   await alice.until(() => document.querySelector("dialog .invite img")?.naturalWidth > 0);
   await alice.reads("This address works only on this machine", "dialog");
+  // A day is the most here, which is told in words, and no longer time is offered again.
+  await alice.page.select("#invite-lifetime", "2592000");
+  await alice.reads("does not let invites last that long", "dialog .notices");
+  equal(await alice.page.$eval("#invite-lifetime", ({ value, options }) => [value, [...options].map(({ disabled }) => disabled)]), ["3600", [false, false, false, true]], "how long");
   const link = await alice.page.$eval("dialog .command code", ({ innerText }) => innerText);
   const guest = await Person.arrives(server, { width: 400 });
   await guest.goes(link);

@@ -334,3 +334,31 @@ test("new messages are told to those who do not see them, and one's own are not"
   equal(await alice.page.$eval("#announcer", (region) => region.textContent), "Curious Otter: listen", "what was announced");
   await farewell(all);
 });
+
+test("an answer that comes while its question is read anew is counted", async () => {
+  const server = await new Server().start();
+  const owner = server.token("u_alice", "Alice");
+  const room = await server.room(owner);
+  const otter = await server.agent(owner, room);
+  const alice = await Person.inRoom(server, "Alice", room);
+  /** What the page reads of the question, as it is before the answer; it gets it after. */
+  let pass = null;
+  await alice.page.setRequestInterception(true);
+  alice.page.on("request", async (request) => {
+    if (pass || request.method() !== "GET" || !/\/messages\?/.test(request.url())) return void request.continue();
+    const before = new Promise((resolve) => { pass = resolve; });
+    const response = await fetch(request.url(), { headers: request.headers() });
+    const body = (await response.text()).replaceAll("you there", "you really there");
+    await before;
+    await request.respond({ status: response.status, contentType: "application/json", body });
+  });
+  await alice.writes("@Curious Otter are you there?");
+  await eventually("the question is read anew", () => pass);
+  const { latest_seq } = await server.api(`/rooms/${room}/messages?limit=1`, { token: owner });
+  await server.says(room, otter, "Yes", latest_seq);
+  await alice.reads("1 answer", "#messages");
+  pass();
+  await alice.reads("you really there", "#messages");
+  equal(await alice.page.$$eval("#messages .answers", (places) => places.map(({ innerText }) => innerText).filter(Boolean)), ["1 answer"], "answers");
+  await alice.leaves();
+});

@@ -62,6 +62,11 @@ impl Docs {
     }
 }
 
+/// Whether there is a document of this name.
+pub fn is_served(name: &str) -> bool {
+    text(name).is_some()
+}
+
 fn text(name: &str) -> Option<&'static str> {
     DOCS.get_file(format!("{name}.md"))?.contents_utf8()
 }

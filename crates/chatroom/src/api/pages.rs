@@ -116,7 +116,11 @@ pub fn error_for_people(response: Response) -> Response {
 async fn documents(headers: HeaderMap) -> Response {
     let text = docs::INDEX;
     match is_for_people(&headers) {
-        true => text_page(StatusCode::OK, document::title(text), &document::html(text)),
+        true => text_page(
+            StatusCode::OK,
+            document::title(text),
+            &document::html(text, docs::is_served),
+        ),
         false => {
             let head = [
                 (header::CONTENT_TYPE, "text/markdown; charset=utf-8"),

@@ -10,6 +10,7 @@ use crate::{
     app::App,
     auth::{self, Caller, network::Origin},
     clock::Now,
+    docs,
     error::{Error, Result},
     render::document,
     services::rooms,
@@ -84,7 +85,7 @@ async fn doc(
         .get(&name)
         .ok_or_else(|| Error::not_found("No such document"))?;
     if pages::is_for_people(&headers) {
-        let page = document::html(text);
+        let page = document::html(text, docs::is_served);
         return Ok(pages::text_page(
             StatusCode::OK,
             document::title(text),

@@ -8,6 +8,7 @@ one_engine![
     assets_are_kept_for_good_and_pages_are_asked_for_anew,
     the_qr_code_of_an_invite_lasts_as_long_as_the_invite,
     documents_and_missing_pages_are_pages_for_people_and_text_for_programs,
+    every_link_of_a_document_leads_somewhere,
 ];
 
 async fn pages_allow_nothing_from_elsewhere_and_no_inline_script(setup: Setup) {
@@ -144,4 +145,31 @@ async fn documents_and_missing_pages_are_pages_for_people_and_text_for_programs(
     // What somebody put into the address does not become markup.
     let hostile = asks("/docs/%3Cimg%20src=x%3E", "text/html").await;
     assert!(!hostile.text().contains("<img src=x"), "{}", hostile.text());
+}
+
+async fn every_link_of_a_document_leads_somewhere(setup: Setup) {
+    let server = setup.start().await;
+    let mut pages = vec!["/docs/".to_owned()];
+    let mut looked_at = 0;
+    while let Some(path) = pages.get(looked_at).cloned() {
+        looked_at += 1;
+        let page = server.anonymous().get(&path);
+        let page = page.header("accept", "text/html").await;
+        assert_eq!(page.status, 200, "{path}");
+        if !path.starts_with("/docs/") || path == "/docs/api-reference" {
+            continue;
+        }
+        for href in page.text().split("href=\"").skip(1) {
+            let (href, _) = href.split_once('"').unwrap();
+            let to = href.split(['#', '?']).next().unwrap();
+            assert!(
+                to.is_empty() || to.starts_with('/') || href.contains(':'),
+                "{href} in {path}"
+            );
+            if to.starts_with('/') && !pages.iter().any(|known| known == to) {
+                pages.push(to.to_owned());
+            }
+        }
+    }
+    assert!(pages.len() > 15, "{pages:?}");
 }
