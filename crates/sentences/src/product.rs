@@ -6,8 +6,8 @@ pub(crate) const BLOCK: usize = 16;
 /// Rows of a matrix, and rows of input, whose products are taken at once.
 const ROWS: usize = 2;
 const INPUTS: usize = 4;
-/// Rows of input that are done with the whole matrix before the next: they fit the nearest cache.
-const NEAR: usize = 8;
+/// Blocks of input that are done with the whole matrix before the next: they fit the nearest cache.
+const NEAR: usize = 768;
 /// What the largest number of a row of weights, and of a row of input, becomes. The sum of 4,096
 /// products fits 32 bits.
 const LARGEST_WEIGHT: f32 = 127.0;
@@ -156,9 +156,10 @@ mod avx2 {
         #[inline(always)]
         fn call(mut self) {
             let (rows, inputs) = (self.matrix.scales.len(), self.input.scales.len());
+            let near = (NEAR / self.matrix.blocks).max(INPUTS);
             let mut of = 0;
             while of < inputs {
-                let end = inputs.min(of + NEAR);
+                let end = inputs.min(of + near);
                 let mut at = 0;
                 while at + ROWS <= rows {
                     self.rows::<ROWS>(at, of, end);
@@ -216,11 +217,17 @@ mod avx2 {
                 }
             }
             for (r, sums) in sums.iter().enumerate() {
-                for (t, sum) in sums.iter().enumerate() {
-                    let [a, b, c, d, e, f, g, h]: [i32; 8] = pulp::cast(*sum);
-                    let sum = (a + b + c + d) + (e + f + g + h);
+                let mut four = [zero; INPUTS];
+                four[..T].copy_from_slice(sums);
+                let [a, b, c, d] = four;
+                // Neighbours are added until each of the four is in two places, far apart.
+                let ab = simd.avx2._mm256_hadd_epi32(a, b);
+                let cd = simd.avx2._mm256_hadd_epi32(c, d);
+                let [a, b, c, d, more @ ..]: [i32; 8] =
+                    pulp::cast(simd.avx2._mm256_hadd_epi32(ab, cd));
+                for (t, sum) in [a, b, c, d].iter().enumerate().take(T) {
                     let (matrix, input) = (self.matrix, self.input);
-                    matrix.store(self.out, input, (at + r, of + t), sum);
+                    matrix.store(self.out, input, (at + r, of + t), sum + more[t]);
                 }
             }
         }
