@@ -20,7 +20,7 @@ type Done<T> = Result<T, Box<dyn Error>>;
 const TOOLS: &str = include_str!("../tests/data/tools.tsv");
 const QUERIES: &str = include_str!("../tests/data/queries.tsv");
 /// Questions that nobody tuned for, and the tools they are over.
-const HELDOUT: [(&str, &str, &str); 3] = [
+const HELDOUT: [(&str, &str, &str); 4] = [
     (
         "first",
         include_str!("../tests/data/heldout_tools.tsv"),
@@ -39,7 +39,18 @@ const HELDOUT: [(&str, &str, &str); 3] = [
         ),
         include_str!("../tests/data/heldout3_queries.tsv"),
     ),
+    (
+        "fourth",
+        concat!(
+            include_str!("../tests/data/heldout_tools.tsv"),
+            include_str!("../tests/data/heldout3_tools.tsv"),
+            include_str!("../tests/data/heldout4_tools.tsv")
+        ),
+        include_str!("../tests/data/heldout4_queries.tsv"),
+    ),
 ];
+/// As long as a question is looked at, and longer.
+const LONG: &str = "I have been on the road all day and the battery of the thing is nearly empty, so     before it dies please tell my sister that I will be late for dinner, and then order something     warm for the two of us that can be at her place by nine o'clock in the evening";
 const SESSIONS: usize = 1000;
 const TURNS: usize = 500;
 const ROUNDS: usize = 10;
@@ -67,17 +78,25 @@ async fn main() -> Done<()> {
         "memory of {SESSIONS} sessions, each after a turn of {ROUNDS} rounds {:>6.1} MiB",
         sessions().await?
     );
-    let (median, worst, _) = selection(TOOLS, QUERIES).await?;
+    let picked = selection(TOOLS, QUERIES).await?;
     println!(
         "selection among 1,000 tools, median {:>6.1} µs (aim: under 2000)",
-        micros(median)
+        micros(picked.median)
     );
     println!(
         "selection among 1,000 tools, worst  {:>6.1} µs",
-        micros(worst)
+        micros(picked.worst)
+    );
+    println!(
+        "selection by a long question        {:>6.1} µs",
+        micros(picked.long)
+    );
+    println!(
+        "finding out what 1,000 tools mean   {:>6.2} s, once (aim: under 2)",
+        picked.index.as_secs_f64()
     );
     for (set, tools, queries) in HELDOUT {
-        let (_, _, recall) = selection(tools, queries).await?;
+        let recall = selection(tools, queries).await?.recall;
         println!("recall@10, {set:>6} held-out set     {recall:>8.3}    (aim: 0.8)");
     }
     Ok(())
@@ -224,9 +243,17 @@ fn resident() -> Done<f64> {
     Ok(number.ok_or("no VmRSS")?.parse()?)
 }
 
-/// How long selection takes, and which share of the questions finds its tool
-/// among ten.
-async fn selection(tools: &'static str, queries: &'static str) -> Done<(Duration, Duration, f64)> {
+/// How tools were picked.
+struct Picked {
+    index: Duration,
+    median: Duration,
+    worst: Duration,
+    long: Duration,
+    /// Which share of the questions finds its tool among ten.
+    recall: f64,
+}
+
+async fn selection(tools: &'static str, queries: &'static str) -> Done<Picked> {
     let rows = |text: &'static str| text.lines().filter_map(|line| line.split_once('\t'));
     let tool = |(name, about): (&str, &str)| {
         let spec = ToolSpec::new(name, about, Risk::Safe, json!({ "type": "object" }));
@@ -239,7 +266,9 @@ async fn selection(tools: &'static str, queries: &'static str) -> Done<(Duration
         top: 10,
         ..Selector::default()
     };
-    set.index();
+    let started = Instant::now();
+    set.index().ready().await;
+    let index = started.elapsed();
     let mut times = Vec::new();
     let mut found = 0;
     for (question, wanted) in rows(queries) {
@@ -249,6 +278,13 @@ async fn selection(tools: &'static str, queries: &'static str) -> Done<(Duration
         found += usize::from(view.get(wanted).is_some());
     }
     times.sort_unstable();
-    let recall = found as f64 / times.len() as f64;
-    Ok((times[times.len() / 2], times[times.len() - 1], recall))
+    let started = Instant::now();
+    selector.select(&set, LONG, &[]).await;
+    Ok(Picked {
+        index,
+        median: times[times.len() / 2],
+        worst: times[times.len() - 1],
+        long: started.elapsed(),
+        recall: found as f64 / times.len() as f64,
+    })
 }

@@ -149,6 +149,10 @@ impl Agent {
     pub fn session(&self, state: SessionState, file: Option<OpenSession>) -> Session {
         let (inputs, queue) = mpsc::channel(QUEUE);
         let id = state.id.clone();
+        let Inner {
+            registry, settings, ..
+        } = self.inner.as_ref();
+        settings.selector.prepare(&registry.snapshot());
         let driven = drive::serve(Arc::clone(&self.inner), state, file.map(Arc::new), queue);
         tokio::spawn(driven);
         Session { id, inputs }

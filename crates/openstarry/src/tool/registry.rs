@@ -2,7 +2,7 @@
 //! (schemas, checkers, the index of the retrieval layer) is built once for it.
 
 use super::args::{ArgsError, Checker};
-use super::retrieval::Index;
+use super::retrieval::{Index, ToolMeaning};
 use super::{Tool, ToolSpec, ToolView};
 use crate::pain::excerpt;
 use serde_json::Value;
@@ -41,6 +41,7 @@ pub struct Registered {
     tool: Arc<dyn Tool>,
     spec: Arc<ToolSpec>,
     checker: Checker,
+    meaning: ToolMeaning,
 }
 
 impl Registered {
@@ -65,7 +66,7 @@ impl Registered {
 pub struct ToolSet {
     version: u64,
     tools: BTreeMap<String, Arc<Registered>>,
-    index: OnceLock<Index>,
+    index: OnceLock<Arc<Index>>,
 }
 
 impl ToolSet {
@@ -123,9 +124,9 @@ impl ToolSet {
     }
 
     /// The index for retrieval, built when it is first asked for.
-    pub fn index(&self) -> &Index {
-        self.index
-            .get_or_init(|| Index::new(self.iter().map(|tool| tool.spec.as_ref())))
+    pub fn index(&self) -> &Arc<Index> {
+        let tools = self.iter().map(|tool| (tool.spec.as_ref(), &tool.meaning));
+        self.index.get_or_init(|| Arc::new(Index::new(tools)))
     }
 }
 
@@ -166,7 +167,12 @@ impl Registry {
         let mut all: BTreeMap<String, Arc<Registered>> = kept
             .map(|(name, tool)| (name.clone(), Arc::clone(tool)))
             .collect();
-        for tool in prepared {
+        for mut tool in prepared {
+            // A server that lists its tools anew has most of them as before.
+            let before = current.tools.get(&tool.spec.name);
+            if let Some(before) = before.filter(|it| it.spec.description == tool.spec.description) {
+                tool.meaning = before.meaning.clone();
+            }
             if all.contains_key(&tool.spec.name) {
                 return Err(RegistryError::Taken(tool.spec.name.clone()));
             }
@@ -203,6 +209,7 @@ fn prepare(tool: Arc<dyn Tool>) -> Result<Registered, RegistryError> {
         tool,
         spec: Arc::new(spec),
         checker,
+        meaning: ToolMeaning::default(),
     })
 }
 
@@ -235,6 +242,22 @@ mod tests {
             second.view_all().fingerprint(),
             first.view_all().fingerprint()
         );
+    }
+
+    #[test]
+    fn what_a_tool_means_is_found_out_once_for_the_same_text() {
+        let about = |text: &str| {
+            let spec = ToolSpec::new("t", text, Risk::Safe, json!({}));
+            Arc::new(FnTool::new(spec, async |_| Ok(vec![]))) as Arc<dyn Tool>
+        };
+        let registry = Registry::new();
+        let replaced = |text: &str| {
+            registry.replace(|_| true, vec![about(text)]).unwrap();
+            registry.snapshot().get("t").unwrap().meaning.clone()
+        };
+        let first = replaced("Tells the time.");
+        assert!(replaced("Tells the time.").is_kept_by(&first));
+        assert!(!replaced("Tells the date.").is_kept_by(&first));
     }
 
     #[test]

@@ -1,25 +1,28 @@
-//! How near a tool is to a query: as a whole, and word by word. Words meet when
-//! they have one stem, lie near each other in the table of words, or are spelt
-//! nearly alike.
+//! How near a tool is to a query: by what the two mean, and word by word. Words meet
+//! when they have one stem or are spelt nearly alike.
 
-use super::table::Table;
+use super::meaning::{Meaning, ToolMeaning};
 use super::words::{self, Word};
 use crate::tool::ToolSpec;
 use std::collections::HashMap;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use tokio::sync::watch;
 
 /// Where a word of a tool comes from decides how much it counts.
 const NAME: f32 = 1.3;
 const DESCRIPTION: f32 = 1.0;
 const PARAMETERS: f32 = 0.3;
-/// What counts beside how near the two are as a whole: how much of the query the
-/// tool has, and how much of the tool the query has.
-const OF_QUERY: f32 = 0.6;
-const OF_TOOL: f32 = 0.3;
-/// The most of a query that is looked at.
-const MAX_QUERY: usize = 4000;
+/// What counts beside how near the meanings are: how much of the query the tool has,
+/// and how much of the tool the query has.
+const OF_QUERY: f32 = 0.1;
+const OF_TOOL: f32 = 0.1;
+/// The most words that are looked at.
 const MAX_QUERY_WORDS: usize = 64;
 const MAX_TOOL_WORDS: usize = 200;
-const MAX_TEXT_WORDS: usize = 1000;
+/// Threads that find out what tools mean.
+const MAX_THREADS: usize = 4;
 
 /// An index over one version of the tools.
 #[derive(Debug, Default)]
@@ -29,6 +32,17 @@ pub struct Index {
     vocabulary: Vec<Word>,
     /// In how many tools a stem is, as a weight: rare ones tell more.
     rarity: HashMap<String, f32>,
+    /// What is said of each tool, and what it means.
+    meanings: Arc<Vec<(String, ToolMeaning)>>,
+    found_out: OnceLock<FoundOut>,
+}
+
+/// Work that ends with the index.
+#[derive(Debug)]
+struct FoundOut {
+    /// Closed when it is known what the tools mean.
+    done: watch::Receiver<()>,
+    _wanted: Arc<()>,
 }
 
 #[derive(Debug)]
@@ -36,20 +50,20 @@ struct IndexedTool {
     name: String,
     /// Words by their place in the vocabulary, with weights that add up to one.
     words: Vec<(usize, f32)>,
-    whole: Whole,
 }
 
 impl Index {
-    /// Builds the index.
-    pub fn new<'a>(specs: impl IntoIterator<Item = &'a ToolSpec>) -> Self {
+    /// Builds the index, without what the tools mean: [`Index::ready`] waits for that.
+    pub(crate) fn new<'a>(
+        tools: impl IntoIterator<Item = (&'a ToolSpec, &'a ToolMeaning)>,
+    ) -> Self {
         let mut index = Self::default();
+        let mut meanings = Vec::new();
         let mut places: HashMap<String, usize> = HashMap::new();
         let mut with_stem: HashMap<String, usize> = HashMap::new();
-        for spec in specs {
-            let mut whole = Whole::new();
+        for (spec, meaning) in tools {
             let mut counts: HashMap<usize, f32> = HashMap::new();
             for (text, weight) in texts(spec) {
-                whole.add(text, weight.min(1.0));
                 for word in words::split(text).into_iter().take(MAX_TOOL_WORDS) {
                     let place = *places.entry(word).or_insert_with_key(|word| {
                         index.vocabulary.push(Word::new(word));
@@ -73,10 +87,11 @@ impl Index {
             index.tools.push(IndexedTool {
                 name: spec.name.clone(),
                 words,
-                whole: whole.of_length_one(),
             });
+            meanings.push((ToolMeaning::text(spec), meaning.clone()));
         }
         index.weigh(with_stem);
+        index.meanings = Arc::new(meanings);
         index
     }
 
@@ -107,13 +122,56 @@ impl Index {
         word.weight * self.rarity.get(&word.stem).unwrap_or(&1.0)
     }
 
+    /// Begins to find out what the tools mean, on threads of its own, where that has not
+    /// begun. They end when it is known or the index is gone. The receiver is closed then.
+    pub(super) fn find_out(&self) -> watch::Receiver<()> {
+        let begun = self.found_out.get_or_init(|| {
+            let (working, done) = watch::channel(());
+            let wanted = Arc::new(());
+            let unknown = self.meanings.iter().filter(|(_, it)| it.get().is_none());
+            let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+            let threads = unknown.count().min(cores).min(MAX_THREADS);
+            let next = Arc::new(AtomicUsize::new(0));
+            for _ in 0..threads {
+                let (wanted, next) = (Arc::downgrade(&wanted), Arc::clone(&next));
+                let (tools, working) = (Arc::clone(&self.meanings), working.clone());
+                let work = move || {
+                    let _working = working;
+                    while wanted.strong_count() > 0
+                        && let Some((text, tool)) = tools.get(next.fetch_add(1, Ordering::Relaxed))
+                    {
+                        tool.find_out(text);
+                    }
+                };
+                let thread = std::thread::Builder::new().name("retrieval".into());
+                if let Err(error) = thread.spawn(work) {
+                    tracing::warn!(%error, "no thread to find out what tools mean");
+                }
+            }
+            FoundOut {
+                done,
+                _wanted: wanted,
+            }
+        });
+        begun.done.clone()
+    }
+
+    /// Waits until it is known what the tools mean: a second or two for 1,000 of them,
+    /// once. What was known in an earlier version of the registry is kept.
+    pub async fn ready(&self) {
+        let mut found_out = self.find_out();
+        // It never changes; it is closed.
+        while found_out.changed().await.is_ok() {}
+    }
+
     /// The names of up to `count` tools, the nearest first. Tools that share
-    /// nothing with the query are left out.
+    /// nothing with the query are left out. Until it is known what all tools mean,
+    /// words alone count.
     pub fn rank(&self, query: &str, count: usize) -> Vec<String> {
-        let query = crate::pain::excerpt(query, MAX_QUERY);
-        let mut whole = Whole::new();
-        whole.add(query, 1.0);
-        let whole = whole.of_length_one();
+        let query = crate::pain::excerpt(query, super::MAX_QUERY);
+        let meanings: Option<Vec<&Meaning>> =
+            self.meanings.iter().map(|(_, it)| it.get()).collect();
+        let meanings = meanings.map(|meanings| (Meaning::of_query(query), meanings));
         let mut wanted: Vec<(Word, f32)> = words::split(query)
             .into_iter()
             .map(|word| Word::new(&word))
@@ -133,7 +191,7 @@ impl Index {
                     .collect()
             })
             .collect();
-        let score = |tool: &IndexedTool| {
+        let score = |(at, tool): (usize, &IndexedTool)| {
             let mut of_query = 0.0;
             let mut best = vec![0.0f32; tool.words.len()];
             for (near, (_, weight)) in nearness.iter().zip(&wanted) {
@@ -151,9 +209,12 @@ impl Index {
                 .map(|((_, w), near)| w * near)
                 .sum();
             let of_query = of_query / sum.max(f32::MIN_POSITIVE);
-            tool.whole.near(&whole) + OF_QUERY * of_query + OF_TOOL * of_tool
+            let near = meanings.as_ref();
+            let near = near.map_or(0.0, |(query, tools)| query.near(tools[at]));
+            near + OF_QUERY * of_query + OF_TOOL * of_tool
         };
-        let scored = self.tools.iter().map(|tool| (score(tool), tool));
+        let scored = self.tools.iter().enumerate();
+        let scored = scored.map(|(at, tool)| (score((at, tool)), tool));
         let mut scored: Vec<_> = scored.filter(|(score, _)| *score > 0.0).collect();
         scored.sort_by(|a, b| b.0.total_cmp(&a.0));
         let best = scored.into_iter().take(count);
@@ -177,38 +238,48 @@ fn texts(spec: &ToolSpec) -> Vec<(&str, f32)> {
     texts
 }
 
-/// The sum of all words of a text, the small ones too: the table knows how much
-/// each tells.
-#[derive(Debug)]
-struct Whole(Vec<f32>);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool::Risk;
+    use serde_json::json;
+    use std::time::Duration;
 
-impl Whole {
-    fn new() -> Self {
-        Self(vec![0.0; Table::built_in().dims()])
+    fn index(tools: &[(&str, &str)]) -> Index {
+        let spec = |(name, about): &(&str, &str)| {
+            let spec = ToolSpec::new(name, about, Risk::Safe, json!({}));
+            (spec, ToolMeaning::default())
+        };
+        let tools: Vec<_> = tools.iter().map(spec).collect();
+        Index::new(tools.iter().map(|(spec, meaning)| (spec, meaning)))
     }
 
-    fn add(&mut self, text: &str, weight: f32) {
-        for word in words::all_words(text).iter().take(MAX_TEXT_WORDS) {
-            let Some(known) = Table::built_in().get(word) else {
-                continue;
-            };
-            let scale = known.scale * weight;
-            for (sum, x) in self.0.iter_mut().zip(known.vector) {
-                *sum += f32::from(x.cast_signed()) * scale;
-            }
-        }
+    #[tokio::test]
+    async fn words_alone_count_until_it_is_known_what_tools_mean() {
+        let index = index(&[
+            ("forecast", "Tells the weather of the coming days."),
+            ("play", "Plays a song."),
+        ]);
+        assert_eq!(index.rank("which songs are there", 1), ["play"]);
+        assert!(index.rank("shall I take an umbrella", 1).is_empty());
+        index.ready().await;
+        assert_eq!(index.rank("shall I take an umbrella", 1), ["forecast"]);
     }
 
-    fn of_length_one(mut self) -> Self {
-        let length = self.0.iter().map(|x| x * x).sum::<f32>().sqrt();
-        for x in &mut self.0 {
-            *x /= length.max(f32::MIN_POSITIVE);
-        }
-        self
-    }
-
-    /// From -1, the opposite, to 1, the same.
-    fn near(&self, other: &Self) -> f32 {
-        self.0.iter().zip(&other.0).map(|(a, b)| a * b).sum()
+    #[tokio::test]
+    async fn an_index_that_is_gone_is_not_finished() {
+        let about = "what nobody will ever ask for, told at great length ".repeat(20);
+        let names: Vec<String> = (0..2000).map(|n| format!("tool{n}")).collect();
+        let tools: Vec<_> = names
+            .iter()
+            .map(|name| (name.as_str(), about.as_str()))
+            .collect();
+        let index = index(&tools);
+        let mut found_out = index.find_out();
+        let meanings = Arc::clone(&index.meanings);
+        drop(index);
+        let closed = tokio::time::timeout(Duration::from_secs(60), found_out.changed());
+        assert!(closed.await.unwrap().is_err());
+        assert!(meanings.iter().any(|(_, meaning)| meaning.get().is_none()));
     }
 }

@@ -1,22 +1,30 @@
 //! The retrieval layer: of a large set of tools, those that fit the turn.
 //!
-//! The query is what the user said. The default needs no network: a table of
-//! English words, with stems and spelling beside it. An embeddings endpoint can
-//! stand in for it, for other languages too.
+//! The query is what the user said. The default needs no network: a small model of
+//! what English sentences mean, with stems and spelling beside it. An embeddings
+//! endpoint can stand in for it, for other languages too.
 
 mod endpoint;
 mod index;
-mod table;
+mod meaning;
 mod words;
 
 pub use endpoint::{EmbeddingsConfig, EmbeddingsEndpoint};
 pub use index::Index;
+pub(crate) use meaning::ToolMeaning;
 
 use super::{ToolSet, ToolView};
+use crate::pain::excerpt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The tool by which a model looks for tools it was not shown.
 pub const SEARCH_TOOLS: &str = "search_tools";
+
+/// The most of a query that is looked at.
+const MAX_QUERY: usize = 4000;
+/// So long a turn waits until it is known what the tools mean.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Which tools a turn is offered.
 #[derive(Clone)]
@@ -70,6 +78,20 @@ impl Selector {
                 }
             }
         }
-        set.index().rank(query, count)
+        let index = Arc::clone(set.index());
+        if tokio::time::timeout(PATIENCE, index.ready()).await.is_err() {
+            tracing::info!("tools are picked by words alone until it is known what they mean");
+        }
+        // A millisecond or two of arithmetic, which other tasks need not wait for.
+        let query = excerpt(query, MAX_QUERY).to_owned();
+        let ranked = tokio::task::spawn_blocking(move || index.rank(&query, count));
+        ranked.await.unwrap_or_default()
+    }
+
+    /// Begins what the first pick would have to wait for.
+    pub(crate) fn prepare(&self, set: &ToolSet) {
+        if set.len() > self.above && self.endpoint.is_none() {
+            set.index().find_out();
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Text to words, and how near two words are. Pure.
 
-use super::table::{Table, dot};
+use sentences::Model;
 use std::collections::HashSet;
 
 /// Words that say nothing about a tool.
@@ -14,8 +14,10 @@ const STOP: &[&str] = &[
     "would", "you", "your",
 ];
 
-/// How near words of one stem are.
-const ONE_STEM: f32 = 1.0;
+/// A word of rank `r` is about `1 / (r * RANKS)` of all words of a text.
+const RANKS: f32 = 12.0;
+/// Words that are more common than this say less and less.
+const COMMON: f32 = 1e-4;
 /// Words that share less of their letters are not the same word misspelt.
 const SPELLING: f32 = 0.5;
 
@@ -24,42 +26,37 @@ const SPELLING: f32 = 0.5;
 pub(super) struct Word {
     text: String,
     pub(super) stem: String,
-    vector: Option<&'static [u8]>,
-    /// One over the vector's length.
-    unit: f32,
-    /// How much it tells, however often tools have it.
+    /// Whether it is a word that people spell so.
+    is_known: bool,
+    /// How much it tells, from 0 to 1, however often tools have it: common words tell little.
     pub(super) weight: f32,
 }
 
 impl Word {
     pub(super) fn new(text: &str) -> Self {
-        let known = Table::built_in().get(text);
-        let vector = known.map(|entry| entry.vector);
+        let rank = Model::built_in().and_then(|model| model.rank(text));
+        let share = |rank| 1.0 / ((rank + 3) as f32 * RANKS);
         Self {
             text: text.into(),
             stem: stem(text).into(),
-            vector,
-            unit: vector.map_or(0.0, |vector| 1.0 / dot(vector, vector).sqrt().max(1.0)),
-            weight: known.map_or(1.0, |entry| entry.weight),
+            is_known: rank.is_some(),
+            weight: rank.map_or(1.0, |rank| COMMON / (COMMON + share(rank))),
         }
     }
 
     /// From 0, nothing in common, to 1, the same.
     pub(super) fn near(&self, other: &Self) -> f32 {
         if self.stem == other.stem {
-            return ONE_STEM;
+            return 1.0;
         }
-        match (self.vector, other.vector) {
-            (Some(a), Some(b)) => {
-                let cosine = dot(a, b) * self.unit * other.unit;
-                cosine.max(0.0) * cosine.max(0.0)
-            }
-            _ => spelling(&self.text, &other.text),
+        match self.is_known && other.is_known {
+            true => 0.0,
+            false => spelling(&self.text, &other.text),
         }
     }
 }
 
-/// How much of their letters two words share, for words that no table knows.
+/// How much of their letters two words share, for words that are not known.
 fn spelling(a: &str, b: &str) -> f32 {
     let pairs = |word: &str| {
         let letters: Vec<char> = word.chars().collect();
