@@ -20,10 +20,8 @@ use tracing_subscriber::{
 
 /// Does what the command line says.
 pub fn main() -> ExitCode {
-    match run(Cli::parse()
-        .command
-        .unwrap_or(Command::Serve(Serve::default())))
-    {
+    let Cli { command, serve } = Cli::parse();
+    match run(command.unwrap_or(Command::Serve(serve))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("sc-chatroom: {error}");

@@ -7,14 +7,16 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 /// Keeps rooms where people and agents work together.
 ///
-/// Without a command it serves with its defaults. Every setting can be given in a TOML file
+/// Without a command it serves, and takes the options of `serve`. Every setting can be given in a TOML file
 /// (--config) or as an environment variable: SC_CHATROOM__ and the path in capitals, joined by
 /// two underscores, e.g. SC_CHATROOM__LIMITS__AGENT_COOLDOWN_SECONDS=0.
 #[derive(Parser)]
-#[command(name = "sc-chatroom", version)]
+#[command(name = "sc-chatroom", version, args_conflicts_with_subcommands = true)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Option<Command>,
+    #[command(flatten)]
+    pub serve: Serve,
 }
 
 #[derive(Subcommand)]
@@ -79,7 +81,7 @@ pub enum Command {
     Calls(Calls),
 }
 
-#[derive(Args, Default)]
+#[derive(Args)]
 pub struct Location {
     /// The folder for the database and the keys [default: ./data].
     #[arg(long)]
@@ -89,7 +91,7 @@ pub struct Location {
     pub config: Option<PathBuf>,
 }
 
-#[derive(Args, Default)]
+#[derive(Args)]
 pub struct Serve {
     #[command(flatten)]
     pub location: Location,

@@ -13,6 +13,7 @@ both_engines![
     secrets_are_not_in_the_database_in_clear,
 ];
 one_engine![
+    without_a_command_it_serves_with_the_options_that_are_given,
     the_metrics_are_for_internal_networks,
     every_field_of_the_api_is_described_as_it_was,
     the_reference_is_a_page,
@@ -178,6 +179,20 @@ async fn the_reference_is_a_page(setup: Setup) {
         let shown = format!("<code>{path}</code>");
         assert!(reply.text().contains(&shown), "{path} is in no section");
     }
+}
+
+async fn without_a_command_it_serves_with_the_options_that_are_given(setup: Setup) {
+    let server = setup.start().await;
+    let data = server.data().to_str().unwrap();
+    let second = ["--listen", "127.0.0.1:0", "--data", data];
+    let ended = server.run_aside(&second).await;
+    let told = String::from_utf8(ended.stderr).unwrap();
+    assert!(
+        told.contains("another server uses the data folder"),
+        "{told}"
+    );
+    let both = server.run_aside(&["--data", data, "token"]).await;
+    assert!(!both.status.success(), "options stand after their command");
 }
 
 async fn a_terminated_server_ends_well(setup: Setup) {

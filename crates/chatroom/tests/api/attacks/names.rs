@@ -179,7 +179,10 @@ async fn an_agent_that_names_itself_after_another_gets_another_name() {
         .enumerate()
     {
         let given = auto_join(2 + n as u32, name).await;
-        assert_eq!(given.split('-').count(), 3, "{name} became {given}");
+        // The first has the one in its id; for the others that is taken.
+        let is_own = given == "Pretender" && n == 0;
+        let is_new = given.split('-').count() == 3 && n > 0;
+        assert!(is_own || is_new, "{name} became {given}");
     }
 }
 
