@@ -221,6 +221,8 @@ function openBrowser() {
   chromium ??= puppeteer.launch({
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
     args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
+    // Chromium ends with the pipe, so also when this process is killed.
+    pipe: true,
     protocolTimeout: 180_000,
   });
   return chromium;

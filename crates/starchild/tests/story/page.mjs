@@ -12,6 +12,8 @@ const { default: puppeteer } = await import(pathToFileURL(module).href);
 const browser = await puppeteer.launch({
   executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
   args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
+  // Chromium ends with the pipe, so also when this process is killed.
+  pipe: true,
   protocolTimeout: PATIENCE,
 });
 const page = await browser.newPage();
