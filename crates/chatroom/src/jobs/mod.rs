@@ -10,31 +10,44 @@ mod search;
 mod sweep;
 
 use crate::{app::App, events};
+use std::time::Duration;
 use tokio::task::JoinSet;
 
+/// Jobs that look into the database begin so long after each other: looks that are due at one time
+/// would each open a connection.
+const BETWEEN: Duration = Duration::from_millis(40);
+
 /// The jobs of a running server.
+#[derive(Default)]
 pub struct Jobs(JoinSet<()>);
 
 impl Jobs {
     pub fn start(app: &App) -> Self {
-        let mut jobs = JoinSet::new();
-        jobs.spawn(events::follow(app.hub.clone(), app.db.clone()));
-        jobs.spawn(app.live.at_work().clone().watch());
-        jobs.spawn(sweep::run(app.clone()));
-        jobs.spawn(erase::run(app.clone()));
+        let mut jobs = Self::default();
+        jobs.begin(0, app.live.at_work().clone().watch());
+        jobs.begin(0, inbox::run(app.clone()));
+        jobs.begin(0, erase::run(app.clone()));
+        jobs.begin(0, events::follow(app.hub.clone(), app.db.clone()));
         if app.config.search.enabled {
-            jobs.spawn(search::run(app.clone()));
+            jobs.begin(1, search::run(app.clone()));
         }
-        jobs.spawn(inbox::run(app.clone()));
-        jobs.spawn(consents::run(app.clone()));
-        jobs.spawn(a2a::run(app.clone()));
+        jobs.begin(2, a2a::run(app.clone()));
+        jobs.begin(3, consents::run(app.clone()));
+        jobs.begin(4, sweep::run(app.clone()));
         if !app.db.is_sqlite() {
-            jobs.spawn(denylist::run(app.clone()));
+            jobs.begin(5, denylist::run(app.clone()));
         }
         if let Some(url) = app.config.auth.jwks_url.clone() {
-            jobs.spawn(jwks::run(app.clone(), url));
+            jobs.begin(6, jwks::run(app.clone(), url));
         }
-        Self(jobs)
+        jobs
+    }
+
+    fn begin(&mut self, turn: u32, job: impl Future<Output = ()> + Send + 'static) {
+        self.0.spawn(async move {
+            tokio::time::sleep(BETWEEN * turn).await;
+            job.await;
+        });
     }
 
     /// Ends them all: none of them leaves anything half done.
