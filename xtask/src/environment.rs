@@ -54,6 +54,7 @@ impl Environment {
         command
             .env("SC_TEST_POSTGRES_URL", &self.postgres.url)
             .env("SC_TEST_NATS_URL", &self.nats.url)
+            .env("SC_TEST_SCRATCH", services::memory_or_disk())
             .env("STARCHILD_TEST_MCP", &self.mcp)
             .env("STARCHILD_TEST_CODING_AGENTS", &self.coding_agents)
             .env("SC_TEST_A2A_PYTHON", &self.a2a)

@@ -13,8 +13,8 @@ use std::{
 };
 
 const START_WITHIN: Duration = Duration::from_secs(60);
-/// What PostgreSQL takes while the tests run, with room to spare.
-const POSTGRES_KILOBYTES: u64 = 1024 * 1024;
+/// What PostgreSQL and the servers under test take while the tests run, with room to spare.
+const SCRATCH_KILOBYTES: u64 = 2 * 1024 * 1024;
 
 /// Tests share one server with little memory, and nothing that it holds has to last.
 const POSTGRES_SETTINGS: [&str; 10] = [
@@ -113,12 +113,12 @@ fn unprivileged(program: &Path) -> Command {
     command
 }
 
-/// Every test copies a database of 300 files and drops it again. Disks' file systems take half a
-/// second of processor time for that, memory's next to none.
-fn memory_or_disk() -> PathBuf {
+/// Where files go that nothing has to outlast: each test makes some and drops them again, for which
+/// disks' file systems take processor time, memory's next to none.
+pub fn memory_or_disk() -> PathBuf {
     let memory = Path::new("/dev/shm");
     match free_kilobytes(memory) {
-        Some(free) if free > POSTGRES_KILOBYTES => memory.to_owned(),
+        Some(free) if free > SCRATCH_KILOBYTES => memory.to_owned(),
         _ => std::env::temp_dir(),
     }
 }

@@ -1,4 +1,5 @@
-//! The API's description, as others' programs read and use it.
+//! The API's description, as others' programs read and use it. Tests run in the order of their names,
+//! and the longest of all are here: they begin early.
 
 use crate::harness::{Engine, Setup, TestServer, clients, one_engine};
 use serde_json::Value;
@@ -113,8 +114,28 @@ async fn a_client_that_a_generator_made_works() {
     assert_eq!(said.trim(), "used");
 }
 
-#[tokio::test]
-async fn requests_made_from_the_description_are_answered_as_it_says() {
+mod requests_made_from_the_description_are_answered_as_it_says {
+    use super::are_answered_as_described;
+
+    #[tokio::test]
+    async fn get() {
+        are_answered_as_described(&["--include-method", "GET"]).await;
+    }
+
+    #[tokio::test]
+    async fn post() {
+        are_answered_as_described(&["--include-method", "POST"]).await;
+    }
+
+    #[tokio::test]
+    async fn others() {
+        are_answered_as_described(&["--exclude-method", "GET", "--exclude-method", "POST"]).await;
+    }
+}
+
+/// Lets a program that others made try the operations of these methods. Each try is a process, and no
+/// process uses more than one core.
+async fn are_answered_as_described(methods: &[&str]) {
     let server = Setup::new(Engine::Sqlite).start().await;
     let file = saved(&server).await;
     let bearer = format!(
@@ -149,6 +170,7 @@ async fn requests_made_from_the_description_are_answered_as_it_says() {
         "off",
     ]);
     run.args(["--request-timeout", "20", "--max-response-time", "20"]);
+    run.args(methods);
     // What it remembers of one run would be tried again in the next.
     run.current_dir(server.folder());
     run.env("HYPOTHESIS_STORAGE_DIRECTORY", server.folder());

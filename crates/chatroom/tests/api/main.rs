@@ -8,6 +8,7 @@
 mod harness;
 
 mod a2a;
+mod api_description;
 mod at_work;
 mod attacks;
 mod auto_join;
@@ -34,7 +35,6 @@ mod messages;
 mod nodes;
 mod oauth;
 mod observability;
-mod openapi;
 mod operators;
 mod pages;
 mod people;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs clients that others made into the folder given, with which tests/api/openapi.rs, tests/api/mcp.rs,
+# Installs clients that others made into the folder given, with which tests/api/api_description.rs, tests/api/mcp.rs,
 # tests/api/sse_readers.rs and tests/api/webhooks.rs use the server: what reads and tries OpenAPI documents, MCP's
 # SDKs and the command line of its inspector, readers of event streams, and what checks webhooks' signatures.
 # Python's are in bin/, npm's in node_modules/.

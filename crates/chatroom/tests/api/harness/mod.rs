@@ -62,17 +62,19 @@ macro_rules! one_engine {
 }
 pub(crate) use one_engine;
 
-/// Asks until the answer is there.
+/// Asks until the answer is there, less and less often: whoever asks takes time from whoever works.
 pub async fn eventually<T, F: Future<Output = Option<T>>>(
     what: &str,
     mut ask: impl FnMut() -> F,
 ) -> T {
     let asking = async {
+        let mut pause = Duration::from_millis(10);
         loop {
             if let Some(answer) = ask().await {
                 return answer;
             }
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            tokio::time::sleep(pause).await;
+            pause = pause.mul_f32(1.3).min(Duration::from_millis(120));
         }
     };
     match tokio::time::timeout(DEADLINE, asking).await {

@@ -118,7 +118,7 @@ impl Setup {
 
     /// Starts a server with nothing in it.
     pub async fn start(self) -> TestServer {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = scratch_folder();
         let data = folder.path().join("data");
         let database = match self.engine {
             Engine::Sqlite if self.own_keys || self.empty_database => None,
@@ -243,7 +243,7 @@ impl TestServer {
     }
 
     async fn node_on(&self, database_url: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = scratch_folder();
         let mut node = Self {
             setup: self.setup.clone().env("DATABASE_URL", database_url),
             keys: self.keys.clone(),
@@ -520,6 +520,16 @@ impl Drop for TestServer {
             eprintln!("--- the server's log ---\n{log}");
         }
     }
+}
+
+/// A folder for a server's files: in memory where the test command knows that there is room, since
+/// nothing in it has to last.
+fn scratch_folder() -> TempDir {
+    let folder = match std::env::var_os("SC_TEST_SCRATCH") {
+        Some(parent) => tempfile::tempdir_in(parent),
+        None => tempfile::tempdir(),
+    };
+    folder.unwrap()
 }
 
 fn signal(child: &Child, name: &str) {
