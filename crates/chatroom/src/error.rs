@@ -158,6 +158,16 @@ impl IntoResponse for Error {
                 .headers_mut()
                 .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
+        if status == StatusCode::PAYLOAD_TOO_LARGE {
+            close_connection(&mut response);
+        }
         response
     }
+}
+
+/// Tells the client that this connection ends: the rest of its request is not read, so no other can
+/// follow it.
+pub fn close_connection(response: &mut Response) {
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(header::CONNECTION, close);
 }

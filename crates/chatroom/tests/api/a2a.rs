@@ -433,6 +433,7 @@ async fn what_is_no_request_is_refused(setup: Setup) {
     );
     let reply = alice.post(&path, huge).await;
     assert_eq!(reply.json()["error"]["code"], -32602, "{}", reply.text());
+    assert_eq!(reply.header("connection"), Some("close"));
     let reply = alice
         .post(&path, rpc("GetTask", json!({"id": "x"})))
         .header("a2a-version", "9.9")

@@ -13,7 +13,7 @@ use crate::{
     app::App,
     auth::{Caller, bearer, network::Origin, secrets::sha256_hex},
     discovery::card,
-    error::Error,
+    error::{Error, close_connection},
     services::access::{self, ReadAccess},
 };
 use axum::{
@@ -113,7 +113,11 @@ impl Door {
         let whole = Request::from_parts(parts.clone(), body);
         let body = match read_body(&self.app, whole, MAX_BODY).await {
             Ok(body) => body,
-            Err(error) => return refused(&binding, &Failure::from(error).0),
+            Err(error) => {
+                let mut response = refused(&binding, &Failure::from(error).0);
+                close_connection(&mut response);
+                return response;
+            }
         };
         let asked = HttpRequest {
             body: &body,
