@@ -20,7 +20,7 @@ type Done<T> = Result<T, Box<dyn Error>>;
 const TOOLS: &str = include_str!("../tests/data/tools.tsv");
 const QUERIES: &str = include_str!("../tests/data/queries.tsv");
 /// Questions that nobody tuned for, and the tools they are over.
-const HELDOUT: [(&str, &str, &str); 4] = [
+const HELDOUT: [(&str, &str, &str); 5] = [
     (
         "first",
         include_str!("../tests/data/heldout_tools.tsv"),
@@ -47,6 +47,16 @@ const HELDOUT: [(&str, &str, &str); 4] = [
             include_str!("../tests/data/heldout4_tools.tsv")
         ),
         include_str!("../tests/data/heldout4_queries.tsv"),
+    ),
+    (
+        "fifth",
+        concat!(
+            include_str!("../tests/data/heldout_tools.tsv"),
+            include_str!("../tests/data/heldout3_tools.tsv"),
+            include_str!("../tests/data/heldout4_tools.tsv"),
+            include_str!("../tests/data/heldout5_tools.tsv")
+        ),
+        include_str!("../tests/data/heldout5_queries.tsv"),
     ),
 ];
 /// As long as a question is looked at, and longer.
