@@ -2,9 +2,9 @@
 //! description a line, files of queries a question and the tool it needs.
 //!
 //! The held-out sets are only measured with: nothing is ever tuned to them. Each was
-//! written before a change of the model or the index, and measured once after it. The
+//! written before a change of the model or the index, and measured after it. The
 //! first has been seen since, and the weights of an earlier index were looked at with it;
-//! the others were measured with each method that came after them, once. The model learns
+//! the others were measured with each method that came after them. The model learns
 //! from questions of its own, without tools and questions that are near to one in a set
 //! (`crates/sentences/model/learn.py`). Weights are tuned with `dev_*` and `dev2_*`, which
 //! have other tools.
