@@ -4,14 +4,14 @@
 import { execFileSync, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { createServer } from "node:http";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-const { SC_TEST_SERVER: program, SC_TEST_WEB: modules, SC_TEST_SCREENSHOTS: screenshots } = process.env;
-if (!program || !modules || !screenshots) {
-  throw new Error("run this with `cargo xtask test web`: it sets SC_TEST_SERVER, SC_TEST_WEB and SC_TEST_SCREENSHOTS");
+const { SC_TEST_SERVER: program, SC_TEST_DATA: firstData, SC_TEST_WEB: modules, SC_TEST_SCREENSHOTS: screenshots } = process.env;
+if (!program || !firstData || !modules || !screenshots) {
+  throw new Error("run this with `cargo xtask test web`: it sets SC_TEST_SERVER, SC_TEST_DATA, SC_TEST_WEB and SC_TEST_SCREENSHOTS");
 }
 const inModules = (path) => pathToFileURL(join(modules, "node_modules", path)).href;
 const { default: puppeteer } = await import(inModules("puppeteer-core/lib/puppeteer/puppeteer-core.js"));
@@ -48,10 +48,15 @@ async function request(url, options) {
   }
 }
 
+/** Tokens by what was asked for. @type {Map<string, string>} */
+const signed = new Map();
+
 /** The real server. */
 export class Server {
   constructor(env = {}) {
-    this.folder = mkdtempSync(join(tmpdir(), "sc-web-"));
+    this.folder = mkdtempSync(join(process.env.SC_TEST_SCRATCH ?? tmpdir(), "sc-web-"));
+    // With keys and tables, which take longer to make than most tests last.
+    cpSync(firstData, this.folder, { recursive: true });
     this.env = { ...process.env, SC_CHATROOM__LOG__LEVEL: "warn", ...NO_LIMITS, ...env };
     this.listen = "127.0.0.1:0";
     guests.add(this);
@@ -84,8 +89,12 @@ export class Server {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
+  /** Signed once: all servers have the same keys. */
   token(user, name, type = "access") {
-    return execFileSync(program, ["token", "--data", this.folder, "--user", user, "--name", name, "--type", type], { env: this.env }).toString().trim();
+    const args = ["--user", user, "--name", name, "--type", type];
+    const wanted = args.join(" ");
+    if (!signed.has(wanted)) signed.set(wanted, execFileSync(program, ["token", "--data", this.folder, ...args], { env: this.env }).toString().trim());
+    return signed.get(wanted);
   }
 
   /** A link with which somebody signs in whose id follows from the name: Alice is u_alice. */

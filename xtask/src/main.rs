@@ -5,6 +5,7 @@
 mod bench;
 mod deny;
 mod environment;
+mod first_start;
 mod man;
 mod packages;
 mod programs;

@@ -135,7 +135,8 @@ fn free_kilobytes(folder: &Path) -> Option<u64> {
         .ok()
 }
 
-fn scratch(parent: &Path, name: &str) -> Result<PathBuf, String> {
+/// An empty folder of this run's own.
+pub fn scratch(parent: &Path, name: &str) -> Result<PathBuf, String> {
     let folder = parent.join(format!("sc-test-{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder)

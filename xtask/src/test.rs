@@ -2,6 +2,7 @@
 
 use crate::{
     environment::Environment,
+    first_start::FirstData,
     programs::{Built, Lints, TestProgram, build_tests},
     run::{cargo, run},
     selection::Selection,
@@ -40,6 +41,7 @@ fn build_and_run(selection: &Selection, lints: Lints) -> Result<(), String> {
         (built, environment)
     });
     let (built, environment) = (built?, environment?);
+    let data = FirstData::make(&built.server)?;
 
     let mut jobs = Vec::new();
     if selection.is_everything() {
@@ -61,7 +63,9 @@ fn build_and_run(selection: &Selection, lints: Lints) -> Result<(), String> {
     }
     for job in &mut jobs {
         environment.apply(&mut job.command);
-        job.command.env("SC_TEST_SERVER", &built.server);
+        job.command
+            .env("SC_TEST_SERVER", &built.server)
+            .env("SC_TEST_DATA", data.folder());
     }
     run_side_by_side(jobs, PROGRAMS_AT_ONCE)
 }

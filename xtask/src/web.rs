@@ -2,9 +2,11 @@
 
 use crate::{
     environment::web_modules,
+    first_start::FirstData,
     packages,
     programs::build_programs,
     run::{command, run, target},
+    services::memory_or_disk,
 };
 use std::{path::Path, process::Command};
 
@@ -13,7 +15,11 @@ pub fn test(args: &[String]) -> Result<(), String> {
     packages::ensure()?;
     let modules = web_modules()?;
     let built = build_programs()?;
-    run(tests(&built.server, &modules)?.args(args))
+    let data = FirstData::make(&built.server)?;
+    run(tests(&built.server, &modules)?
+        .env("SC_TEST_DATA", data.folder())
+        .env("SC_TEST_SCRATCH", memory_or_disk())
+        .args(args))
 }
 
 /// Checks the pages' types; gives what drives the pages.

@@ -3,6 +3,7 @@
 use client::{Client, Event, MessageQuery, PostMessage};
 use protocol::{AutoJoin, CreateInvite, InviteCreated, Message, RoomId};
 use std::{
+    collections::BTreeMap,
     fs::File,
     io::{BufRead, BufReader, Read},
     os::unix::fs::PermissionsExt,
@@ -25,12 +26,15 @@ pub const PARROT: &str = "#!/bin/sh\nread -r msg\ncase \"$msg\" in *'\"sender_us
 /// Tries until there is something, or the deadline is over.
 pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let begun = Instant::now();
+    // Less and less often: each look takes time from whoever works.
+    let mut pause = Duration::from_millis(20);
     loop {
         if let Some(found) = look().await {
             return found;
         }
         assert!(begun.elapsed() < DEADLINE, "this never happened: {what}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        tokio::time::sleep(pause).await;
+        pause = pause.mul_f32(1.3).min(Duration::from_millis(150));
     }
 }
 
@@ -51,6 +55,25 @@ pub fn server_program() -> &'static Path {
         assert!(built.unwrap().success());
         Path::new(env!("CARGO_BIN_EXE_starchild")).with_file_name("sc-chatroom")
     })
+}
+
+/// A folder for files that nothing has to outlast: in memory where the test command says so.
+pub fn scratch_folder() -> TempDir {
+    let folder = match std::env::var_os("SC_TEST_SCRATCH") {
+        Some(parent) => tempfile::tempdir_in(parent),
+        None => tempfile::tempdir(),
+    };
+    folder.unwrap()
+}
+
+/// Puts keys and tables into a server's data folder that the test command has made once; under
+/// plain Cargo each server makes its own.
+fn copy_first_data(to: &Path) {
+    let Some(from) = std::env::var_os("SC_TEST_DATA") else {
+        return;
+    };
+    let copied = Command::new("cp").arg("-a").arg(from).arg(to).status();
+    assert!(copied.unwrap().success());
 }
 
 /// A room server, stopped when the test ends.
@@ -80,8 +103,10 @@ impl Server {
         let more = settings
             .iter()
             .map(|(key, value)| (format!("SC_CHATROOM__{key}"), (*value).to_owned()));
+        let folder = scratch_folder();
+        copy_first_data(&folder.path().join("data"));
         let mut server = Self {
-            folder: tempfile::tempdir().unwrap(),
+            folder,
             port: 0,
             env: none.into_iter().chain(more).collect(),
             running: None,
@@ -155,7 +180,18 @@ impl Server {
         self.token(&["--user", user, "--name", name])
     }
 
+    /// Signed once for all servers with the same key.
     fn token(&self, of: &[&str]) -> String {
+        static SIGNED: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
+        let key = std::fs::read_to_string(self.data().join("keys/user-tokens.pem")).unwrap();
+        let mut signed = SIGNED.lock().unwrap();
+        let token = signed
+            .entry(format!("{key}{of:?}"))
+            .or_insert_with(|| self.sign(of));
+        token.clone()
+    }
+
+    fn sign(&self, of: &[&str]) -> String {
         let token = Command::new(server_program())
             .arg("token")
             .args(of)

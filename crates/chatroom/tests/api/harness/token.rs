@@ -19,10 +19,13 @@ use std::{
 /// The server's program.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_sc-chatroom");
 
-/// The keys that all servers of this run share, so that making an RSA key pair is paid for once.
-/// Another run at the same time has its own.
+/// The keys that all servers of this run share, so that making an RSA key pair is paid for once:
+/// those that the test command made, else some of this process's own.
 pub fn shared_keys() -> &'static Path {
     static KEYS: LazyLock<PathBuf> = LazyLock::new(|| {
+        if let Some(data) = std::env::var_os("SC_TEST_DATA") {
+            return Path::new(&data).join("keys");
+        }
         let name = format!("api-keys-{}", std::process::id());
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         let _ = std::fs::remove_dir_all(&folder);
