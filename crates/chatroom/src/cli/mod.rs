@@ -84,6 +84,7 @@ fn run(command: Command) -> Result<(), Box<dyn Error>> {
         Command::User(User::Remove { user, beside }) => {
             let ended = block_on(beside.server()?.remove_user(&user))??;
             eprintln!("Removed {user}, and ended {ended} credentials.");
+            hint_at_unknown_id(&user, ended);
             Ok(())
         }
         Command::User(User::List { beside }) => {
@@ -94,6 +95,7 @@ fn run(command: Command) -> Result<(), Box<dyn Error>> {
         Command::User(User::Revoke { user, beside }) => {
             let ended = block_on(beside.server()?.revoke_user(&user))??;
             eprintln!("Ended {ended} credentials of {user}, and every user token so far.");
+            hint_at_unknown_id(&user, ended);
             Ok(())
         }
         Command::Key(command) => credentials(command, false),
@@ -164,6 +166,15 @@ fn print_sign_in_link(
     };
     println!("{}/view#user_jwt={token}", url.trim_end_matches('/'));
     Ok(())
+}
+
+/// Whoever mistyped an id would believe that somebody is out who is not.
+fn hint_at_unknown_id(user: &str, ended: i64) {
+    if ended == 0 {
+        eprintln!(
+            "{user} held none. Is it the id that you meant? `sc-chatroom user list` shows those that are known."
+        );
+    }
 }
 
 fn set_calls_paused(database: Database, paused: bool) -> Result<(), Box<dyn Error>> {

@@ -16,6 +16,7 @@ one_engine![
     internal_networks_are_the_operators_to_name,
     links_begin_with_the_public_address,
     a_link_signs_a_person_in,
+    removing_an_id_that_holds_nothing_is_questioned,
     a_token_is_not_signed_for_just_anybody,
     a_setting_that_does_not_exist_is_named,
     a_port_that_is_taken_is_told,
@@ -285,6 +286,27 @@ async fn a_link_signs_a_person_in(setup: Setup) {
     let traded = person.post_nothing("/auth/exchange").await.created();
     let id = traded["user_id"].as_str().unwrap();
     assert!(id.starts_with("u_alice_cooper_"), "{id}");
+}
+
+async fn removing_an_id_that_holds_nothing_is_questioned(setup: Setup) {
+    let server = setup.start().await;
+    let data = server.data().to_str().unwrap();
+    let remove = async |user: &str| {
+        let output = server
+            .run_aside(&["user", "remove", user, "--data", data])
+            .await;
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let signed_in = server.user_of_type("u_bob", "access");
+    signed_in.post_nothing("/auth/exchange").await.created();
+    assert!(remove("u_bobb").await.contains("sc-chatroom user list"));
+    let told = remove("u_bob").await;
+    assert!(!told.contains("user list"), "{told}");
+    assert!(
+        remove("u_bob").await.contains("sc-chatroom user list"),
+        "nothing is left"
+    );
 }
 
 async fn a_token_is_not_signed_for_just_anybody(setup: Setup) {
