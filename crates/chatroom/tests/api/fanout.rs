@@ -17,7 +17,6 @@ both_engines![
     a_key_that_is_replaced_at_once_loses_no_message,
     a_new_key_after_a_long_time_skips_and_says_so,
     a_retry_survives_kill_9,
-    sigkill_between_call_and_answer_loses_nothing_and_doubles_nothing,
     sigterm_in_the_middle_of_a_call_ends_in_time_and_calls_again,
     ten_agents_that_always_answer_fall_silent,
     a_member_who_left_is_not_called,
@@ -322,7 +321,7 @@ async fn a_retry_survives_kill_9(setup: Setup) {
     assert_eq!(alice.latest_seq(&room).await, seq + 1);
 }
 
-async fn sigkill_between_call_and_answer_loses_nothing_and_doubles_nothing(setup: Setup) {
+pub async fn sigkill_between_call_and_answer_loses_nothing_and_doubles_nothing(setup: Setup) {
     let mut server = setup.start().await;
     let (alice, room, agent) = world(&server, "hang").await;
     let first = alice.says(&room, "one").await;

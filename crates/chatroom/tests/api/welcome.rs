@@ -13,7 +13,6 @@ both_engines![
 one_engine![
     the_checklist_is_for_everybody_to_read,
     the_typed_client_knows_the_way,
-    the_guide_alone_leads_through_the_checklist,
     only_members_are_checked,
     nothing_done_is_nothing_passed,
 ];
@@ -246,7 +245,7 @@ fn shell_blocks(markdown: &str) -> String {
 }
 
 /// With the document's limits: the guide has to wait where an agent has to.
-async fn the_guide_alone_leads_through_the_checklist(setup: Setup) {
+pub async fn the_guide_alone_leads_through_the_checklist(setup: Setup) {
     let server = setup.with_the_documents_limits().start().await;
     let guide = server.anonymous().get("/docs/welcome").await;
     let script = shell_blocks(guide.text());

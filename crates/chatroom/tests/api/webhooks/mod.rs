@@ -1,7 +1,7 @@
 //! Webhooks: what other systems post into rooms, and what rooms tell other systems.
 
 mod incoming;
-mod outgoing;
+pub mod outgoing;
 
 use crate::harness::{Caller, PushAgent, Setup, eventually, one_engine, stand_in};
 use axum::{Router, body::Bytes, routing::post};

@@ -2,7 +2,7 @@
 
 use super::{id, makes};
 use crate::harness::{
-    DEADLINE, Setup, TestServer, both_engines, clients, eventually, metric, one_engine, stand_in,
+    DEADLINE, Setup, TestServer, clients, eventually, metric, one_engine, stand_in,
 };
 use axum::{
     Router,
@@ -17,7 +17,6 @@ use tokio::{
     process::{Child, ChildStdout, Command},
 };
 
-both_engines![every_event_is_delivered_in_order_over_kills];
 one_engine![
     a_deleted_text_is_in_no_later_delivery,
     an_address_that_fails_is_switched_off_and_told,
@@ -61,7 +60,7 @@ impl Receiver {
     }
 }
 
-async fn every_event_is_delivered_in_order_over_kills(setup: Setup) {
+pub async fn every_event_is_delivered_in_order_over_kills(setup: Setup) {
     let setup = setup.env("FANOUT__RETRY_SECONDS", "[0, 0, 1]");
     let mut server: TestServer = setup.start().await;
     let mut alice = server.user("u_alice");
