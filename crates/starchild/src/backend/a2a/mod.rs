@@ -10,7 +10,7 @@ use collected::Collected;
 use contexts::{Contexts, Conversation};
 use futures_util::future::BoxFuture;
 use protocol::a2a::{CARD_PATH, Card, Configuration, Message, Part, Role, SendMessage, TaskState};
-use remote::{Connector, Remote, RemoteError};
+use remote::{Connector, Events, Remote, RemoteError};
 use reqwest::Url;
 use sha2::{Digest, Sha256};
 use std::{
@@ -142,40 +142,28 @@ impl A2a {
         request: SendMessage,
         call: &Call,
     ) -> Result<Collected, RemoteError> {
-        let mut heard = Collected::default();
-        let mut under_way = UnderWay {
-            remote: remote.clone(),
-            task: None,
-        };
-        if card.streaming {
-            let mut events = remote.stream(&request).await?;
-            while let Some(event) = events.next().await? {
+        // Of its own, so that it goes on where the caller is gone before the agent has named the task.
+        let beginning = begin(remote.clone(), card.streaming, request);
+        let beginning = tokio::spawn(tokio::time::timeout(self.timeout, beginning));
+        let no_answer = || RemoteError::Broken("it gave no answer".into());
+        let begun = beginning.await.map_err(|_| no_answer())?;
+        let Begun {
+            mut heard,
+            events,
+            mut under_way,
+        } = begun.map_err(|_| no_answer())??;
+        show(&heard, call);
+        if let Some(mut events) = events {
+            while !heard.is_over()
+                && let Some(event) = events.next().await?
+            {
                 heard.take(event);
                 under_way.task = heard.task_id.clone();
                 show(&heard, call);
-                if heard.is_over() {
-                    break;
-                }
             }
-        } else {
-            let request = match request.configuration.clone() {
-                // Long work is asked for again and again, and can be ended meanwhile.
-                Some(wanted) => SendMessage {
-                    configuration: Some(Configuration {
-                        return_immediately: true,
-                        ..wanted
-                    }),
-                    ..request
-                },
-                None => request,
-            };
-            heard.take(remote.send(&request).await?);
-            under_way.task = heard.task_id.clone();
         }
         while !heard.is_over() {
-            let Some(id) = heard.task_id.clone() else {
-                return Err(RemoteError::Broken("it gave no answer".into()));
-            };
+            let id = heard.task_id.clone().ok_or_else(no_answer)?;
             tokio::time::sleep(POLL_EVERY).await;
             heard.replace(remote.task(&id).await?);
             show(&heard, call);
@@ -239,6 +227,53 @@ impl Backend for A2a {
     ) -> BoxFuture<'a, Result<Reply, BackendError>> {
         Box::pin(self.ask(inbound, call))
     }
+}
+
+/// What is known once a message was sent. Dropped before it is over, the task is taken back.
+struct Begun {
+    heard: Collected,
+    /// The rest of what it streams.
+    events: Option<Events>,
+    under_way: UnderWay,
+}
+
+/// Sends a message, and waits until the agent has named the task or is done.
+async fn begin(
+    remote: Remote,
+    streaming: bool,
+    request: SendMessage,
+) -> Result<Begun, RemoteError> {
+    let mut heard = Collected::default();
+    let mut events = None;
+    if streaming {
+        let stream = events.insert(remote.stream(&request).await?);
+        while heard.task_id.is_none()
+            && !heard.is_over()
+            && let Some(event) = stream.next().await?
+        {
+            heard.take(event);
+        }
+    } else {
+        let request = match request.configuration.clone() {
+            // Long work is asked for again and again, and can be ended meanwhile.
+            Some(wanted) => SendMessage {
+                configuration: Some(Configuration {
+                    return_immediately: true,
+                    ..wanted
+                }),
+                ..request
+            },
+            None => request,
+        };
+        heard.take(remote.send(&request).await?);
+    }
+    let task = heard.task_id.clone().filter(|_| !heard.is_over());
+    let under_way = UnderWay { remote, task };
+    Ok(Begun {
+        heard,
+        events,
+        under_way,
+    })
 }
 
 /// A task that is taken back when whoever waits for it is gone.
