@@ -27,7 +27,7 @@ pub const PARROT: &str = "#!/bin/sh\nread -r msg\ncase \"$msg\" in *'\"sender_us
 pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     // Less and less often: each look takes time from whoever works.
-    let mut pause = Duration::from_millis(20);
+    let mut pause = Duration::from_millis(50);
     loop {
         if let Some(found) = look().await {
             return found;
