@@ -260,7 +260,7 @@ impl Shared {
     }
 
     async fn answer_room(&self, call: RoomCall, key: &str, outlet: &mut Outlet) -> Answered {
-        let hosted = self.rooms.with_key(key);
+        let hosted = self.rooms.with_key(key).await;
         let hosted = hosted.filter(|hosted| hosted.room_id == call.room);
         let span = tracing::info_span!("message", room = %call.room, seq = call.message.seq);
         let prepared = self.room_inbound(call, hosted.as_ref());
@@ -331,7 +331,7 @@ impl Shared {
         }
         let (mut rules, mut client) = (None, self.server.clone());
         if let Some(hosted) = hosted {
-            client = self.rooms.client(hosted)?;
+            client = self.rooms.backend_client(hosted).await?;
             if only_addressed {
                 rules = self.rooms.rules(hosted, call.message.rules_version).await?;
             }

@@ -18,6 +18,8 @@ use std::{
 
 /// How long what a server said of the agent is believed: people rename members, and give them away.
 const FRESH_FOR: Duration = Duration::from_secs(30);
+/// How long a call waits for the room to be kept that makes it.
+const HANDOVER_WITHIN: Duration = Duration::from_secs(30);
 
 /// The agent's place in one room.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -47,6 +49,12 @@ impl HostedRoom {
         RoomAddress::new(&self.server, &self.room_id)
     }
 
+    /// Whether it has a key, and not this one.
+    fn has_another_key_than(&self, refused: Option<&Secret>) -> bool {
+        let key = self.member_token.as_ref().map(Secret::expose);
+        key.is_some() && key != refused.map(Secret::expose)
+    }
+
     /// Who the agent is in it, as far as is known here.
     fn me(&self) -> Me {
         let user_id = self.user_id.to_string();
@@ -67,6 +75,10 @@ pub struct HostedRooms {
     /// For rooms that were entered with it.
     user_token: Option<Secret>,
     rooms: Mutex<Vec<HostedRoom>>,
+    /// Held while a room is given a key of the host, until all that its server answered is kept.
+    handover: tokio::sync::Mutex<()>,
+    /// Held while a key is renewed: whoever comes meanwhile takes the new one.
+    renewal: tokio::sync::Mutex<()>,
     rules: Mutex<HashMap<RoomAddress, Arc<RoomText>>>,
     /// Who the agent is, as the servers said, and when.
     me: Mutex<HashMap<RoomAddress, (Me, Instant)>>,
@@ -82,6 +94,8 @@ impl HostedRooms {
             path,
             user_token,
             rooms: Mutex::new(rooms),
+            handover: tokio::sync::Mutex::default(),
+            renewal: tokio::sync::Mutex::default(),
             rules: Mutex::default(),
             me: Mutex::default(),
         })
@@ -92,10 +106,28 @@ impl HostedRooms {
         lock(&self.rooms).clone()
     }
 
-    /// The room that has this key of the host.
-    pub fn with_key(&self, prefix: &str) -> Option<HostedRoom> {
-        let rooms = lock(&self.rooms);
-        rooms.iter().find(|room| room.key_prefix == prefix).cloned()
+    /// The room that has this key of the host. One that was given it just now may call before this
+    /// side has heard that it is in: that is waited for.
+    pub async fn with_key(&self, prefix: &str) -> Option<HostedRoom> {
+        let find = || {
+            let rooms = lock(&self.rooms);
+            rooms.iter().find(|room| room.key_prefix == prefix).cloned()
+        };
+        let known = find();
+        if known.as_ref().is_some_and(|room| self.has_credential(room)) {
+            return known;
+        }
+        let _ended = tokio::time::timeout(HANDOVER_WITHIN, self.handover.lock()).await;
+        find()
+    }
+
+    /// To be held while a room is given a key of the host.
+    pub async fn hand_over(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.handover.lock().await
+    }
+
+    fn has_credential(&self, room: &HostedRoom) -> bool {
+        room.member_token.is_some() || self.user_token.is_some()
     }
 
     /// One room.
@@ -141,6 +173,24 @@ impl HostedRooms {
         match room.member_token.as_ref().or(self.user_token.as_ref()) {
             Some(token) => client.with_token(token.expose()),
             None => Ok(client),
+        }
+    }
+
+    /// The same for a backend, which speaks for the agent there and cannot get a key itself.
+    pub async fn backend_client(&self, room: &HostedRoom) -> Result<Client, ClientError> {
+        let kept = self.get(&room.address());
+        let room = kept.as_ref().unwrap_or(room);
+        if self.has_credential(room) {
+            return self.client(room);
+        }
+        match self.renew(room).await {
+            Ok(Some(renewed)) => self.client(&renewed),
+            Ok(None) => self.client(room),
+            Err(error) if error.is_transient() => Err(error),
+            Err(error) => {
+                tracing::warn!(room = %room.room_id, %error, "there is no key for this room");
+                self.client(room)
+            }
         }
     }
 
@@ -231,6 +281,13 @@ impl HostedRooms {
 
     /// The room with a new key, got with the agent's own credential; nothing where there is none.
     pub async fn renew(&self, room: &HostedRoom) -> Result<Option<HostedRoom>, ClientError> {
+        let _renewal = self.renewal.lock().await;
+        let kept = self.get(&room.address());
+        if let Some(kept) =
+            kept.filter(|kept| kept.has_another_key_than(room.member_token.as_ref()))
+        {
+            return Ok(Some(kept));
+        }
         let identity = self.agent.identity(&room.server).ok().flatten();
         let Some(identity) = identity else {
             return Ok(None);

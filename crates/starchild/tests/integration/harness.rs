@@ -58,7 +58,7 @@ pub fn server_program() -> &'static Path {
 }
 
 /// A folder for files that nothing has to outlast: in memory where the test command says so.
-pub fn scratch_folder() -> TempDir {
+fn scratch_folder() -> TempDir {
     let folder = match std::env::var_os("SC_TEST_SCRATCH") {
         Some(parent) => tempfile::tempdir_in(parent),
         None => tempfile::tempdir(),

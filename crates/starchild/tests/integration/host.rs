@@ -1,9 +1,12 @@
 //! `starchild host` as rooms, scripts and strangers meet it: the real host, called by the real server.
 
-use crate::harness::{Daemon, OBEY, Owner, PARROT, Room, Server, eventually};
+use crate::{
+    harness::{Daemon, OBEY, Owner, PARROT, Room, Server, Watcher, eventually},
+    proxy::{Proxy, Streams},
+};
 use client::{Client, PostMessage};
 use futures_util::StreamExt;
-use protocol::{Consent, ConsentDecision, ConsentState, DecideConsent};
+use protocol::{Consent, ConsentDecision, ConsentState, DecideConsent, Event};
 use reqwest::{StatusCode, header};
 use serde_json::{Value, json};
 use std::{
@@ -520,25 +523,57 @@ async fn asked(alice: &Client, room: &Room, seq: i64) -> Consent {
     .await
 }
 
+/// The owner of an agent that asks before it writes into this folder.
+async fn owner_of_a_writer(server: &str, model: &str, project: &Path) -> Owner {
+    let file = project.join("agent.yaml");
+    let text = format!(
+        "provider: {{ kind: openai, model: m, base_url: \"{model}/v1\", retries: 0 }}\n\
+         tools: {{fs: write}}\nconfirm: {{from: moderate}}\n"
+    );
+    std::fs::write(&file, text).unwrap();
+    let mut owner = Owner::without_agent();
+    owner.env.push(("OPENAI_API_KEY", "k".into()));
+    let file = file.to_str().unwrap();
+    let add = ["byoa", "add", "--prefix", "curious_otter", "--backend"];
+    let add = [
+        &add[..],
+        &["agent", "--agent-file", file, "--server", server],
+    ]
+    .concat();
+    owner.agent = owner.types(&add).await.trim().to_owned();
+    owner
+}
+
+#[tokio::test]
+async fn a_call_that_overtakes_the_answer_to_the_join_is_answered_with_the_rooms_key() {
+    let server = server().await;
+    let room = Room::new(&server.alice()).await;
+    let model = crate::agent_at_work::model();
+    let project = tempfile::tempdir().unwrap();
+    let proxy = Proxy::before(&server.url(), Streams::Pass).await;
+    let owner = owner_of_a_writer(&proxy.url, &model.url(), project.path()).await;
+    let code = room.invite().await.short_code;
+    let watcher = Watcher::new(&room).await;
+    proxy.hold_answers("join");
+    let _host = Host::start(&owner, &["--room", &code, "--display-name", "Otter"]).await;
+    is_in(&room, "Otter").await;
+    let seq = room.say("@Otter write a.txt").await;
+    let called = |event: &Event| match event {
+        Event::AgentTyping(typing) => (typing.reply_to_seq == Some(seq)).then_some(()),
+        _ => None,
+    };
+    watcher.sees("the room calls", called).await;
+    proxy.release_answers();
+    asked(&server.person("u_alice", "Alice"), &room, seq).await;
+}
+
 #[tokio::test]
 async fn a_hosted_agent_asks_in_the_room_and_its_owners_commands_are_commands() {
     let mut server = server().await;
     let room = Room::new(&server.alice()).await;
     let model = crate::agent_at_work::model();
     let project = tempfile::tempdir().unwrap();
-    let file = project.path().join("agent.yaml");
-    let text = format!(
-        "provider: {{ kind: openai, model: m, base_url: \"{}/v1\", retries: 0 }}\n\
-         tools: {{fs: write}}\nconfirm: {{from: moderate}}\n",
-        model.url()
-    );
-    std::fs::write(&file, text).unwrap();
-    let mut owner = Owner::without_agent();
-    owner.env.push(("OPENAI_API_KEY", "k".into()));
-    let (file, url) = (file.to_str().unwrap(), server.url());
-    let add = ["byoa", "add", "--prefix", "curious_otter", "--backend"];
-    let add = [&add[..], &["agent", "--agent-file", file, "--server", &url]].concat();
-    owner.agent = owner.types(&add).await.trim().to_owned();
+    let owner = owner_of_a_writer(&server.url(), &model.url(), project.path()).await;
     let code = room.invite().await.short_code;
     let _host = Host::start(&owner, &["--room", &code, "--display-name", "Otter"]).await;
     is_in(&room, "Otter").await;

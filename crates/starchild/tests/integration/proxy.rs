@@ -9,6 +9,7 @@ use std::{
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
+    sync::watch,
     task::JoinHandle,
     time::timeout,
 };
@@ -40,6 +41,8 @@ struct Shared {
     streams: Mutex<Streams>,
     /// The last part of a path, and how many answers to such requests are still to be lost.
     losing: Mutex<(String, usize)>,
+    /// The last part of a path, to whose requests the answers wait here.
+    held: watch::Sender<Option<String>>,
     /// How often each path was asked for.
     asked: Mutex<HashMap<String, usize>>,
     /// For the last part of a path, how many such requests are under way, and how many ever were.
@@ -57,6 +60,7 @@ impl Proxy {
             upstream: server.trim_start_matches("http://").to_owned(),
             streams: Mutex::new(streams),
             losing: Mutex::default(),
+            held: watch::Sender::default(),
             asked: Mutex::default(),
             crowds: Mutex::default(),
             open: Mutex::default(),
@@ -92,6 +96,16 @@ impl Proxy {
     /// The server gets the next requests whose path ends so, and nobody gets its answers.
     pub fn lose_answers(&self, last: &str, count: usize) {
         *self.shared.losing.lock().unwrap() = (last.to_owned(), count);
+    }
+
+    /// The server gets the requests whose path ends so, and its answers wait here.
+    pub fn hold_answers(&self, last: &str) {
+        self.shared.held.send_replace(Some(last.to_owned()));
+    }
+
+    /// Answers that wait, and later ones, come through.
+    pub fn release_answers(&self) {
+        self.shared.held.send_replace(None);
     }
 
     /// How often a path was asked for.
@@ -150,6 +164,8 @@ impl Shared {
             if lost {
                 return tokio::io::copy(&mut from_above, &mut tokio::io::sink()).await;
             }
+            let mut held = self.held.subscribe();
+            let _ = held.wait_for(|held| held.as_deref() != Some(last)).await;
             match streams {
                 Streams::Swallow => {
                     let (head, _) = read_head(&mut from_above).await?;

@@ -122,6 +122,7 @@ impl Attach<'_> {
         invite: String,
         short: Option<String>,
     ) -> Result<HostedRoom, Failure> {
+        let _handover = self.host.rooms.hand_over().await;
         let attempt = self.attempt(address, invite, short)?;
         let key = attempt.join.akm_key.clone().unwrap_or_default();
         let prefix = key
@@ -258,6 +259,7 @@ impl Attach<'_> {
 
     /// Gives a room a new key and the host's address of now.
     async fn update_endpoint(&self, room: HostedRoom) -> Result<(), Failure> {
+        let _handover = self.host.rooms.hand_over().await;
         let made = self.make_key(&room.room_id)?;
         let update = UpdateEndpoint {
             agent_endpoint: Some(self.host.base_url.clone()),
