@@ -38,7 +38,7 @@ impl Environment {
                 "test-coding-agents",
             )?,
             a2a: a2a.join("bin/python"),
-            clients: installed("crates/chatroom/tests/clients/install.sh", "test-clients")?,
+            clients: clients()?,
             sdk: sdk.join("bin/python"),
             acp: installed("crates/starchild/tests/acp/install.sh", "test-acp")?,
             web_modules: web_modules()?,
@@ -69,6 +69,11 @@ impl Environment {
         &self.web_modules
     }
 
+    /// Clients of the server that others made.
+    pub fn clients(&self) -> &Path {
+        &self.clients
+    }
+
     /// The client libraries, each with the tests that run against the real server.
     pub fn sdk_tests(&self) -> [(&'static str, Command); 2] {
         let tests = |script: &str, folder: &Path| {
@@ -85,6 +90,11 @@ impl Environment {
 /// Installs what the browser's tests import.
 pub fn web_modules() -> Result<PathBuf, String> {
     installed("web/tests/install.sh", "test-web")
+}
+
+/// Installs clients of the server that others made.
+pub fn clients() -> Result<PathBuf, String> {
+    installed("crates/chatroom/tests/clients/install.sh", "test-clients")
 }
 
 /// Runs a script that installs something into a folder beside what Cargo builds, where it is kept;

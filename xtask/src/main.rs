@@ -2,7 +2,9 @@
 //!
 //! Nothing but Rust is needed beforehand: what the tests need besides is installed or named.
 
+mod alone;
 mod bench;
+mod clients;
 mod deny;
 mod environment;
 mod first_start;
@@ -26,6 +28,7 @@ cargo xtask test [-p PACKAGE]… [--test NAME]… [FILTER] [-- OPTIONS]
                            workspace, run every test or those named; OPTIONS go to the test programs
 cargo xtask test --doc     only the examples in the documentation
 cargo xtask test web [NAME]  only the tests in a browser, or those whose name holds NAME
+cargo xtask test clients [NAME]  the same for the API's description in others' programs
 cargo xtask ci             formatting, then lints and every test from one build
 cargo xtask deny           what the programs are built from, checked against deny.toml
 cargo xtask sbom           the bill of materials of each program, as CycloneDX, into target/sbom
@@ -39,8 +42,11 @@ fn main() -> ExitCode {
     let command = args.next();
     let rest: Vec<String> = args.collect();
     let done = match command.as_deref() {
-        Some("test") if rest.first().is_some_and(|arg| arg == "web") => web::test(&rest[1..]),
-        Some("test") => test::test(&rest),
+        Some("test") => match rest.first().map(String::as_str) {
+            Some("web") => web::test(&rest[1..]),
+            Some("clients") => clients::test(&rest[1..]),
+            _ => test::test(&rest),
+        },
         Some("ci") => test::ci(),
         Some("deny") => deny::deny(),
         Some("sbom") => sbom::sbom(),

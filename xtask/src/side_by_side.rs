@@ -100,7 +100,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl Tally {
-    /// Counts what test programs and the browser's tests print.
+    /// Counts what test programs print, and the browser's and the clients' tests.
     fn read(job: &str, output: &str) -> Self {
         let mut tally = Self::default();
         for line in output.lines() {

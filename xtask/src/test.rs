@@ -1,6 +1,7 @@
 //! The test command.
 
 use crate::{
+    clients,
     environment::Environment,
     first_start::FirstData,
     programs::{Built, Lints, TestProgram, build_tests},
@@ -15,6 +16,8 @@ use std::{num::NonZero, process::Command, thread};
 const PROGRAMS_AT_ONCE: usize = 3;
 /// How many tests run at once, for each core: most of them wait most of the time.
 const TESTS_PER_CORE: usize = 9;
+/// The same for one program.
+const TESTS_PER_CORE_OF_ONE: usize = 7;
 /// The packages whose integration tests take minutes: the others fit in beside them.
 const LONGEST: [&str; 2] = ["chatroom", "starchild"];
 
@@ -45,14 +48,19 @@ fn build_and_run(selection: &Selection, lints: Lints) -> Result<(), String> {
 
     let mut jobs = Vec::new();
     if selection.is_everything() {
-        let command = web::tests(&built.server, environment.web_modules())?;
         jobs.push(Job {
             name: "web".into(),
-            command,
+            command: web::tests(environment.web_modules())?,
         });
     }
     jobs.extend(rust_tests(&built, selection));
     if selection.is_everything() {
+        // Right after those that take longest.
+        let clients = Job {
+            name: "clients".into(),
+            command: clients::tests(environment.clients()),
+        };
+        jobs.insert(PROGRAMS_AT_ONCE.min(jobs.len()), clients);
         jobs.extend(environment.sdk_tests().map(|(name, command)| Job {
             name: name.into(),
             command,
@@ -77,8 +85,10 @@ fn rust_tests(built: &Built, selection: &Selection) -> Vec<Job> {
     let is_short = |program: &&TestProgram| !LONGEST.contains(&program.package.as_str());
     programs.sort_by_key(|program| (program.test.is_none(), is_short(program)));
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    let at_once = programs.len().clamp(1, PROGRAMS_AT_ONCE);
-    let threads = cores * TESTS_PER_CORE / at_once;
+    // Unit tests have ended soon.
+    let lasting = programs.iter().filter(|program| program.test.is_some());
+    let at_once = lasting.count().clamp(1, PROGRAMS_AT_ONCE);
+    let threads = cores * (TESTS_PER_CORE / at_once).min(TESTS_PER_CORE_OF_ONE);
     let job = |program: &TestProgram| {
         let mut command = Command::new(&program.path);
         command

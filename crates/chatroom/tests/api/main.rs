@@ -9,7 +9,6 @@ mod harness;
 
 mod a2a;
 mod a_long_wait;
-mod api_description;
 mod at_work;
 mod attacks;
 mod auto_join;

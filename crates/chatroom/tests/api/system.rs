@@ -1,7 +1,7 @@
 //! The server itself: health, the operator's list, metrics, the API description, start and stop.
 
 use crate::harness::{Engine, Setup, both_engines, eventually, one_engine};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{collections::HashSet, path::Path, process::Command};
 
 both_engines![
@@ -16,6 +16,7 @@ one_engine![
     without_a_command_it_serves_with_the_options_that_are_given,
     the_metrics_are_for_internal_networks,
     every_field_of_the_api_is_described_as_it_was,
+    every_part_of_a_request_has_bounds,
     the_reference_is_a_page,
     only_an_admin_lists_all_rooms,
 ];
@@ -131,6 +132,60 @@ async fn every_field_of_the_api_is_described_as_it_was(setup: Setup) {
         "The API is not described as it was, first in line and text: {first:?}. If that is meant, run \
          this test with UPDATE_SNAPSHOTS=1 and look at the difference of {snapshot:?}"
     );
+}
+
+async fn every_part_of_a_request_has_bounds(setup: Setup) {
+    let server = setup.start().await;
+    let document = server.anonymous().get("/openapi.json").await.ok();
+    let mut without = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                if !is_bounded(&parameter["schema"]) {
+                    without.push(format!("{method} {path}: {}", parameter["name"]));
+                }
+            }
+            let body = &operation["requestBody"]["content"]["application/json"]["schema"];
+            let Some(name) = body["$ref"].as_str().and_then(|r| r.rsplit('/').next()) else {
+                continue;
+            };
+            let fields = &document["components"]["schemas"][name]["properties"];
+            for (field, schema) in fields.as_object().into_iter().flatten() {
+                if !is_bounded(schema) {
+                    without.push(format!("{name}.{field}"));
+                }
+            }
+        }
+    }
+    without.sort();
+    without.dedup();
+    assert!(
+        without.is_empty(),
+        "give these bounds in src/api/bounds.rs: {without:#?}"
+    );
+}
+
+/// Whether a schema says how much of it there may be.
+fn is_bounded(schema: &Value) -> bool {
+    let has = |name: &str| schema.get(name).is_some();
+    let kind = |name: &str| match &schema["type"] {
+        Value::Array(kinds) => kinds.iter().any(|kind| kind == name),
+        kind => kind == name,
+    };
+    let all = |name: &str| {
+        schema[name]
+            .as_array()
+            .is_some_and(|all| all.iter().all(is_bounded))
+    };
+    has("$ref") // words, or an object whose fields are looked at themselves
+        || has("enum")
+        || kind("boolean")
+        || (kind("string") && has("maxLength"))
+        || (kind("integer") && has("minimum"))
+        || (kind("array") && has("maxItems"))
+        || kind("null")
+        || kind("object")
+        || all("oneOf")
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs clients that others made into the folder given, with which tests/api/api_description.rs, tests/api/mcp.rs,
-# tests/api/sse_readers.rs and tests/api/webhooks.rs use the server: what reads and tries OpenAPI documents, MCP's
+# Installs clients that others made into the folder given, with which run.py, tests/api/mcp.rs, tests/api/oauth.rs,
+# tests/api/sse_readers.rs and tests/api/webhooks use the server: what reads and tries OpenAPI documents, MCP's
 # SDKs and the command line of its inspector, readers of event streams, and what checks webhooks' signatures.
 # Python's are in bin/, npm's in node_modules/.
 set -eu
