@@ -17,7 +17,7 @@ const START_WITHIN: Duration = Duration::from_secs(60);
 const SCRATCH_KILOBYTES: u64 = 2 * 1024 * 1024;
 
 /// Tests share one server with little memory, and nothing that it holds has to last.
-const POSTGRES_SETTINGS: [&str; 10] = [
+const POSTGRES_SETTINGS: [&str; 11] = [
     "listen_addresses=127.0.0.1",
     "max_connections=400",
     "shared_buffers=64MB",
@@ -28,6 +28,8 @@ const POSTGRES_SETTINGS: [&str; 10] = [
     "max_wal_senders=0",
     "autovacuum=off",
     "jit=off",
+    // In its folder, which goes when it is killed.
+    "dynamic_shared_memory_type=mmap",
 ];
 
 /// A server that runs as long as this lives.
@@ -73,6 +75,8 @@ pub fn postgres() -> Result<Service, String> {
         .args(POSTGRES_SETTINGS.iter().flat_map(|set| ["-c", set]))
         .arg("-c")
         .arg(format!("unix_socket_directories={}", folder.display()))
+        // Once, and not again in the process of each connection.
+        .env("LD_BIND_NOW", "1")
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()

@@ -131,7 +131,7 @@ async fn room_that_is_slow_to_read(server: &TestServer) -> (Caller, String) {
 }
 
 async fn a_query_that_takes_too_long_is_ended_and_others_go_on(setup: Setup) {
-    let server = setup.env("QUERY_SECONDS", "2").start().await;
+    let server = setup.env("QUERY_SECONDS", "1").start().await;
     let (alice, slow) = room_that_is_slow_to_read(&server).await;
     let attack = tokio::spawn(join_all((0..8).map(|_| alice.get(&slow).into_future())));
     eventually("the readers are busy", || async {
@@ -181,7 +181,7 @@ async fn a_query_ends_when_its_caller_hangs_up(setup: Setup) {
 async fn the_server_ends_in_time_whatever_runs(setup: Setup) {
     let setup = setup
         .env("QUERY_SECONDS", "3000")
-        .env("SHUTDOWN_SECONDS", "3");
+        .env("SHUTDOWN_SECONDS", "1");
     let mut server = setup.start().await;
     let (alice, slow) = room_that_is_slow_to_read(&server).await;
     let other = alice.creates_a_room().await;
