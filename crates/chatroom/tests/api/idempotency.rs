@@ -22,7 +22,7 @@ fn messages(room: &str) -> String {
 }
 
 async fn the_same_key_gives_the_same_answer_and_no_second_message(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let post = || {
@@ -39,7 +39,7 @@ async fn the_same_key_gives_the_same_answer_and_no_second_message(setup: Setup) 
 }
 
 async fn a_client_msg_id_is_a_key_too(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let viewer = alice.viewer(&room).await;
@@ -85,7 +85,7 @@ async fn a_key_belongs_to_its_sender_and_room(setup: Setup) {
 }
 
 async fn a_key_with_other_content_is_refused(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let post = |content: &str| {
@@ -116,7 +116,7 @@ async fn a_replay_is_not_limited(setup: Setup) {
 }
 
 async fn a_refused_post_does_not_use_its_key_up(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let archive =
@@ -132,7 +132,7 @@ async fn a_refused_post_does_not_use_its_key_up(setup: Setup) {
 }
 
 async fn the_same_key_from_many_at_once_is_one_message(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let body = json!({"content": "once", "client_msg_id": "k"});
@@ -149,7 +149,7 @@ async fn the_same_key_from_many_at_once_is_one_message(setup: Setup) {
 }
 
 async fn a_deleted_message_stays_posted(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let body = json!({"content": "once", "client_msg_id": "k"});
@@ -169,7 +169,7 @@ async fn a_deleted_message_stays_posted(setup: Setup) {
 }
 
 async fn a_key_that_is_no_key_is_refused(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     for bad in ["", &"k".repeat(10_000)] {

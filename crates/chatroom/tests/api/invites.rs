@@ -21,7 +21,7 @@ one_engine![
 ];
 
 async fn an_invite_is_for_one_and_lasts_an_hour(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let invite = alice
@@ -47,7 +47,7 @@ async fn an_invite_is_for_one_and_lasts_an_hour(setup: Setup) {
 }
 
 async fn an_invites_uses_and_time_are_bounded(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let path = format!("/rooms/{room}/invites");
@@ -72,7 +72,7 @@ async fn an_invites_uses_and_time_are_bounded(setup: Setup) {
 }
 
 async fn an_invite_is_a_jwt_that_clients_can_look_into(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let body = json!({"display_name": "Bob from Acme"});
@@ -87,7 +87,7 @@ async fn an_invite_is_a_jwt_that_clients_can_look_into(setup: Setup) {
 }
 
 async fn a_short_code_leads_to_the_invite(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let invite = alice
@@ -185,7 +185,7 @@ async fn the_list_shows_active_invites_without_their_codes(setup: Setup) {
 }
 
 async fn an_expired_invite_is_no_longer_listed(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let invite = alice
@@ -213,7 +213,7 @@ async fn an_expired_invite_is_no_longer_listed(setup: Setup) {
 }
 
 async fn a_revoked_invite_opens_nothing(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let code = alice.invites(&room).await;
@@ -237,7 +237,7 @@ async fn a_revoked_invite_opens_nothing(setup: Setup) {
 }
 
 async fn only_the_owner_handles_invites(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, bob) = (server.user("u_alice"), server.user("u_bob"));
     let room = alice.creates_a_room().await;
     alice.lets_in_user(&room, &bob).await;

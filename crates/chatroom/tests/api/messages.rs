@@ -38,7 +38,7 @@ fn messages(room: &str) -> String {
 }
 
 async fn a_user_token_posts_as_an_agent(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let body = json!({"content": "hello", "reply_chain_depth": 0});
@@ -56,7 +56,7 @@ async fn a_user_token_posts_as_an_agent(setup: Setup) {
 }
 
 async fn a_room_key_posts_from_the_web(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let viewer = alice.viewer(&room).await.seen_from_outside();
@@ -88,7 +88,7 @@ async fn a_member_token_posts_as_what_its_member_is(setup: Setup) {
 }
 
 async fn a_message_is_read_as_it_was_written(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let seq = alice.says(&room, "Hello everyone").await;
@@ -113,7 +113,7 @@ async fn a_message_is_read_as_it_was_written(setup: Setup) {
 }
 
 async fn content_is_at_most_4096_bytes_of_utf8(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let seq = alice.says(&room, &"€".repeat(1365)).await;
@@ -126,7 +126,7 @@ async fn content_is_at_most_4096_bytes_of_utf8(setup: Setup) {
 }
 
 async fn content_is_not_empty(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     for bad in [
@@ -147,7 +147,7 @@ async fn content_is_not_empty(setup: Setup) {
 }
 
 async fn an_answer_names_a_message_that_exists(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let (room, other) = (alice.creates_a_room().await, alice.creates_a_room().await);
     let seq = alice.says(&room, "one").await;
@@ -188,7 +188,7 @@ async fn depth_is_counted_by_the_server(setup: Setup) {
 }
 
 async fn a_request_can_only_deepen_a_chain(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let deep = alice
@@ -210,7 +210,7 @@ async fn a_request_can_only_deepen_a_chain(setup: Setup) {
 }
 
 async fn a_chain_ends_at_the_rooms_depth(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let post = |depth: i64, to: Option<i64>| {
@@ -234,7 +234,7 @@ async fn a_chain_ends_at_the_rooms_depth(setup: Setup) {
 }
 
 async fn a_web_post_starts_anew(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let deep = alice
@@ -251,7 +251,7 @@ async fn a_web_post_starts_anew(setup: Setup) {
 }
 
 async fn a_name_in_the_token_that_changed_is_taken_over(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let room = server.user_named("u_alice", "Alice").creates_a_room().await;
     let renamed = server.user_named("u_alice", "Alice Cooper");
     let seq = renamed.says(&room, "new name").await;
@@ -284,7 +284,7 @@ async fn a_message_keeps_the_name_its_sender_had(setup: Setup) {
 }
 
 async fn only_members_post(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_public_room().await;
     let body = json!({"content": "x"});
@@ -313,7 +313,7 @@ async fn only_members_post(setup: Setup) {
 }
 
 async fn a_view_key_does_not_post(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let seq = alice.says(&room, "hello").await;
@@ -334,7 +334,7 @@ async fn a_view_key_does_not_post(setup: Setup) {
 }
 
 async fn reading_begins_after_since(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let first = alice.says(&room, "0").await;
@@ -366,7 +366,7 @@ async fn reading_begins_after_since(setup: Setup) {
 }
 
 async fn reading_before_gives_the_newest_below(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let first = alice.says(&room, "0").await;
@@ -388,7 +388,7 @@ async fn reading_before_gives_the_newest_below(setup: Setup) {
 }
 
 async fn a_page_is_50_messages_and_200_at_most(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     for n in 0..205 {
@@ -410,7 +410,7 @@ async fn a_page_is_50_messages_and_200_at_most(setup: Setup) {
 }
 
 async fn a_visitor_reads_a_public_room_50_at_a_time(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_public_room().await;
     for n in 0..55 {
@@ -440,7 +440,7 @@ async fn a_visitor_reads_a_public_room_50_at_a_time(setup: Setup) {
 }
 
 async fn a_visitor_cannot_filter_by_sender(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_public_room().await;
     alice.says(&room, "hello").await;
@@ -457,7 +457,7 @@ async fn a_visitor_cannot_filter_by_sender(setup: Setup) {
 }
 
 async fn a_visitor_learns_nothing_of_private_rooms(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let room = server.user("u_alice").creates_a_room().await;
     let visitor = server.anonymous();
     let private = visitor.get(messages(&room)).await;
@@ -467,7 +467,7 @@ async fn a_visitor_learns_nothing_of_private_rooms(setup: Setup) {
 }
 
 async fn posts_from_many_at_once_have_no_gaps_and_no_doubles(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let viewer = alice.viewer(&room).await;
@@ -502,7 +502,7 @@ async fn posts_from_many_at_once_have_no_gaps_and_no_doubles(setup: Setup) {
 }
 
 async fn strange_text_comes_back_as_it_was(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let mut events = alice.listens(&room).await;
@@ -533,7 +533,7 @@ fn seqs(page: &Value) -> Vec<i64> {
 }
 
 async fn answers_are_counted_wherever_they_stand(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, bob) = (server.user("u_alice"), server.user("u_bob"));
     let room = alice.creates_a_public_room().await;
     alice.lets_in_user(&room, &bob).await;

@@ -36,7 +36,7 @@ fn messages(room: &str) -> String {
 }
 
 async fn me_tells_a_member_where_it_stands(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_public_room().await;
     let card = "https://my-bot.fly.dev/.well-known/agent-card.json";
@@ -110,7 +110,7 @@ async fn me_counts_what_came_after_ones_last_message(setup: Setup) {
 }
 
 async fn a_member_without_a_name_is_mentioned_by_id(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let owner = server.user_of_type("u_nameless", "container");
     let room = owner.creates_a_room().await;
     let me = owner.get(format!("/rooms/{room}/me")).await.ok();
@@ -132,7 +132,7 @@ async fn an_agent_is_mentioned_by_the_id_that_the_installer_printed(setup: Setup
 }
 
 async fn mentions_of_me_are_found(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, bob) = (server.user("u_alice"), server.user("u_bob"));
     let room = alice.creates_a_room().await;
     alice.lets_in_user(&room, &bob).await;
@@ -157,7 +157,7 @@ async fn mentions_of_me_are_found(setup: Setup) {
 }
 
 async fn a_mention_is_a_whole_word(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     for (text, mentions) in [
@@ -180,7 +180,7 @@ async fn a_mention_is_a_whole_word(setup: Setup) {
 }
 
 async fn an_edit_changes_who_is_mentioned(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, bob) = (server.user("u_alice"), server.user("u_bob"));
     let room = alice.creates_a_room().await;
     alice.lets_in_user(&room, &bob).await;
@@ -227,7 +227,7 @@ async fn messages_are_filtered_by_sender(setup: Setup) {
 }
 
 async fn filters_go_together(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, bob) = (server.user("u_alice"), server.user("u_bob"));
     let room = alice.creates_a_room().await;
     alice.lets_in_user(&room, &bob).await;
@@ -246,7 +246,7 @@ async fn filters_go_together(setup: Setup) {
 }
 
 async fn a_thread_is_the_chain_from_its_root(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let mut chain = vec![alice.says(&room, "root").await];
@@ -275,7 +275,7 @@ async fn a_thread_is_the_chain_from_its_root(setup: Setup) {
 }
 
 async fn a_thread_of_a_missing_message_is_not_found(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     for missing in ["999", "0"] {
@@ -300,7 +300,7 @@ async fn a_thread_of_a_missing_message_is_not_found(setup: Setup) {
 }
 
 async fn a_message_is_edited_by_its_sender(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let seq = alice.says(&room, "fxied tpyo").await;
@@ -326,7 +326,7 @@ async fn a_message_is_edited_by_its_sender(setup: Setup) {
 }
 
 async fn an_edit_obeys_the_rules_of_posting(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let seq = alice.says(&room, "hello").await;
@@ -354,7 +354,7 @@ async fn an_edit_obeys_the_rules_of_posting(setup: Setup) {
 }
 
 async fn a_deleted_message_keeps_its_seq(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let seq = alice.says(&room, "oops").await;
@@ -485,7 +485,7 @@ async fn reactions_are_counted_for_the_caller(setup: Setup) {
 }
 
 async fn what_is_no_emoji_is_refused(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let seq = alice.says(&room, "hello").await;
@@ -519,7 +519,7 @@ async fn what_is_no_emoji_is_refused(setup: Setup) {
 }
 
 async fn the_documents_have_a_version(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let version = server
         .anonymous()
         .seen_from_outside()
@@ -538,7 +538,7 @@ async fn the_documents_have_a_version(setup: Setup) {
 }
 
 async fn a_document_is_served_once_for_each_version(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let visitor = server.anonymous().seen_from_outside();
     let version = visitor.get("/docs-version").await.ok();
     for (name, hash) in version["per_doc"].as_object().unwrap() {

@@ -13,7 +13,7 @@ one_engine![
 ];
 
 async fn whoever_asks_gets_html_and_nobody_else(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let seq = alice.says(&room, "**hello**").await;
@@ -31,7 +31,7 @@ async fn whoever_asks_gets_html_and_nobody_else(setup: Setup) {
 }
 
 async fn the_stream_carries_html_for_those_who_ask(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let first = alice.says(&room, "*first*").await;
@@ -59,7 +59,7 @@ async fn the_stream_carries_html_for_those_who_ask(setup: Setup) {
 }
 
 async fn a_visitor_gets_html_too(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_public_room().await;
     alice.says(&room, "# Title").await;
@@ -69,7 +69,7 @@ async fn a_visitor_gets_html_too(setup: Setup) {
 }
 
 async fn a_hostile_text_is_rendered_harmless(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     for text in [
@@ -114,7 +114,7 @@ async fn deleted_and_system_messages_have_no_html(setup: Setup) {
 }
 
 async fn an_unknown_rendering_is_refused(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     for path in ["messages?render=pdf", "stream?render=pdf"] {

@@ -21,7 +21,7 @@ both_engines![
 one_engine![what_is_no_cursor_is_refused];
 
 async fn a_cursor_in_the_header_or_the_query_resumes(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let seq = alice.says(&room, "one").await;
@@ -79,7 +79,7 @@ async fn a_little_of_everything(alice: &Caller, room: &str) -> Vec<(String, Stri
 }
 
 async fn resuming_at_any_place_gives_exactly_the_rest(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let all = a_little_of_everything(&alice, &room).await;
@@ -136,7 +136,7 @@ async fn resuming_works_over_a_restart(setup: Setup) {
 }
 
 async fn a_deleted_text_is_not_in_the_replay(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let start = alice.says(&room, "start").await;
@@ -168,7 +168,7 @@ async fn resynced(events: &mut Events, room: &str) -> (Value, String) {
 }
 
 async fn a_cursor_ahead_of_the_room_gets_a_resync(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let seq = alice.says(&room, "hello").await;
@@ -229,7 +229,7 @@ async fn a_cursor_older_than_the_events_kept_gets_a_resync(setup: Setup) {
 }
 
 async fn after_a_resync_the_stream_goes_on(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     alice.says(&room, "old").await;
@@ -242,7 +242,7 @@ async fn after_a_resync_the_stream_goes_on(setup: Setup) {
 }
 
 async fn what_is_no_cursor_is_refused(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let path = format!("/rooms/{room}/stream");

@@ -29,7 +29,7 @@ fn keys(room: &str) -> String {
 }
 
 async fn a_key_is_for_seven_days_of_viewing_and_posting(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let key = alice
@@ -53,7 +53,7 @@ async fn a_key_is_for_seven_days_of_viewing_and_posting(setup: Setup) {
 }
 
 async fn a_key_may_be_for_viewing_alone(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let body = json!({"for_user_id": "u_alice", "scope": "view"});
@@ -71,7 +71,7 @@ async fn a_key_may_be_for_viewing_alone(setup: Setup) {
 }
 
 async fn a_key_is_for_oneself(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, bob) = (server.user("u_alice"), server.user("u_bob"));
     let room = alice.creates_a_room().await;
     alice.lets_in_user(&room, &bob).await;
@@ -118,7 +118,7 @@ async fn only_a_user_token_makes_keys(setup: Setup) {
 }
 
 async fn three_keys_are_the_most(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, bob) = (server.user("u_alice"), server.user("u_bob"));
     let (room, other) = (alice.creates_a_room().await, alice.creates_a_room().await);
     alice.lets_in_user(&room, &bob).await;
@@ -154,7 +154,7 @@ async fn three_keys_are_the_most(setup: Setup) {
 }
 
 async fn a_key_is_listed_without_the_key(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     assert_eq!(alice.get(keys(&room)).await.ok(), json!({"room_keys": []}));
@@ -176,7 +176,7 @@ async fn a_key_is_listed_without_the_key(setup: Setup) {
 }
 
 async fn one_key_is_revoked_by_its_jti(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let (dead, alive) = (alice.viewer(&room).await, alice.viewer(&room).await);
@@ -207,7 +207,7 @@ async fn one_key_is_revoked_by_its_jti(setup: Setup) {
 }
 
 async fn all_keys_are_revoked_at_once(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, bob) = (server.user("u_alice"), server.user("u_bob"));
     let room = alice.creates_a_room().await;
     alice.lets_in_user(&room, &bob).await;
@@ -225,7 +225,7 @@ async fn all_keys_are_revoked_at_once(setup: Setup) {
 }
 
 async fn somebody_elses_keys_are_nobodys_business(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, bob) = (server.user("u_alice"), server.user("u_bob"));
     let room = alice.creates_a_room().await;
     alice.lets_in_user(&room, &bob).await;
@@ -264,7 +264,7 @@ async fn an_expired_key_opens_nothing(setup: Setup) {
 }
 
 async fn a_key_opens_its_own_room_alone(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let (private, public) = (
@@ -299,7 +299,7 @@ async fn a_key_opens_its_own_room_alone(setup: Setup) {
 }
 
 async fn a_forged_key_opens_nothing(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let (room, other) = (alice.creates_a_room().await, alice.creates_a_room().await);
     let view = alice.viewer_with(&room, "view").await;

@@ -31,7 +31,7 @@ one_engine![
 ];
 
 async fn a_room_is_private_unless_it_says_otherwise(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.post("/rooms", json!({"name": "strategy-sync"})).await;
     let room = room.created();
@@ -53,7 +53,7 @@ async fn a_room_is_private_unless_it_says_otherwise(setup: Setup) {
 }
 
 async fn a_room_can_be_public(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let body = json!({"name": "open-startups", "visibility": "public"});
     let room = alice.post("/rooms", body).await.created();
@@ -61,7 +61,7 @@ async fn a_room_can_be_public(setup: Setup) {
 }
 
 async fn a_name_is_1_to_200_characters(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let create = |name: String| alice.post("/rooms", json!({"name": name}));
     let longest = "ä".repeat(200);
@@ -243,7 +243,7 @@ async fn a_summary_shows_kinds_and_names_and_no_ids(setup: Setup) {
 }
 
 async fn a_summary_does_not_tell_a_private_room_from_a_missing_one(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let room = server.user("u_alice").creates_a_room().await;
     let visitor = server.anonymous();
     let private = visitor.get(format!("/rooms/{room}/public-summary")).await;
@@ -283,7 +283,7 @@ async fn members_and_key_holders_read_a_rooms_metadata(setup: Setup) {
 }
 
 async fn the_owner_changes_what_is_named_and_nothing_else(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let path = format!("/rooms/{room}");
@@ -320,7 +320,7 @@ async fn the_owner_changes_what_is_named_and_nothing_else(setup: Setup) {
 }
 
 async fn only_the_owner_changes_a_room(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, bob) = (server.user("u_alice"), server.user("u_bob"));
     let room = alice.creates_a_room().await;
     alice.lets_in_user(&room, &bob).await;
@@ -418,7 +418,7 @@ async fn an_archived_room_is_read_only(setup: Setup) {
 }
 
 async fn the_depth_of_replies_is_the_owners_to_set(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let me = format!("/rooms/{room}/me");
@@ -444,7 +444,7 @@ async fn the_depth_of_replies_is_the_owners_to_set(setup: Setup) {
 }
 
 async fn the_audit_log_is_the_owners_and_tells_what_was_done(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, bob) = (server.user("u_alice"), server.user("u_bob"));
     let room = alice.creates_a_room().await;
     alice.lets_in_user(&room, &bob).await;
@@ -485,7 +485,7 @@ async fn the_audit_log_is_the_owners_and_tells_what_was_done(setup: Setup) {
 }
 
 async fn the_audit_log_comes_in_pages(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     for name in ["one", "two", "three"] {
@@ -631,7 +631,7 @@ async fn the_state_is_one_look_at_a_room(setup: Setup) {
 }
 
 async fn the_state_shows_as_many_messages_as_were_asked_for(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     for n in 0..25 {

@@ -19,7 +19,7 @@ one_engine![
 const TEXT: &str = "Be concise. Default to silent. Reply only when @-mentioned.";
 
 async fn rules_have_a_version_that_grows_by_one(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let path = format!("/rooms/{room}/rules");
@@ -63,7 +63,7 @@ async fn members_and_key_holders_read_the_rules(setup: Setup) {
 }
 
 async fn only_the_owner_writes_the_rules(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, bob) = (server.user("u_alice"), server.user("u_bob"));
     let room = alice.creates_a_room().await;
     alice.lets_in_user(&room, &bob).await;
@@ -90,7 +90,7 @@ async fn only_the_owner_writes_the_rules(setup: Setup) {
 }
 
 async fn rules_hold_16_kb_of_utf8(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let path = format!("/rooms/{room}/rules");
@@ -103,7 +103,7 @@ async fn rules_hold_16_kb_of_utf8(setup: Setup) {
 }
 
 async fn a_change_is_told_twice_on_the_stream(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let mut events = alice.listens(&room).await;
@@ -129,7 +129,7 @@ async fn a_change_is_told_twice_on_the_stream(setup: Setup) {
 }
 
 async fn a_change_reaches_those_who_backfill(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let seq = alice.says(&room, "before").await;
@@ -150,7 +150,7 @@ async fn a_change_reaches_those_who_backfill(setup: Setup) {
 }
 
 async fn every_message_carries_the_current_version(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let seq = alice.says(&room, "old").await;

@@ -28,7 +28,7 @@ fn code(key: &Value) -> &str {
 }
 
 async fn a_short_link_leads_to_the_viewer(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let key = new_key(&alice, &room).await;
@@ -52,7 +52,7 @@ async fn a_short_link_leads_to_the_viewer(setup: Setup) {
 }
 
 async fn an_unknown_code_is_not_found(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     for unknown in ["ck_xxxxxxxx", "nonsense", "ck_", "sc_12345678", "%00"] {
         let reply = server.anonymous().get(format!("/k/{unknown}")).await;
         assert!(matches!(reply.status, 400 | 404), "{}", reply.text());
@@ -66,7 +66,7 @@ async fn an_unknown_code_is_not_found(setup: Setup) {
 }
 
 async fn a_revoked_link_is_not_found_and_the_key_lives_on(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let key = new_key(&alice, &room).await;
@@ -80,7 +80,7 @@ async fn a_revoked_link_is_not_found_and_the_key_lives_on(setup: Setup) {
 }
 
 async fn a_link_ends_with_its_key(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let key = new_key(&alice, &room).await;
@@ -109,7 +109,7 @@ async fn an_expired_link_is_gone(setup: Setup) {
 }
 
 async fn the_minter_and_the_owner_revoke_a_link(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let (bob, carol) = (server.user("u_bob"), server.user("u_carol"));

@@ -33,7 +33,7 @@ pub fn messages(room: &str) -> String {
 }
 
 async fn a_stream_begins_where_the_room_stands(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     alice.says(&room, "before").await;
@@ -51,7 +51,7 @@ async fn a_stream_begins_where_the_room_stands(setup: Setup) {
 }
 
 async fn a_message_is_told_with_its_seq_as_id(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let mut events = alice.viewer_with(&room, "view").await.listens(&room).await;
@@ -66,7 +66,7 @@ async fn a_message_is_told_with_its_seq_as_id(setup: Setup) {
 }
 
 async fn every_kind_of_event_is_told(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let mut events = alice.listens(&room).await;
@@ -106,7 +106,7 @@ async fn every_kind_of_event_is_told(setup: Setup) {
 }
 
 async fn what_changes_nothing_is_not_told(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let seq = alice.says(&room, "hello").await;
@@ -127,7 +127,7 @@ async fn what_changes_nothing_is_not_told(setup: Setup) {
 }
 
 async fn side_events_stand_after_the_newest_message(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let first = alice.says(&room, "one").await;
@@ -152,7 +152,7 @@ async fn side_events_stand_after_the_newest_message(setup: Setup) {
 }
 
 async fn a_browser_sends_its_key_in_the_query(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let viewer = alice.viewer(&room).await;
@@ -201,7 +201,7 @@ async fn readers_are_members_and_key_holders(setup: Setup) {
 }
 
 async fn a_revoked_key_ends_its_streams(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let (one, two) = (alice.viewer(&room).await, alice.viewer(&room).await);
@@ -263,7 +263,7 @@ async fn an_idle_stream_gets_signs_of_life(setup: Setup) {
 }
 
 async fn all_readers_get_the_same_order(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let mut readers = Vec::new();
@@ -299,7 +299,7 @@ async fn all_readers_get_the_same_order(setup: Setup) {
 
 async fn readers_who_come_and_go_miss_nothing_while_others_post(setup: Setup) {
     const POSTS: i64 = 150;
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let start = alice.says(&room, "start").await;
@@ -351,7 +351,7 @@ async fn readers_who_come_and_go_miss_nothing_while_others_post(setup: Setup) {
 
 /// Readers come whose replay ends just where new messages are being written.
 async fn a_replay_that_meets_the_present_has_no_doubles(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let _keeps_the_room_read = alice.listens(&room).await;
@@ -452,7 +452,7 @@ async fn a_stream_ends_when_the_server_does(setup: Setup) {
 }
 
 async fn the_stream_is_not_cached(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let url = format!("{}/rooms/{room}/stream", server.base_url());

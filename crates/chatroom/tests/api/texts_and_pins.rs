@@ -10,7 +10,7 @@ both_engines![
 ];
 
 async fn older_rules_are_kept_and_a_stale_save_is_refused(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, bob) = (server.user("u_alice"), server.user("u_bob"));
     let room = alice.creates_a_room().await;
     alice.lets_in_user(&room, &bob).await;
@@ -73,7 +73,7 @@ async fn older_rules_are_kept_and_a_stale_save_is_refused(setup: Setup) {
 }
 
 async fn a_room_has_a_topic_and_pins(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, bob) = (server.user("u_alice"), server.user("u_bob"));
     let room = alice.creates_a_room().await;
     alice.lets_in_user(&room, &bob).await;
@@ -152,7 +152,7 @@ async fn a_room_has_a_topic_and_pins(setup: Setup) {
 }
 
 async fn messages_around_one_are_read_at_once(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     for n in 0..20 {

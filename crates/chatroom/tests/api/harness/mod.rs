@@ -11,6 +11,7 @@ mod events;
 mod proxy;
 mod push;
 mod server;
+mod shared;
 mod shell;
 mod stand_in;
 mod token;

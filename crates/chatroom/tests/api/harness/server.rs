@@ -55,7 +55,7 @@ const RATE_LIMITS: [&str; 23] = [
 ];
 
 /// How a test wants its server.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct Setup {
     engine: Engine,
     own_keys: bool,
@@ -258,10 +258,14 @@ impl TestServer {
         node
     }
 
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.running.as_ref().unwrap().id()
+    }
+
     /// Kilobytes of memory that it has resident.
     pub fn resident_kb(&self) -> u64 {
-        let child = self.running.as_ref().unwrap();
-        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let number = line.unwrap().split_whitespace().next().unwrap();
         number.parse().unwrap()
@@ -269,8 +273,7 @@ impl TestServer {
 
     /// The processor time that it has taken so far.
     pub fn processor_time(&self) -> Duration {
-        let child = self.running.as_ref().unwrap();
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap();
         // The name, in parentheses, may hold spaces; user and system time are 12th and 13th after.
         let (_, fields) = stat.rsplit_once(')').unwrap();
         let fields = fields.split_whitespace().skip(11).take(2);
@@ -422,8 +425,7 @@ impl TestServer {
         match &self._database {
             Some(database) => database.running_queries().await,
             None => {
-                let child = self.running.as_ref().unwrap();
-                let tasks = std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap();
+                let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid())).unwrap();
                 let running = tasks.filter(|task| {
                     let path = task.as_ref().unwrap().path().join("stat");
                     // A thread may have ended meanwhile.
