@@ -36,7 +36,7 @@ fn messages(room: &str) -> String {
 }
 
 async fn me_tells_a_member_where_it_stands(setup: Setup) {
-    let server = setup.shared().await;
+    let server = setup.start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_public_room().await;
     let card = "https://my-bot.fly.dev/.well-known/agent-card.json";
