@@ -208,7 +208,7 @@ fn check(told: &Value) {
 }
 
 async fn speaks(setup: Setup, binding: &str) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, room) = world(&server).await;
     let (hook, receiver) = Receiver::start().await;
     let base = format!("{}/a2a/{room}", server.base_url());
@@ -238,7 +238,7 @@ async fn the_sdk_speaks_with_a_room_over_http(setup: Setup) {
 }
 
 async fn the_older_sdk_speaks_with_a_room(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, room) = world(&server).await;
     let (hook, receiver) = Receiver::start().await;
     let base = format!("{}/a2a/{room}", server.base_url());
@@ -320,7 +320,7 @@ async fn notifications_are_sent_with_their_token(setup: Setup) {
 }
 
 async fn a_task_of_a_room_that_one_may_not_read_is_not_there(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, room) = world(&server).await;
     let task = begins(&alice, &room, "wait").await;
     let id = task["id"].as_str().unwrap();
@@ -398,7 +398,7 @@ async fn a_task_of_a_room_that_one_may_not_read_is_not_there(setup: Setup) {
 }
 
 async fn what_is_no_request_is_refused(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, room) = world(&server).await;
     let path = format!("/a2a/{room}");
     let call = rpc("GetTask", json!({"id": "x"}));
@@ -462,7 +462,7 @@ async fn what_is_no_request_is_refused(setup: Setup) {
 }
 
 async fn notifications_never_reach_private_addresses_for_strangers(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, room) = world(&server).await;
     let (hook, receiver) = Receiver::start().await;
     let stranger = alice.lets_in(&room, "strangers_bot-0a1b2c3d").await;
@@ -555,7 +555,7 @@ async fn notifications_end_with_the_membership(setup: Setup) {
 }
 
 async fn files_are_named_and_never_fetched(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, room) = world(&server).await;
     let (hook, receiver) = Receiver::start().await;
     let parts = json!([{"text": "wait, look:"}, {"url": hook, "filename": "a.png", "mediaType": "image/png"},
@@ -635,7 +635,7 @@ async fn a_task_ends_with_silence_and_with_time(setup: Setup) {
 }
 
 async fn the_server_has_one_address_for_all_rooms(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, room) = world(&server).await;
     let send = |message: Value| rpc("SendMessage", json!({"message": message}));
     let reply = alice.post("/a2a", send(message("Hello?"))).await;

@@ -1,6 +1,8 @@
 //! Agents at work: seen, stopped, asked again, allowed and paid for.
 
-use crate::harness::{Agent, Caller, Setup, TestServer, both_engines, eventually, one_engine};
+use crate::harness::{
+    Agent, Caller, Setup, TestServer, agent_id, both_engines, eventually, one_engine,
+};
 use serde_json::{Value, json};
 
 one_engine![
@@ -23,8 +25,6 @@ both_engines![
     a_budget_that_is_used_up_is_told_once,
 ];
 
-const OTTER: &str = "curious_otter-3a9f1c20";
-
 /// A person who signed in.
 pub async fn signed_in(server: &TestServer, user: &str) -> Caller {
     let person = server.user_of_type(user, "access");
@@ -36,7 +36,7 @@ pub async fn signed_in(server: &TestServer, user: &str) -> Caller {
 pub async fn room_with_agent(server: &TestServer) -> (Caller, String, Agent) {
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let otter = alice.lets_in(&room, OTTER).await;
+    let otter = alice.lets_in(&room, &agent_id("curious_otter")).await;
     (alice, room, otter)
 }
 
@@ -47,7 +47,7 @@ pub async fn types(caller: &Caller, room: &str, body: Value) -> Value {
 }
 
 async fn what_a_member_does_is_seen_by_readers_and_by_those_who_come_later(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, room, otter) = room_with_agent(&server).await;
     let seq = alice.says(&room, "What is the weather?").await;
     let mut plain = alice.listens(&room).await;
@@ -101,7 +101,7 @@ async fn what_a_member_does_is_seen_by_readers_and_by_those_who_come_later(setup
 }
 
 async fn a_state_ends_with_the_message_and_with_the_membership(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, room, otter) = room_with_agent(&server).await;
     let seq = alice.says(&room, "Well?").await;
     let mut reading = alice.listens(&room).await;
@@ -137,7 +137,7 @@ async fn a_state_ends_with_the_message_and_with_the_membership(setup: Setup) {
 }
 
 async fn a_person_is_seen_to_type_and_keeps_their_words(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, room, otter) = room_with_agent(&server).await;
     let mut reading = otter.listens(&room).await;
     let person = signed_in(&server, "u_alice").await;
@@ -159,7 +159,7 @@ async fn a_person_is_seen_to_type_and_keeps_their_words(setup: Setup) {
 }
 
 async fn an_agent_that_is_called_thinks_and_then_writes(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, room, _agent) = crate::fanout::world(&server, "slow").await;
     let mut reading = alice.listens(&room).await;
     let seq = alice.says(&room, "Hello").await;
@@ -177,7 +177,7 @@ async fn an_agent_that_is_called_thinks_and_then_writes(setup: Setup) {
 }
 
 async fn a_call_that_is_stopped_is_over_and_posts_nothing(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, room, agent) = crate::fanout::world(&server, "hang").await;
     let carol = server.user("u_carol");
     alice.lets_in_user(&room, &carol).await;
@@ -255,9 +255,9 @@ async fn an_agent_that_reads_is_told_to_stop_over_a_restart_too(setup: Setup) {
 }
 
 async fn a_message_is_answered_anew(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, room, agent) = crate::fanout::world(&server, "silent").await;
-    let otter = alice.lets_in(&room, OTTER).await;
+    let otter = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let mut own = otter.listens(&room).await;
     let first = alice.says(&room, "A question").await;
     let second = alice.says(&room, "Another one").await;
@@ -303,7 +303,7 @@ async fn a_message_is_answered_anew(setup: Setup) {
 }
 
 async fn a_consent_is_asked_seen_and_decided_once(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, room, otter) = room_with_agent(&server).await;
     let bob = server.user("u_bob");
     alice.lets_in_user(&room, &bob).await;
@@ -424,7 +424,7 @@ async fn a_consent_survives_a_restart_expires_and_goes_with_its_agent(setup: Set
 }
 
 async fn an_answer_that_is_stopped_takes_its_questions_back_and_no_others(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, room, otter) = room_with_agent(&server).await;
     let path = format!("/rooms/{room}/consents");
     let mut asked = Vec::new();
@@ -493,7 +493,7 @@ async fn what_an_answer_cost_stays_with_it_and_is_summed_up(setup: Setup) {
 }
 
 async fn what_an_answer_cost_is_read_from_an_agents_stream(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let raw = "raw=data: {\"text\":\"Hi\"}\n\n\
         data: {\"type\":\"usage\",\"model\":\"gpt-9\",\"input_tokens\":-5,\"output_tokens\":7}\n\n\
         data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"cost\":1e300}}\n\ndata: [DONE]\n\n";
@@ -583,7 +583,7 @@ async fn a_policy_decides_what_wakes_an_agent(setup: Setup) {
 async fn a_budget_that_is_used_up_is_told_once(setup: Setup) {
     let server = setup.start().await;
     let (alice, room, agent) = crate::fanout::world(&server, "hello").await;
-    let otter = alice.lets_in(&room, OTTER).await;
+    let otter = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let notices = async || {
         let path = format!("/rooms/{room}/messages?limit=200");
         let page = alice.get(path).await.ok();

@@ -67,7 +67,7 @@ async fn a_short_code_reaches_the_agent_behind_it(setup: Setup) {
 }
 
 async fn the_answer_comes_byte_for_byte_as_it_arrives(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let agent = PushAgent::start("raw=: a comment\r\n\r\ndata: {\"x\": 1}\nid: 7\n\nhalf a fra");
     let cli = cli(&server, &code(&alice, Some(&agent)).await);
@@ -91,7 +91,7 @@ async fn the_answer_comes_byte_for_byte_as_it_arrives(setup: Setup) {
 }
 
 async fn a_code_that_has_ended_opens_nothing(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let agent = PushAgent::start("always");
     let post = async |code: &str| cli(&server, code).post(PATH, question()).await;
@@ -215,7 +215,7 @@ async fn a_bare_bearer_needs_a_container_and_a_configured_agent(setup: Setup) {
 }
 
 async fn a_body_is_bounded_in_two_ways(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let agent = PushAgent::start("always");
     let cli = cli(&server, &code(&server.user("u_alice"), Some(&agent)).await);
     let long = json!({"message": "x".repeat(200_000)});
@@ -248,7 +248,7 @@ async fn calls_are_counted_for_each_container(setup: Setup) {
 }
 
 async fn an_agent_that_is_away_is_named(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let agent = PushAgent::start("always");
     let code = code(&server.user("u_alice"), Some(&agent)).await;
     drop(agent);

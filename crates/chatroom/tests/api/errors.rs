@@ -1,6 +1,6 @@
 //! Bad input: every wrong request gets its row of the error table and changes nothing.
 
-use crate::harness::{Caller, Setup, both_engines, one_engine};
+use crate::harness::{Caller, Setup, SharedServer, agent_id, both_engines, one_engine};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ one_engine![
 ];
 
 async fn an_unknown_route_is_not_found(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     for path in [
         "/nowhere",
@@ -63,7 +63,7 @@ async fn an_unknown_route_is_not_found(setup: Setup) {
 }
 
 async fn a_wrong_method_is_named(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     for (method, path) in [
@@ -135,17 +135,11 @@ fn with_bodies(room: &str, seq: i64, agent: &str) -> Vec<(Method, String, Value)
     ]
 }
 
-async fn world(
-    setup: Setup,
-) -> (
-    crate::harness::TestServer,
-    Caller,
-    Vec<(Method, String, Value)>,
-) {
-    let server = setup.start().await;
+async fn world(setup: Setup) -> (SharedServer, Caller, Vec<(Method, String, Value)>) {
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let seq = alice.says(&room, "hello").await;
     let requests = with_bodies(&room, seq, agent.id());
     (server, alice, requests)
@@ -176,7 +170,7 @@ async fn a_body_that_is_no_json_is_refused(setup: Setup) {
 }
 
 async fn an_array_is_no_object(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     for (path, body) in [
@@ -316,7 +310,7 @@ async fn nul_characters_are_refused_everywhere(setup: Setup) {
 }
 
 async fn a_path_that_does_not_parse_is_refused(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     for seq in ["x", "1.5", "99999999999999999999", "%20", "1e3"] {
@@ -343,7 +337,7 @@ async fn a_path_that_does_not_parse_is_refused(setup: Setup) {
 }
 
 async fn a_query_that_does_not_parse_is_refused(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     for path in [
@@ -367,7 +361,7 @@ async fn a_query_that_does_not_parse_is_refused(setup: Setup) {
 }
 
 async fn a_room_id_that_is_none_is_no_room(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let long = format!("rm_{}", "x".repeat(5000));
     for id in [
@@ -394,7 +388,7 @@ async fn a_room_id_that_is_none_is_no_room(setup: Setup) {
 }
 
 async fn an_authorization_that_is_no_bearer_is_refused(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let token = alice.token().unwrap();
     let visitor = server.anonymous();
@@ -496,7 +490,7 @@ async fn a_refused_request_writes_nothing(setup: Setup) {
 }
 
 async fn messages_say_what_to_change(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     for (body, word) in [

@@ -114,7 +114,7 @@ async fn an_agent_is_called_as_the_document_says(setup: Setup) {
 }
 
 async fn an_answer_is_posted_in_the_agents_name(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, room, _agent) = world(&server, "raw=data: Yes, @Alice\n\n").await;
     let seq = alice.says(&room, "Ready?").await;
     let reply = answer(&alice, &room, seq).await;
@@ -129,7 +129,7 @@ async fn an_answer_is_posted_in_the_agents_name(setup: Setup) {
 }
 
 async fn silence_posts_nothing(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, room, agent) = world(&server, "silent").await;
     let first = alice.says(&room, "one").await;
     agent.seqs(1).await;
@@ -141,7 +141,7 @@ async fn silence_posts_nothing(setup: Setup) {
 }
 
 async fn broken_text_is_no_danger(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, room, agent) = world(&server, "broken").await;
     let seq = alice.says(&room, "one").await;
     let reply = answer(&alice, &room, seq).await;
@@ -160,7 +160,7 @@ async fn broken_text_is_no_danger(setup: Setup) {
 }
 
 async fn an_agent_is_told_all_but_its_own_words(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, room, agent) = world(&server, "silent").await;
     let bob = server.user("u_bob");
     bob.says(&room, "posted with the agent's own token").await;
@@ -234,7 +234,7 @@ async fn a_failed_call_is_tried_again(setup: Setup) {
 }
 
 async fn a_refused_key_is_stale_at_once_and_a_new_one_goes_on(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, room, agent) = world(&server, "status=401").await;
     let mut events = alice.listens(&room).await;
     let seq = alice.says(&room, "Hello").await;
@@ -268,7 +268,7 @@ async fn the_fifth_failure_is_the_last(setup: Setup) {
 }
 
 async fn an_agent_that_is_gone_leaves_the_room(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, room, _agent) = world(&server, "status=410").await;
     let seq = alice.says(&room, "Hello").await;
     eventually("the member is gone", async || {
@@ -370,7 +370,7 @@ async fn sigterm_in_the_middle_of_a_call_ends_in_time_and_calls_again(setup: Set
 }
 
 async fn a_member_who_left_is_not_called(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, room, agent) = world(&server, "silent").await;
     alice.says(&room, "Hello").await;
     agent.seqs(1).await;
@@ -445,7 +445,7 @@ async fn at_the_default_depth_the_room_falls_silent_too(setup: Setup) {
 
 /// The new key comes while the server has not yet put the refused call away.
 async fn a_key_that_is_replaced_at_once_loses_no_message(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, room, _agent) = world(&server, "once").await;
     let bob = server.user("u_bob");
     let mut events = alice.listens(&room).await;

@@ -1,6 +1,6 @@
 //! Posting the same thing again under the same key.
 
-use crate::harness::{Setup, both_engines, one_engine};
+use crate::harness::{Setup, agent_id, both_engines, one_engine};
 use serde_json::json;
 
 both_engines![
@@ -75,7 +75,7 @@ async fn a_key_belongs_to_its_sender_and_room(setup: Setup) {
     let server = setup.start().await;
     let alice = server.user("u_alice");
     let (one, two) = (alice.creates_a_room().await, alice.creates_a_room().await);
-    let agent = alice.lets_in(&one, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&one, &agent_id("curious_otter")).await;
     let body = json!({"content": "hello", "client_msg_id": "same"});
     alice.post(messages(&one), body.clone()).await.created();
     alice.post(messages(&two), body.clone()).await.created();

@@ -1,6 +1,8 @@
 //! Identity tokens, and getting a lost room key back with one.
 
-use crate::harness::{Agent, Caller, Setup, both_engines, claims, forged, now, one_engine};
+use crate::harness::{
+    Agent, Caller, Setup, SharedServer, agent_id, both_engines, claims, forged, now, one_engine,
+};
 use serde_json::json;
 
 both_engines![
@@ -34,10 +36,10 @@ fn reissue(room: &str, user: &str) -> String {
 }
 
 async fn a_room_key_mints_an_identity(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let minted = agent
         .seen_from_outside()
         .post_nothing("/agent-identity")
@@ -53,10 +55,10 @@ async fn a_room_key_mints_an_identity(setup: Setup) {
 }
 
 async fn only_a_room_key_mints_an_identity(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let path = "/agent-identity";
     alice.post_nothing(path).await.refused(401, "key_invalid");
     agent
@@ -81,10 +83,10 @@ async fn only_a_room_key_mints_an_identity(setup: Setup) {
 }
 
 async fn an_identity_is_refreshed_and_the_old_one_stays(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let fresh = agent
         .identity()
         .post_nothing("/agent-identity/refresh")
@@ -99,10 +101,10 @@ async fn an_identity_is_refreshed_and_the_old_one_stays(setup: Setup) {
 }
 
 async fn only_an_identity_refreshes(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let path = "/agent-identity/refresh";
     for wrong in [&alice, &agent.caller] {
         wrong
@@ -122,10 +124,10 @@ async fn only_an_identity_refreshes(setup: Setup) {
 }
 
 async fn an_identity_is_revoked_by_its_jti(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let minted = agent.post_nothing("/agent-identity").await.created();
     let trusted = agent.with_token(minted["identity_token"].as_str().unwrap());
     let jti = claims(agent.identity().token().unwrap())["jti"]
@@ -147,10 +149,10 @@ async fn an_identity_is_revoked_by_its_jti(setup: Setup) {
 }
 
 async fn an_identity_revokes_itself(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let identity = agent.identity();
     let jti = claims(identity.token().unwrap())["jti"]
         .as_str()
@@ -164,11 +166,11 @@ async fn an_identity_revokes_itself(setup: Setup) {
 }
 
 async fn an_identity_of_somebody_else_is_not_mine_to_revoke(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let otter = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
-    let willow = alice.lets_in(&room, "sunny_willow-7e2bd401").await;
+    let otter = alice.lets_in(&room, &agent_id("curious_otter")).await;
+    let willow = alice.lets_in(&room, &agent_id("sunny_willow")).await;
     let jti = claims(willow.identity().token().unwrap())["jti"]
         .as_str()
         .unwrap()
@@ -195,10 +197,10 @@ async fn an_identity_of_somebody_else_is_not_mine_to_revoke(setup: Setup) {
 }
 
 async fn an_identity_opens_no_room_by_itself(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let identity = agent.identity();
     for path in ["", "/messages", "/members", "/me", "/stream", "/rules"] {
         let reply = identity.get(format!("/rooms/{room}{path}")).await;
@@ -212,10 +214,10 @@ async fn an_identity_opens_no_room_by_itself(setup: Setup) {
 }
 
 async fn an_identity_gets_a_lost_key_back(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let reply = agent
         .identity()
         .seen_from_outside()
@@ -243,12 +245,12 @@ async fn an_identity_gets_a_lost_key_back(setup: Setup) {
 }
 
 async fn a_key_of_another_room_gets_a_lost_key_back(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let (one, two) = (alice.creates_a_room().await, alice.creates_a_room().await);
-    let in_one = alice.lets_in(&one, "curious_otter-3a9f1c20").await;
+    let in_one = alice.lets_in(&one, &agent_id("curious_otter")).await;
     let code = alice.invites(&two).await;
-    let in_two = in_one.joins(&two, &code, "curious_otter-3a9f1c20").await;
+    let in_two = in_one.joins(&two, &code, in_one.id()).await;
     let crossings: [(&Caller, &str, &str); 4] = [
         (&in_one, &two, "room_key"),
         (&in_two, &one, "room_key"),
@@ -267,11 +269,11 @@ async fn a_key_of_another_room_gets_a_lost_key_back(setup: Setup) {
 }
 
 async fn a_key_is_reissued_to_its_own_member_alone(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let otter = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
-    let willow = alice.lets_in(&room, "sunny_willow-7e2bd401").await;
+    let otter = alice.lets_in(&room, &agent_id("curious_otter")).await;
+    let willow = alice.lets_in(&room, &agent_id("sunny_willow")).await;
     for bearer in [&otter.caller, &otter.identity()] {
         bearer
             .post_nothing(reissue(&room, willow.id()))
@@ -285,13 +287,13 @@ async fn a_key_is_reissued_to_its_own_member_alone(setup: Setup) {
 }
 
 async fn reissuing_does_not_join(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let (one, two) = (
         alice.creates_a_room().await,
         alice.creates_a_public_room().await,
     );
-    let agent = alice.lets_in(&one, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&one, &agent_id("curious_otter")).await;
     for bearer in [&agent.caller, &agent.identity()] {
         bearer
             .post_nothing(reissue(&two, agent.id()))
@@ -306,10 +308,10 @@ async fn reissuing_does_not_join(setup: Setup) {
 }
 
 async fn reissuing_needs_a_key_or_an_identity(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let path = reissue(&room, agent.id());
     server
         .anonymous()
@@ -332,10 +334,10 @@ async fn reissuing_needs_a_key_or_an_identity(setup: Setup) {
 }
 
 async fn a_revoked_identity_reissues_nothing(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let identity = agent.identity();
     let jti = claims(identity.token().unwrap())["jti"]
         .as_str()
@@ -348,11 +350,11 @@ async fn a_revoked_identity_reissues_nothing(setup: Setup) {
 
 /// The victim is in alice's private room; mallory owns a public room, where anybody may join under
 /// any external id.
-async fn impersonated(setup: Setup) -> (crate::harness::TestServer, String, Agent, Agent) {
-    let server = setup.start().await;
+async fn impersonated(setup: Setup) -> (SharedServer, String, Agent, Agent) {
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let private = alice.creates_a_room().await;
-    let victim = alice.lets_in(&private, "curious_otter-3a9f1c20").await;
+    let victim = alice.lets_in(&private, &agent_id("curious_otter")).await;
     let public = server.user("u_mallory").creates_a_public_room().await;
     let visitor = server.anonymous().seen_from_outside();
     let invite = visitor
@@ -360,7 +362,7 @@ async fn impersonated(setup: Setup) -> (crate::harness::TestServer, String, Agen
         .await
         .created();
     let code = invite["invite_code"].as_str().unwrap();
-    let stranger = visitor.joins(&public, code, "curious_otter-3a9f1c20").await;
+    let stranger = visitor.joins(&public, code, victim.id()).await;
     assert_eq!(stranger.id(), victim.id());
     (server, private, victim, stranger)
 }
@@ -397,16 +399,14 @@ async fn a_stranger_under_a_members_id_gets_nothing(setup: Setup) {
 }
 
 async fn a_known_agent_proves_itself_when_it_joins_elsewhere(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, mallory) = (server.user("u_alice"), server.user("u_bob"));
     let home = alice.creates_a_room().await;
-    let agent = alice.lets_in(&home, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&home, &agent_id("curious_otter")).await;
     for bearer in [agent.identity(), agent.caller.clone()] {
         let elsewhere = mallory.creates_a_room().await;
         let code = mallory.invites(&elsewhere).await;
-        let there = bearer
-            .joins(&elsewhere, &code, "curious_otter-3a9f1c20")
-            .await;
+        let there = bearer.joins(&elsewhere, &code, agent.id()).await;
         assert_eq!(there.id(), agent.id());
         there.post_nothing(reissue(&home, agent.id())).await.ok();
         agent
@@ -421,7 +421,7 @@ async fn minting_is_limited_to_one_a_minute_for_each_credential(setup: Setup) {
     let mut server = setup.with_the_documents_limits().start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let calls = [
         (agent.caller.clone(), "/agent-identity".to_owned(), 201),
         (agent.identity(), "/agent-identity/refresh".to_owned(), 200),
@@ -430,7 +430,7 @@ async fn minting_is_limited_to_one_a_minute_for_each_credential(setup: Setup) {
         assert_eq!(caller.post_nothing(path).await.status, *status);
         caller.post_nothing(path).await.refused(429, "rate_limited");
     }
-    let other = alice.lets_in(&room, "sunny_willow-7e2bd401").await;
+    let other = alice.lets_in(&room, &agent_id("sunny_willow")).await;
     let path = reissue(&room, other.id());
     other.identity().post_nothing(&path).await.ok();
     other
@@ -450,7 +450,7 @@ async fn minting_at_once_is_no_way_around_the_limit(setup: Setup) {
     let server = setup.with_the_documents_limits().start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let calls = [
         (agent.caller.clone(), "/agent-identity".to_owned()),
         (agent.identity(), "/agent-identity/refresh".to_owned()),

@@ -1,6 +1,6 @@
 //! Invites: the owner's, and those that visitors make for their own agents.
 
-use crate::harness::{Setup, both_engines, claims, eventually, now, one_engine};
+use crate::harness::{Setup, agent_id, both_engines, claims, eventually, now, one_engine};
 use serde_json::json;
 
 both_engines![
@@ -166,12 +166,12 @@ async fn the_list_shows_active_invites_without_their_codes(setup: Setup) {
     let used_up = alice.invites(&room).await;
     server
         .anonymous()
-        .joins(&room, &used_up, "curious_otter-3a9f1c20")
+        .joins(&room, &used_up, &agent_id("curious_otter"))
         .await;
     let half_used = alice.invites_with(&room, json!({"max_uses": 2})).await;
     server
         .anonymous()
-        .joins(&room, &half_used, "sunny_willow-7e2bd401")
+        .joins(&room, &half_used, &agent_id("sunny_willow"))
         .await;
 
     let reply = alice.get(format!("/rooms/{room}/invites")).await;
@@ -276,7 +276,7 @@ async fn a_visitor_makes_an_invite_for_a_public_room(setup: Setup) {
     let code = invite["invite_code"].as_str().unwrap();
     assert_eq!(claims(code)["created_by"], "_visitor");
 
-    let agent = visitor.joins(&room, code, "curious_otter-3a9f1c20").await;
+    let agent = visitor.joins(&room, code, &agent_id("curious_otter")).await;
     assert_eq!(agent.joined["member_kind"], "external_agent");
     agent.says(&room, "hello").await;
     let audit = alice.audits(&room).await;

@@ -1,6 +1,6 @@
 //! Joining: who becomes what, under which id and name, and who is turned away.
 
-use crate::harness::{Setup, both_engines, claims, forged, now, one_engine};
+use crate::harness::{Setup, agent_id, both_engines, claims, forged, now, one_engine};
 use serde_json::{Value, json};
 
 both_engines![
@@ -35,7 +35,7 @@ fn join(room: &str) -> String {
 }
 
 async fn the_credential_and_the_adapter_decide_the_kind(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_public_room().await;
     let push = json!({"agent_endpoint": "https://agent.example:8000", "akm_key": "sk_1"});
@@ -113,10 +113,13 @@ async fn the_credential_and_the_adapter_decide_the_kind(setup: Setup) {
 }
 
 async fn a_pull_member_gets_a_key_and_an_agent_an_identity(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_public_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await.joined;
+    let agent = alice
+        .lets_in(&room, &agent_id("curious_otter"))
+        .await
+        .joined;
     let person = alice.lets_in_a_person(&room, "dora").await.joined;
     let user = server
         .user("u_bob")
@@ -169,13 +172,15 @@ async fn a_pull_member_gets_a_key_and_an_agent_an_identity(setup: Setup) {
 }
 
 async fn an_id_seen_from_outside_gets_the_external_prefix(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
-    assert_eq!(agent.id(), "ext_curious_otter-3a9f1c20");
-    let again = alice.lets_in(&room, "ext_sunny_willow-7e2bd401").await;
-    assert_eq!(again.id(), "ext_sunny_willow-7e2bd401");
+    let id = agent_id("curious_otter");
+    let agent = alice.lets_in(&room, &id).await;
+    assert_eq!(agent.id(), format!("ext_{id}"));
+    let id = format!("ext_{}", agent_id("sunny_willow"));
+    let again = alice.lets_in(&room, &id).await;
+    assert_eq!(again.id(), id);
     let person = alice.lets_in_a_person(&room, "codex").await;
     assert_eq!(person.id(), "ext_codex");
     let impostor = alice.lets_in_a_person(&room, "u_alice").await;
@@ -183,7 +188,7 @@ async fn an_id_seen_from_outside_gets_the_external_prefix(setup: Setup) {
 }
 
 async fn an_external_agents_id_is_prefix_and_hex8(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let code = alice.invites(&room).await;
@@ -228,7 +233,7 @@ async fn an_external_agents_id_is_prefix_and_hex8(setup: Setup) {
 }
 
 async fn the_invites_name_goes_before_the_joiners(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let named = json!({"display_name": "Bob from Acme"});
@@ -266,7 +271,7 @@ async fn the_invites_name_goes_before_the_joiners(setup: Setup) {
 }
 
 async fn a_starchild_user_has_the_name_of_the_token(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_public_room().await;
     let body = json!({"adapter_type": "pull", "display_name": "The Pope"});
@@ -292,7 +297,7 @@ async fn a_starchild_user_has_the_name_of_the_token(setup: Setup) {
 }
 
 async fn a_starchild_user_enters_a_public_room_without_an_invite(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let room = server.user("u_alice").creates_a_public_room().await;
     let bob = server.user("u_bob");
     let body = json!({"adapter_type": "pull", "user_id": "u_somebody_else"});
@@ -305,7 +310,7 @@ async fn a_starchild_user_enters_a_public_room_without_an_invite(setup: Setup) {
 }
 
 async fn a_starchild_user_enters_a_private_room_with_an_invite(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     for (user, more, kind) in [
@@ -327,7 +332,7 @@ async fn a_starchild_user_enters_a_private_room_with_an_invite(setup: Setup) {
 }
 
 async fn nobody_enters_a_private_room_without_an_invite(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let room = server.user("u_alice").creates_a_room().await;
     let bob = server.user("u_bob");
     let body = json!({"adapter_type": "pull"});
@@ -342,7 +347,7 @@ async fn nobody_enters_a_private_room_without_an_invite(setup: Setup) {
 }
 
 async fn a_user_token_joins_from_inside_alone(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_public_room().await;
     let body = json!({"adapter_type": "pull"});
@@ -353,11 +358,13 @@ async fn a_user_token_joins_from_inside_alone(setup: Setup) {
         .refused(403, "internal_only");
     let code = alice.invites(&room).await;
     let visitor = server.anonymous().seen_from_outside();
-    visitor.joins(&room, &code, "curious_otter-3a9f1c20").await;
+    visitor
+        .joins(&room, &code, &agent_id("curious_otter"))
+        .await;
 }
 
 async fn push_needs_an_endpoint_and_a_bearer(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_public_room().await;
     let code = alice.invites(&room).await;
@@ -387,7 +394,7 @@ async fn push_needs_an_endpoint_and_a_bearer(setup: Setup) {
 }
 
 async fn an_invite_is_for_its_room_and_its_uses(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let (room, other) = (alice.creates_a_room().await, alice.creates_a_room().await);
     let code = alice.invites_with(&room, json!({"max_uses": 2})).await;
@@ -415,11 +422,11 @@ async fn an_invite_is_for_its_room_and_its_uses(setup: Setup) {
 }
 
 async fn a_forged_invite_opens_nothing(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let code = alice.invites(&room).await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let bare = code.strip_prefix("inv_").unwrap().to_owned();
     let mut bad = forged(&code);
     bad.extend([
@@ -446,15 +453,15 @@ async fn a_forged_invite_opens_nothing(setup: Setup) {
 }
 
 async fn nobody_joins_twice(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_public_room().await;
     let code = alice.invites_with(&room, json!({"max_uses": 5})).await;
-    server
+    let agent = server
         .anonymous()
-        .joins(&room, &code, "curious_otter-3a9f1c20")
+        .joins(&room, &code, &agent_id("curious_otter"))
         .await;
-    for user in ["curious_otter-3a9f1c20", "ext_curious_otter-3a9f1c20"] {
+    for user in [agent.id(), agent.id().trim_start_matches("ext_")] {
         let body = json!({"invite_code": code, "adapter_type": "pull", "user_id": user});
         let again = server.anonymous().post(join(&room), body).await;
         again.refused(409, "already_member");
@@ -468,7 +475,7 @@ async fn nobody_joins_twice(setup: Setup) {
 }
 
 async fn a_join_that_is_refused_uses_nothing_up(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let code = alice.invites(&room).await;
@@ -487,7 +494,7 @@ async fn a_join_that_is_refused_uses_nothing_up(setup: Setup) {
     );
     server
         .anonymous()
-        .joins(&room, &code, "curious_otter-3a9f1c20")
+        .joins(&room, &code, &agent_id("curious_otter"))
         .await;
 }
 
@@ -495,7 +502,7 @@ async fn a_full_room_takes_nobody(setup: Setup) {
     let server = setup.limit("members_per_room", 2).start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_public_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let code = alice.invites(&room).await;
     let body = json!({"invite_code": code, "adapter_type": "pull",
                       "user_id": "sunny_willow-7e2bd401"});
@@ -512,12 +519,12 @@ async fn a_full_room_takes_nobody(setup: Setup) {
         .ok();
     server
         .anonymous()
-        .joins(&room, &code, "sunny_willow-7e2bd401")
+        .joins(&room, &code, &agent_id("sunny_willow"))
         .await;
 }
 
 async fn a_room_holds_20_members_by_default(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let code = alice.invites_with(&room, json!({"max_uses": 20})).await;
@@ -534,7 +541,7 @@ async fn a_room_holds_20_members_by_default(setup: Setup) {
 }
 
 async fn one_use_admits_one_of_many_at_once(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let code = alice.invites(&room).await;
@@ -577,7 +584,7 @@ async fn join_at_once(
 }
 
 async fn joining_and_leaving_are_told_to_the_room(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let mut events = alice.listens(&room).await;
@@ -586,7 +593,7 @@ async fn joining_and_leaving_are_told_to_the_room(setup: Setup) {
         .await;
     let agent = server
         .anonymous()
-        .joins(&room, &code, "curious_otter-3a9f1c20")
+        .joins(&room, &code, &agent_id("curious_otter"))
         .await;
     let told = events.expect("message").await;
     assert_eq!(
@@ -608,7 +615,7 @@ async fn joining_and_leaving_are_told_to_the_room(setup: Setup) {
 }
 
 async fn a_join_with_bad_fields_is_refused(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let code = alice.invites(&room).await;

@@ -1,7 +1,7 @@
 //! The door for MCP clients: the official SDKs and the inspector, and who must not get through.
 
 use crate::harness::{
-    Caller, Events, Setup, TestServer, both_engines, clients, eventually, one_engine,
+    Caller, Events, Setup, TestServer, agent_id, both_engines, clients, eventually, one_engine,
 };
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -105,7 +105,7 @@ async fn room_with_agent(server: &TestServer) -> (Caller, String, crate::harness
         )
         .await
         .ok();
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     (alice, room, agent)
 }
 
@@ -117,7 +117,7 @@ async fn done(mut command: Command, word: &str) {
 }
 
 async fn the_python_sdk_takes_part(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, room, agent) = room_with_agent(&server).await;
     for mode in ["auto", "legacy"] {
         let mut sdk = Command::new(clients().join("bin/python"));
@@ -128,7 +128,7 @@ async fn the_python_sdk_takes_part(setup: Setup) {
 }
 
 async fn the_typescript_sdk_takes_part(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (_, room, agent) = room_with_agent(&server).await;
     let mut sdk = Command::new("node");
     sdk.arg("tests/clients/mcp_sdk.mjs")
@@ -143,7 +143,7 @@ async fn the_typescript_sdk_takes_part(setup: Setup) {
 }
 
 async fn the_inspector_takes_part(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (_, room, agent) = room_with_agent(&server).await;
     let inspect = |arguments: &[&str]| {
         let mut inspector = Command::new("node");
@@ -179,7 +179,7 @@ async fn the_inspector_takes_part(setup: Setup) {
 }
 
 async fn nobody_gets_in_without_a_bearer(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let anonymous = server.anonymous().seen_from_outside();
     let reply = anonymous
         .post("/mcp", initialize())
@@ -218,7 +218,7 @@ async fn nobody_gets_in_without_a_bearer(setup: Setup) {
 }
 
 async fn a_session_is_its_openers_alone(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, room, agent) = room_with_agent(&server).await;
     let mcp = Mcp::open(&alice).await;
     for thief in [
@@ -286,7 +286,7 @@ async fn sessions_are_bounded_and_expire(setup: Setup) {
 }
 
 async fn a_tool_never_reaches_beyond_the_credential(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, room, agent) = room_with_agent(&server).await;
     let other = alice.creates_a_room().await;
     let of = |room: &str| json!({"room_id": room});
@@ -397,13 +397,10 @@ async fn an_identity_token_acts_in_each_of_its_rooms(setup: Setup) {
     let (alice, room, agent) = room_with_agent(&server).await;
     let second = alice.creates_a_room().await;
     let code = alice.invites(&second).await;
-    agent
-        .identity()
-        .joins(&second, &code, "curious_otter-3a9f1c20")
-        .await;
+    agent.identity().joins(&second, &code, agent.id()).await;
     // A stranger claims the same id elsewhere: that room is not this token's.
     let third = alice.creates_a_room().await;
-    alice.lets_in(&third, "curious_otter-3a9f1c20").await;
+    alice.lets_in(&third, agent.id()).await;
     let mcp = Mcp::open(&agent.identity()).await;
     let rooms = mcp.call("list_rooms", json!({})).await.unwrap();
     let mut rooms: Vec<&str> = rooms["rooms"]
@@ -499,7 +496,7 @@ async fn a_wait_ends_with_its_caller(setup: Setup) {
 }
 
 async fn a_removed_agent_is_cut_off(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, room, agent) = room_with_agent(&server).await;
     let mcp = Mcp::open(&agent.identity()).await;
     mcp.call("get_rules", json!({"room_id": room}))
@@ -531,7 +528,7 @@ async fn a_removed_agent_is_cut_off(setup: Setup) {
 }
 
 async fn an_answer_that_broke_off_is_resumed(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, room, agent) = room_with_agent(&server).await;
     let mcp = Mcp::open(&agent.caller).await;
     let params =

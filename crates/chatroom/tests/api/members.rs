@@ -1,6 +1,6 @@
 //! Members: the list, endpoints, names, agent cards, leaving and being removed.
 
-use crate::harness::{Setup, both_engines, eventually, one_engine};
+use crate::harness::{Setup, agent_id, both_engines, eventually, one_engine};
 use serde_json::json;
 
 both_engines![
@@ -29,7 +29,7 @@ one_engine![
 const KEY: &str = "sk_live_abcdefgh12345678";
 
 async fn the_list_shows_flags_and_no_secrets(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let body = json!({"invite_code": alice.invites(&room).await, "akm_key": KEY,
@@ -70,11 +70,11 @@ async fn the_list_shows_flags_and_no_secrets(setup: Setup) {
 }
 
 async fn members_and_key_holders_see_the_list(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_public_room().await;
     let path = format!("/rooms/{room}/members");
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     for caller in [
         &alice,
         &agent.caller,
@@ -95,7 +95,7 @@ async fn members_and_key_holders_see_the_list(setup: Setup) {
 }
 
 async fn whoever_has_a_stream_open_is_online(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let viewer = alice.viewer(&room).await;
@@ -152,7 +152,7 @@ async fn an_endpoint_changes_where_it_is_named(setup: Setup) {
 }
 
 async fn an_endpoint_is_the_members_own_to_change(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let (bob, carol) = (server.user("u_bob"), server.user("u_carol"));
@@ -184,10 +184,10 @@ async fn an_endpoint_is_the_members_own_to_change(setup: Setup) {
 }
 
 async fn the_owner_renames_external_members_alone(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let bob = server.user("u_bob");
     alice.lets_in_user(&room, &bob).await;
     let path = |user: &str| format!("/rooms/{room}/members/{user}/name");
@@ -226,10 +226,10 @@ async fn the_owner_renames_external_members_alone(setup: Setup) {
 }
 
 async fn a_new_name_is_1_to_64_characters(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let path = format!("/rooms/{room}/members/{}/name", agent.id());
     let longest = "ä".repeat(64);
     alice.patch(&path, json!({"name": longest})).await.ok();
@@ -255,7 +255,7 @@ async fn a_member_leaves(setup: Setup) {
     let room = alice.creates_a_room().await;
     let bob = server.user("u_bob");
     alice.lets_in_user(&room, &bob).await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     for member in [&bob, &agent.caller] {
         let path = format!("/rooms/{room}/members/{}", member.id());
         assert_eq!(member.delete(&path).await.ok()["ok"], true);
@@ -272,10 +272,10 @@ async fn a_member_leaves(setup: Setup) {
 }
 
 async fn the_owner_removes_a_member(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let mut events = alice.listens(&room).await;
     alice
         .delete(format!("/rooms/{room}/members/{}", agent.id()))
@@ -295,7 +295,7 @@ async fn the_owner_removes_a_member(setup: Setup) {
 }
 
 async fn nobody_else_removes_a_member(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let (bob, carol) = (server.user("u_bob"), server.user("u_carol"));
@@ -321,7 +321,7 @@ async fn nobody_else_removes_a_member(setup: Setup) {
 }
 
 async fn the_owner_cannot_be_removed(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let bob = server.user("u_bob");
@@ -333,10 +333,10 @@ async fn the_owner_cannot_be_removed(setup: Setup) {
 }
 
 async fn a_member_who_left_has_no_way_back_in_with_old_keys(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let bob = server.user("u_bob");
     alice.lets_in_user(&room, &bob).await;
     let viewer = bob.viewer(&room).await;
@@ -367,13 +367,13 @@ async fn a_member_who_left_has_no_way_back_in_with_old_keys(setup: Setup) {
 }
 
 async fn a_member_who_left_may_join_again(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let path = format!("/rooms/{room}/members/{}", agent.id());
     alice.delete(&path).await.ok();
-    let back = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let back = alice.lets_in(&room, agent.id()).await;
     assert_eq!(back.id(), agent.id());
     back.says(&room, "hello again").await;
     let old = agent.get(format!("/rooms/{room}")).await;
@@ -381,10 +381,10 @@ async fn a_member_who_left_may_join_again(setup: Setup) {
 }
 
 async fn removal_ends_open_streams(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let bob = server.user("u_bob");
     alice.lets_in_user(&room, &bob).await;
     let streams = [
@@ -411,10 +411,10 @@ async fn removal_ends_open_streams(setup: Setup) {
 }
 
 async fn an_agent_card_is_the_members_own(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let path = format!("/rooms/{room}/members/{}/agent-card", agent.id());
     let url = "https://my-bot.fly.dev/.well-known/agent-card.json";
     let reply = agent
@@ -438,10 +438,10 @@ async fn an_agent_card_is_the_members_own(setup: Setup) {
 }
 
 async fn the_owner_can_only_clear_an_agent_card(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let bob = server.user("u_bob");
     alice.lets_in_user(&room, &bob).await;
     let path = format!("/rooms/{room}/members/{}/agent-card", agent.id());
@@ -469,7 +469,7 @@ async fn the_owner_can_only_clear_an_agent_card(setup: Setup) {
 
 /// Only the reserved rooms can have more members than one page holds.
 async fn a_long_list_of_members_comes_in_pages(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     for user in ["u_bob", "u_carol", "u_dave", "u_erin"] {

@@ -1,6 +1,6 @@
 //! Messages: posting and reading.
 
-use crate::harness::{Setup, both_engines, now, one_engine};
+use crate::harness::{Setup, agent_id, both_engines, now, one_engine};
 use serde_json::{Value, json};
 
 both_engines![
@@ -76,7 +76,7 @@ async fn a_member_token_posts_as_what_its_member_is(setup: Setup) {
     let server = setup.start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let person = alice.lets_in_a_person(&room, "dora").await;
     for (member, via) in [(&agent, "agent"), (&person, "web")] {
         let posted = member
@@ -178,7 +178,7 @@ async fn depth_is_counted_by_the_server(setup: Setup) {
     let server = setup.start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let mut last = alice.viewer(&room).await.says(&room, "a person asks").await;
     for depth in 1..=3 {
         let answer = json!({"content": "x", "reply_to_seq": last, "reply_chain_depth": 0});
@@ -272,7 +272,7 @@ async fn a_message_keeps_the_name_its_sender_had(setup: Setup) {
         .await;
     let agent = server
         .anonymous()
-        .joins(&room, &code, "curious_otter-3a9f1c20")
+        .joins(&room, &code, &agent_id("curious_otter"))
         .await;
     let before = agent.says(&room, "as Bob").await;
     let path = format!("/rooms/{room}/members/{}/name", agent.id());

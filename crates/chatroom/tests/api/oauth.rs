@@ -1,6 +1,8 @@
 //! People let MCP clients act for them: OAuth 2.1, and the official SDK's own client of it.
 
-use crate::harness::{Caller, Reply, Setup, TestServer, both_engines, clients, one_engine};
+use crate::harness::{
+    Caller, Reply, Setup, TestServer, agent_id, both_engines, clients, one_engine,
+};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
@@ -292,7 +294,7 @@ async fn only_a_person_who_signed_in_allows_anything(setup: Setup) {
     decision["allow"] = true.into();
     let owner = server.user("u_alice");
     let room = owner.creates_a_room().await;
-    let agent = owner.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = owner.lets_in(&room, &agent_id("curious_otter")).await;
     let nobody = server.anonymous();
     nobody
         .post("/oauth/decision", decision.clone())

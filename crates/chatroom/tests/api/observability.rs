@@ -1,7 +1,7 @@
 //! What agents look up about themselves and their messages: `/me`, mentions, threads, edits,
 //! deletions and reactions.
 
-use crate::harness::{Setup, both_engines, eventually, now, one_engine};
+use crate::harness::{Setup, agent_id, both_engines, eventually, now, one_engine};
 use serde_json::{Value, json};
 
 both_engines![
@@ -88,7 +88,7 @@ async fn me_counts_what_came_after_ones_last_message(setup: Setup) {
         .await;
     let agent = server
         .anonymous()
-        .joins(&room, &code, "curious_otter-3a9f1c20")
+        .joins(&room, &code, &agent_id("curious_otter"))
         .await;
     let me = async || {
         let me = agent.get(format!("/rooms/{room}/me")).await.ok();
@@ -124,10 +124,12 @@ async fn an_agent_is_mentioned_by_the_id_that_the_installer_printed(setup: Setup
     let server = setup.start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
-    let seq = alice.says(&room, "hi @curious_otter-3a9f1c20!").await;
+    let printed = agent_id("curious_otter");
+    let agent = alice.lets_in(&room, &printed).await;
+    let seq = alice.says(&room, &format!("hi @{printed}!")).await;
     assert_eq!(agent.reads(&room, seq).await["mentions_me"], true);
-    let seq = alice.says(&room, "hi @curious_otter-3a9f1c2!").await;
+    let shortened = &printed[..printed.len() - 1];
+    let seq = alice.says(&room, &format!("hi @{shortened}!")).await;
     assert_eq!(agent.reads(&room, seq).await["mentions_me"], false);
 }
 
@@ -212,7 +214,7 @@ async fn messages_are_filtered_by_sender(setup: Setup) {
     let server = setup.start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     alice.says(&room, "one").await;
     let seq = agent.says(&room, "two").await;
     alice.says(&room, "three").await;
@@ -383,7 +385,7 @@ async fn only_the_sender_edits_and_deletes(setup: Setup) {
     let server = setup.start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let seq = agent.says(&room, "mine").await;
     let path = format!("{}/{seq}", messages(&room));
     let system = seqs(&alice.get(messages(&room)).await.ok())[0];
@@ -430,7 +432,7 @@ async fn a_reaction_is_given_once(setup: Setup) {
     let server = setup.start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let seq = alice.says(&room, "hello").await;
     let path = format!("{}/{seq}/reactions", messages(&room));
     let react = async |added: bool| {
@@ -453,7 +455,7 @@ async fn a_reaction_is_taken_back_by_its_giver(setup: Setup) {
     let server = setup.start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let seq = alice.says(&room, "hello").await;
     let path = format!("{}/{seq}/reactions", messages(&room));
     agent.post(&path, json!({"emoji": "👍"})).await;
@@ -470,7 +472,7 @@ async fn reactions_are_counted_for_the_caller(setup: Setup) {
     let server = setup.start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_public_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let seq = alice.says(&room, "hello").await;
     let path = format!("{}/{seq}/reactions", messages(&room));
     for (caller, emoji) in [(&alice, "👍"), (&agent.caller, "👍"), (&agent.caller, "❤️")] {

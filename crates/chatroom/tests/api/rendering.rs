@@ -1,6 +1,6 @@
 //! Messages rendered for a page, for those who ask.
 
-use crate::harness::{Setup, one_engine};
+use crate::harness::{Setup, agent_id, one_engine};
 use serde_json::json;
 
 one_engine![
@@ -99,7 +99,7 @@ async fn deleted_and_system_messages_have_no_html(setup: Setup) {
         .delete(format!("/rooms/{room}/messages/{seq}"))
         .await
         .ok();
-    alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    alice.lets_in(&room, &agent_id("curious_otter")).await;
     let page = alice
         .get(format!("/rooms/{room}/messages?render=html"))
         .await

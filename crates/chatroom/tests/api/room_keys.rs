@@ -1,7 +1,7 @@
 //! Room keys for people's browsers.
 
 use crate::harness::{
-    Setup, both_engines, claims, eventually, forged, now, one_engine, with_claims,
+    Setup, agent_id, both_engines, claims, eventually, forged, now, one_engine, with_claims,
 };
 use serde_json::json;
 
@@ -95,7 +95,7 @@ async fn only_a_user_token_makes_keys(setup: Setup) {
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let viewer = alice.viewer(&room).await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     for (caller, id) in [(&viewer, "u_alice"), (&agent.caller, agent.id())] {
         let reply = caller.post(keys(&room), json!({"for_user_id": id})).await;
         reply.refused(401, "token_invalid");

@@ -1,6 +1,6 @@
 //! Rooms: creating, listing, reading, changing, and what the owner can look up.
 
-use crate::harness::{Setup, both_engines, now, one_engine};
+use crate::harness::{Setup, agent_id, both_engines, now, one_engine};
 use serde_json::{Value, json};
 
 both_engines![
@@ -194,7 +194,7 @@ async fn a_summary_shows_kinds_and_names_and_no_ids(setup: Setup) {
         .await;
     server
         .anonymous()
-        .joins(&room, &code, "curious_otter-3a9f1c20")
+        .joins(&room, &code, &agent_id("curious_otter"))
         .await;
     let human = json!({"invite_code": alice.invites(&room).await, "adapter_type": "pull",
                        "client_kind": "human", "user_id": "dora", "display_name": "Dora"});
@@ -256,7 +256,7 @@ async fn members_and_key_holders_read_a_rooms_metadata(setup: Setup) {
     let server = setup.start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let viewer = alice.viewer_with(&room, "view").await;
     let path = format!("/rooms/{room}");
     for caller in [&alice, &agent.caller, &viewer, &viewer.seen_from_outside()] {
@@ -371,7 +371,7 @@ async fn an_archived_room_is_read_only(setup: Setup) {
     let room = alice.creates_a_room().await;
     let seq = alice.says(&room, "before").await;
     let code = alice.invites(&room).await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let archive =
         |archived: bool| alice.patch(format!("/rooms/{room}"), json!({"archived": archived}));
     archive(true).await.ok();
@@ -413,7 +413,7 @@ async fn an_archived_room_is_read_only(setup: Setup) {
     alice.says(&room, "after").await;
     server
         .anonymous()
-        .joins(&room, &code, "sunny_willow-7e2bd401")
+        .joins(&room, &code, &agent_id("sunny_willow"))
         .await;
 }
 
@@ -539,7 +539,7 @@ async fn data_is_a_versioned_text_like_the_rules(setup: Setup) {
     assert_eq!(written["version"], version + 1);
     assert_eq!(written["updated_by"], "u_alice");
     assert!((now() - written["updated_at"].as_i64().unwrap()).abs() < 60);
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     assert_eq!(agent.get(&path).await.ok(), written);
 
     let over = format!("{text}x");
@@ -552,7 +552,7 @@ async fn data_is_written_by_the_owner_alone(setup: Setup) {
     let server = setup.start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let bob = server.user("u_bob");
     alice.lets_in_user(&room, &bob).await;
     let path = format!("/rooms/{room}/data");
@@ -578,7 +578,7 @@ async fn the_state_is_one_look_at_a_room(setup: Setup) {
     let server = setup.start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let person = alice.lets_in_a_person(&room, "dora").await;
     let push = json!({"invite_code": alice.invites(&room).await, "akm_key": "sk_1",
                       "agent_endpoint": "https://bob.internal"});

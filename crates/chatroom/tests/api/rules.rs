@@ -1,6 +1,6 @@
 //! A room's rules and how a change of them is told.
 
-use crate::harness::{Setup, both_engines, now, one_engine};
+use crate::harness::{Setup, agent_id, both_engines, now, one_engine};
 use serde_json::{Value, json};
 
 both_engines![
@@ -45,7 +45,7 @@ async fn members_and_key_holders_read_the_rules(setup: Setup) {
     let room = alice.creates_a_room().await;
     let path = format!("/rooms/{room}/rules");
     alice.patch(&path, json!({"content": TEXT})).await.ok();
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let viewer = alice.viewer_with(&room, "view").await.seen_from_outside();
     for caller in [&alice, &agent.caller, &viewer] {
         assert_eq!(caller.get(&path).await.ok()["content"], TEXT);

@@ -1,6 +1,6 @@
 //! Readers of event streams that others made.
 
-use crate::harness::{Setup, clients, one_engine};
+use crate::harness::{Setup, agent_id, clients, one_engine};
 use tokio::process::Command;
 
 one_engine![every_reader_gets_the_opening_and_the_message_and_nothing_else];
@@ -9,7 +9,7 @@ async fn every_reader_gets_the_opening_and_the_message_and_nothing_else(setup: S
     let server = setup.env("STREAM__HEARTBEAT_SECONDS", "1").start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let token = agent.token().unwrap();
     let mut python = Command::new(clients().join("bin/python"));
     python.args([

@@ -1,6 +1,6 @@
 //! The live stream: every event in one durable order, for whoever may read it.
 
-use crate::harness::{DEADLINE, Events, Setup, both_engines, one_engine};
+use crate::harness::{DEADLINE, Events, Setup, agent_id, both_engines, one_engine};
 use client::{Cursor, Event};
 use serde_json::json;
 
@@ -196,7 +196,7 @@ async fn readers_are_members_and_key_holders(setup: Setup) {
         .get("/rooms/rm_nosuch/stream")
         .await
         .refused(404, "not_found");
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     agent.seen_from_outside().listens(&room).await;
 }
 

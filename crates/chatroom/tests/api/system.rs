@@ -1,6 +1,6 @@
 //! The server itself: health, the operator's list, metrics, the API description, start and stop.
 
-use crate::harness::{Engine, Setup, both_engines, eventually, one_engine};
+use crate::harness::{Engine, Setup, agent_id, both_engines, eventually, one_engine};
 use serde_json::{Value, json};
 use std::{collections::HashSet, path::Path, process::Command};
 
@@ -316,7 +316,7 @@ async fn everything_is_there_after_a_restart(setup: Setup) {
     let mut server = setup.start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_public_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let seq = agent.says(&room, "hello").await;
     let path = format!("/rooms/{room}/messages/{seq}/reactions");
     alice.post(path, json!({"emoji": "👍"})).await;
@@ -372,7 +372,7 @@ async fn secrets_are_not_in_the_database_in_clear(setup: Setup) {
         .post(format!("/rooms/{room}/invites"), json!({}))
         .await
         .created();
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let key = json!({"for_user_id": "u_alice"});
     let key = alice
         .post(format!("/rooms/{room}/room-keys"), key)

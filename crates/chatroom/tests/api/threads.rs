@@ -104,7 +104,7 @@ async fn a_thread_that_was_opened_has_its_own_position(setup: Setup) {
 }
 
 async fn the_whole_thread_is_read_at_once(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, bob) = (server.user("u_alice"), server.user("u_bob"));
     let room = alice.creates_a_room().await;
     alice.lets_in_user(&room, &bob).await;
@@ -149,7 +149,7 @@ async fn positions_are_bounded_and_go_with_their_member(setup: Setup) {
 }
 
 async fn a_position_in_a_thread_is_ones_own(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, bob) = (server.user("u_alice"), server.user("u_bob"));
     let room = alice.creates_a_public_room().await;
     alice.lets_in_user(&room, &bob).await;

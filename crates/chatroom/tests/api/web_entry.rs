@@ -1,6 +1,8 @@
 //! The web entry: trading an access token for an identity token, and CORS.
 
-use crate::harness::{Caller, Setup, TestServer, both_engines, claims, forged, now, one_engine};
+use crate::harness::{
+    Caller, Setup, TestServer, agent_id, both_engines, claims, forged, now, one_engine,
+};
 use reqwest::Method;
 use serde_json::json;
 
@@ -24,7 +26,7 @@ one_engine![
 const EXCHANGE: &str = "/auth/exchange";
 
 async fn an_access_token_is_traded_for_an_identity(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let person = server.user_of_type("12345", "access");
     let traded = person.post_nothing(EXCHANGE).await.created();
     assert_eq!(traded["user_id"], "12345");
@@ -35,7 +37,7 @@ async fn an_access_token_is_traded_for_an_identity(setup: Setup) {
 }
 
 async fn an_exchange_works_seen_from_outside(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let outside = server.user_of_type("u_alice", "access").seen_from_outside();
     outside.post_nothing(EXCHANGE).await.created();
     outside.get("/rooms").await.refused(403, "internal_only");
@@ -47,10 +49,10 @@ async fn an_exchange_works_seen_from_outside(setup: Setup) {
 }
 
 async fn only_an_access_token_is_traded(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, "curious_otter-3a9f1c20").await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     alice.post_nothing(EXCHANGE).await.refused(403, "forbidden");
     let admin = server.user_of_type("u_admin", "admin");
     admin.post_nothing(EXCHANGE).await.refused(403, "forbidden");
@@ -98,7 +100,7 @@ async fn an_exchange_is_limited_to_one_a_minute_for_each_user(setup: Setup) {
 }
 
 async fn the_identity_of_a_person_opens_their_rooms(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let person = server.user_of_type("u_alice", "access");
     let room = person.creates_a_room().await;
     let traded = person
@@ -154,7 +156,7 @@ async fn the_identity_of_a_person_manages_their_rooms_from_anywhere(setup: Setup
 }
 
 async fn the_identity_of_a_person_enters_public_rooms(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let room = server.user("u_owner").creates_a_public_room().await;
     let bob = signed_in(&server, "u_bob", "Bob").await;
     let joined = bob
@@ -175,7 +177,7 @@ async fn the_identity_of_a_person_enters_public_rooms(setup: Setup) {
 }
 
 async fn the_identity_of_a_person_posts_nothing_by_itself(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = signed_in(&server, "u_alice", "Alice").await;
     let room = alice.creates_a_room().await;
     alice
@@ -186,7 +188,7 @@ async fn the_identity_of_a_person_posts_nothing_by_itself(setup: Setup) {
 
 /// A room key lets its holder take part in a room, and never become the person it is of.
 async fn what_a_room_key_mints_is_no_person(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let (alice, bob) = (server.user("u_alice"), server.user("u_bob"));
     let room = alice.creates_a_room().await;
     let join = json!({"invite_code": alice.invites(&room).await, "adapter_type": "pull"});
@@ -210,7 +212,7 @@ async fn what_a_room_key_mints_is_no_person(setup: Setup) {
 }
 
 async fn a_revoked_identity_manages_nothing(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = signed_in(&server, "u_alice", "Alice").await;
     let jti = claims(alice.token().unwrap())["jti"]
         .as_str()
@@ -222,7 +224,7 @@ async fn a_revoked_identity_manages_nothing(setup: Setup) {
 }
 
 async fn pages_of_other_origins_may_not_call(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let origin = "https://evil.example";
     let reply = server
         .anonymous()

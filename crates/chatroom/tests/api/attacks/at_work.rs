@@ -390,7 +390,7 @@ async fn neither_party_loosens_the_others_policy(setup: Setup) {
         .await
         .ok();
     let back = json!({"invite_code": alice.invites(&room).await, "adapter_type": "pull",
-                      "user_id": "curious_otter-3a9f1c20"});
+                      "user_id": otter.id()});
     identity
         .post(format!("/rooms/{room}/join"), back)
         .await

@@ -42,7 +42,7 @@ async fn join_as(
 }
 
 async fn nobody_picks_a_name_that_looks_like_anothers(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let pretended = [
@@ -102,7 +102,7 @@ async fn nobody_picks_a_name_that_looks_like_anothers(setup: Setup) {
 }
 
 async fn a_token_brings_no_name_that_looks_like_anothers(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_public_room().await;
     let join = json!({"adapter_type": "pull"});

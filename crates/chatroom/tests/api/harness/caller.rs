@@ -3,7 +3,14 @@
 use super::{DEADLINE, Events, TestServer};
 use reqwest::{Method, header::HeaderMap, redirect};
 use serde_json::{Value, json};
-use std::{future::IntoFuture, pin::Pin, sync::OnceLock};
+use std::{
+    future::IntoFuture,
+    pin::Pin,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
+};
 
 /// Whoever calls the server: a token or none, from inside or outside.
 #[derive(Clone)]
@@ -271,6 +278,12 @@ impl Caller {
             ..self.clone()
         }
     }
+}
+
+/// An id for an external agent of this name that no other test has.
+pub fn agent_id(name: &str) -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!("{name}-{:08x}", COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
 fn join(room: &str) -> String {

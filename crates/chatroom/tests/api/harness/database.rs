@@ -10,11 +10,15 @@ use std::{
     os::unix::fs::OpenOptionsExt,
     path::Path,
     sync::{
-        Mutex,
+        LazyLock, Mutex,
         atomic::{AtomicBool, AtomicU32, Ordering},
+        mpsc,
     },
 };
-use tokio::sync::OnceCell;
+use tokio::{
+    runtime::{Builder, Runtime},
+    sync::OnceCell,
+};
 
 /// Held by the test process that makes a template, so that no two do at once.
 const TEMPLATE_LOCK: i64 = 0x7363_7465_7374;
@@ -35,7 +39,19 @@ const EMPTY: &str = "\
     END $$";
 
 /// Databases with every table and no row, that nobody uses.
-static EMPTIED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+static EMPTIED: Mutex<Vec<Emptied>> = Mutex::new(Vec::new());
+
+/// A database, and the connection that takes its rows out: it knows all tables already.
+struct Emptied {
+    name: String,
+    cleaner: PgConnection,
+}
+
+/// Where such connections live, from one test to the next.
+static CLEANING: LazyLock<Runtime> = LazyLock::new(|| {
+    let mut runtime = Builder::new_multi_thread();
+    runtime.worker_threads(1).enable_all().build().unwrap()
+});
 
 /// Puts an SQLite file with every table there.
 pub async fn copy_sqlite_template(to: &Path) {
@@ -63,6 +79,7 @@ pub struct Database {
     name: String,
     /// Whether another test may have it once its rows are gone.
     reusable: AtomicBool,
+    cleaner: Option<PgConnection>,
 }
 
 impl Database {
@@ -72,10 +89,11 @@ impl Database {
         let admin_url = admin_url();
         let emptied = EMPTIED.lock().unwrap().pop();
         let database = match emptied {
-            Some(name) => Self {
+            Some(Emptied { name, cleaner }) => Self {
                 admin_url,
                 name,
                 reusable: AtomicBool::default(),
+                cleaner: Some(cleaner),
             },
             None => {
                 let template = TEMPLATE.get_or_init(|| in_time(make_template(&admin_url)));
@@ -102,6 +120,7 @@ impl Database {
             admin_url,
             name,
             reusable: AtomicBool::default(),
+            cleaner: None,
         }
     }
 
@@ -168,41 +187,44 @@ impl Drop for Database {
     fn drop(&mut self) {
         let (admin_url, name) = (self.admin_url.clone(), self.name.clone());
         let reusable = self.reusable.load(Ordering::Relaxed) && !std::thread::panicking();
-        let leaving = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .unwrap();
+        let cleaner = self.cleaner.take();
+        let (is_done, done) = mpsc::channel();
+        CLEANING.spawn(async move {
             if reusable {
-                runtime.block_on(in_time(empty(&admin_url, &name)));
-                EMPTIED.lock().unwrap().push(name);
+                let emptied = in_time(empty(&admin_url, name, cleaner)).await;
+                EMPTIED.lock().unwrap().push(emptied);
             } else {
                 let drop = format!("DROP DATABASE {name} WITH (FORCE)");
-                runtime.block_on(run(&admin_url, drop));
+                run(&admin_url, drop).await;
             }
+            is_done.send(())
         });
-        if leaving.join().is_err() {
+        if done.recv().is_err() {
             eprintln!("the database {} is left behind", self.name);
         }
     }
 }
 
 /// Ends everybody else's connections to a database and takes its rows out.
-async fn empty(admin_url: &str, name: &str) {
-    let mut connection = PgConnection::connect(&address(admin_url, name))
-        .await
-        .unwrap();
+async fn empty(admin_url: &str, name: String, cleaner: Option<PgConnection>) -> Emptied {
+    let mut cleaner = match cleaner {
+        Some(cleaner) => cleaner,
+        None => {
+            let connecting = PgConnection::connect(&address(admin_url, &name));
+            connecting.await.unwrap()
+        }
+    };
     let others = "SELECT COUNT(pg_terminate_backend(pid)) FROM pg_stat_activity \
                   WHERE datname = current_database() AND pid <> pg_backend_pid()";
     loop {
         let others = sqlx::query_scalar::<_, i64>(others);
-        if others.fetch_one(&mut connection).await.unwrap() == 0 {
+        if others.fetch_one(&mut cleaner).await.unwrap() == 0 {
             break;
         }
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
-    execute(&mut connection, EMPTY.to_owned()).await;
-    connection.close().await.unwrap();
+    execute(&mut cleaner, EMPTY.to_owned()).await;
+    Emptied { name, cleaner }
 }
 
 fn admin_url() -> String {

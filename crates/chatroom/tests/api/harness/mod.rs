@@ -17,11 +17,12 @@ mod stand_in;
 mod token;
 
 pub use agent_host::AgentHost;
-pub use caller::{Agent, Caller, Reply, Request};
+pub use caller::{Agent, Caller, Reply, Request, agent_id};
 pub use events::Events;
 pub use proxy::Proxy;
 pub use push::{PushAgent, metric};
 pub use server::{Engine, Setup, TestServer};
+pub use shared::SharedServer;
 pub use shell::{Home, Ran};
 pub use stand_in::stand_in;
 pub use token::{claims, forged, now, public_jwks, public_pem, with_claims};

@@ -28,8 +28,10 @@ impl Drop for SharedServer {
 }
 
 impl Setup {
-    /// The server that tests share, as [`Setup::new`] has it. Whoever changes a setting, stops the
-    /// server, bans somebody, brings an agent by its id or looks at all rooms needs one of its own.
+    /// The server that tests share, as [`Setup::new`] has it. Agents come under ids of their own
+    /// ([`agent_id`](super::agent_id)). Whoever changes a setting, stops the server, bans somebody,
+    /// looks at its log or its metrics, at all rooms of a user or at what is told to a user in all of
+    /// them, needs a server of its own.
     pub async fn shared(self) -> SharedServer {
         let unchanged = self == Self::new(self.engine());
         assert!(unchanged, "this test changes a setting: `start` its server");

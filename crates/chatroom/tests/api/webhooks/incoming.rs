@@ -63,7 +63,7 @@ fn signed(secret: &str, body: &str) -> String {
 }
 
 async fn what_github_sends_is_checked_and_posted_once(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let made = makes(
@@ -131,7 +131,7 @@ async fn what_github_sends_is_checked_and_posted_once(setup: Setup) {
 }
 
 async fn alerts_and_other_payloads_are_shown(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let made = makes(&alice, &room, json!({"kind": "in", "name": "Alerts"})).await;

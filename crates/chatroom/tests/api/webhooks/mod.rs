@@ -31,7 +31,7 @@ fn id(made: &Value) -> String {
 
 /// An address that posts whatever it is told back through a webhook, and an agent that answers everything.
 async fn a_loop_through_webhooks_ends(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let limit = json!({"agent_exchanges_without_person": 6});
@@ -106,7 +106,7 @@ async fn a_loop_through_webhooks_ends(setup: Setup) {
 }
 
 async fn what_a_webhook_is_made_of_is_checked(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user_named("u_alice", "Alice");
     let room = alice.creates_a_room().await;
     let url = "https://ci.example/x";

@@ -1,7 +1,7 @@
 //! What is revoked takes along what was made with it.
 
-use super::{OTTER, holds, identity_ended, jti, minted, refreshed, reissued, signed_in};
-use crate::harness::{Engine, Setup, TestServer, both_engines};
+use super::{holds, identity_ended, jti, minted, refreshed, reissued, signed_in};
+use crate::harness::{Engine, Setup, TestServer, agent_id, both_engines};
 use serde_json::json;
 
 both_engines![
@@ -13,12 +13,12 @@ both_engines![
 ];
 
 async fn an_identity_takes_along_what_was_made_with_it(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let (one, two) = (alice.creates_a_room().await, alice.creates_a_room().await);
-    let agent = alice.lets_in(&one, OTTER).await;
+    let agent = alice.lets_in(&one, &agent_id("curious_otter")).await;
     let code = alice.invites(&two).await;
-    let in_two = agent.identity().joins(&two, &code, OTTER).await;
+    let in_two = agent.identity().joins(&two, &code, agent.id()).await;
     let me = agent.id();
 
     let key = reissued(&agent.identity(), &two, me).await;
@@ -51,10 +51,10 @@ async fn an_identity_takes_along_what_was_made_with_it(setup: Setup) {
 
 /// Somebody copied the agent's identity token. The agent refreshes its own and ends the old one.
 async fn whoever_ends_an_older_identity_goes_on(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, OTTER).await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let stolen = agent.identity();
     let thief = refreshed(&stolen).await;
     let thiefs_key = reissued(&thief, &room, agent.id()).await;
@@ -79,7 +79,7 @@ async fn whoever_ends_an_older_identity_goes_on(setup: Setup) {
 }
 
 async fn a_sign_in_takes_along_its_keys_and_links(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let person = signed_in(&server, "u_alice").await;
     let room = person.creates_a_room().await;
     let own = reissued(&person, &room, "u_alice").await;
@@ -104,12 +104,12 @@ async fn a_sign_in_takes_along_its_keys_and_links(setup: Setup) {
 }
 
 async fn a_removed_members_key_takes_along_what_was_made_with_it(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let (one, two) = (alice.creates_a_room().await, alice.creates_a_room().await);
-    let agent = alice.lets_in(&one, OTTER).await;
+    let agent = alice.lets_in(&one, &agent_id("curious_otter")).await;
     let code = alice.invites(&two).await;
-    let in_two = agent.identity().joins(&two, &code, OTTER).await;
+    let in_two = agent.identity().joins(&two, &code, agent.id()).await;
     let from_key = minted(&agent).await;
     let key = reissued(&agent, &two, agent.id()).await;
     let stream = key.listens(&two).await;
@@ -126,10 +126,10 @@ async fn a_removed_members_key_takes_along_what_was_made_with_it(setup: Setup) {
 }
 
 async fn what_is_made_while_its_source_is_revoked_does_not_escape(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, OTTER).await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     for _ in 0..5 {
         let source = refreshed(&agent.identity()).await;
         let below = refreshed(&source).await;
@@ -159,7 +159,7 @@ async fn what_was_derived_ends_on_every_node() {
     let two = one.another_node().await;
     let alice = one.user("u_alice");
     let room = alice.creates_a_room().await;
-    let agent = alice.lets_in(&room, OTTER).await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let identity = refreshed(&agent.identity()).await;
     let key = reissued(&identity, &room, agent.id()).await.at(&two);
     let stream = key.listens(&room).await;

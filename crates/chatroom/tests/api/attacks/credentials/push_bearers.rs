@@ -1,7 +1,6 @@
 //! A push bearer goes only where its owner sent it.
 
-use super::OTTER;
-use crate::harness::{Caller, PushAgent, Setup, both_engines, eventually};
+use crate::harness::{Caller, PushAgent, Setup, agent_id, both_engines, eventually};
 use serde_json::{Value, json};
 
 both_engines![
@@ -31,7 +30,7 @@ async fn sees_key(caller: &Caller, room: &str, user: &str) -> bool {
 }
 
 async fn a_bearer_does_not_follow_to_another_origin(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let bob = server.user("u_bob");
     let room = alice.creates_a_room().await;
@@ -80,12 +79,12 @@ async fn a_bearer_does_not_follow_to_another_origin(setup: Setup) {
 }
 
 async fn an_owner_detaches_an_agent_and_never_redirects_it(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let bob = server.user("u_bob");
     let room = alice.creates_a_room().await;
     alice.lets_in_user(&room, &bob).await;
-    let agent = alice.lets_in(&room, OTTER).await;
+    let agent = alice.lets_in(&room, &agent_id("curious_otter")).await;
     let honest = PushAgent::start("[SILENT]");
     let path = endpoint(&room, "u_bob");
     let body = json!({"agent_endpoint": honest.url(), "akm_key": KEY});
@@ -134,7 +133,7 @@ async fn an_owner_detaches_an_agent_and_never_redirects_it(setup: Setup) {
 }
 
 async fn the_bearer_behind_a_short_code_stays_where_it_was_sent_first(setup: Setup) {
-    let server = setup.start().await;
+    let server = setup.shared().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let (honest, thief) = (PushAgent::start("always"), PushAgent::start("always"));
