@@ -33,6 +33,7 @@ use crate::{
 use connections::{Acceptor, listen};
 use hyper_util::server::graceful::GracefulShutdown;
 use runtime::CancellationToken;
+use sqlx::migrate::MigrateError;
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -54,8 +55,12 @@ pub enum ServeError {
     UserKeys(#[from] UserKeysError),
     #[error("cannot open the database: {0}")]
     Database(#[from] DbError),
+    #[error(
+        "the database is a newer program's: it has migration {0}, which this one does not know; start the newer one, or restore a backup from before"
+    )]
+    NewerDatabase(i64),
     #[error("cannot bring the database up to date: {0}")]
-    Migrate(#[from] sqlx::migrate::MigrateError),
+    Migrate(MigrateError),
     #[error(
         "the database was written with another master key; point auth.keys_dir to the keys it was written with"
     )]
@@ -70,6 +75,15 @@ pub enum ServeError {
     Bus(#[from] BusError),
     #[error("cannot wait for signals: {0}")]
     Signals(io::Error),
+}
+
+impl From<MigrateError> for ServeError {
+    fn from(error: MigrateError) -> Self {
+        match error {
+            MigrateError::VersionMissing(version) => Self::NewerDatabase(version),
+            error => Self::Migrate(error),
+        }
+    }
 }
 
 /// What is known once the server serves.

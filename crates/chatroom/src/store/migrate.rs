@@ -1,8 +1,8 @@
 //! Versioned migrations, applied at start.
 
-use super::db::{Db, DbError, Engine, Sql, Tx, exec, row};
+use super::db::{Db, DbError, Engine, Sql, Tx, exec, row, rows};
 use sqlx::{
-    SqlSafeStr,
+    PgPool, SqlSafeStr,
     migrate::{MigrateError, Migration, MigrationType, Migrator},
 };
 
@@ -59,23 +59,51 @@ pub async fn migrate(db: &Db) -> Result<(), MigrateError> {
     match db {
         Db::Sqlite { writer, .. } => migrator(|sql| sql.sqlite).run(&writer.pool).await?,
         Db::Postgres { pool, .. } => {
-            // Nodes that start together wait here for the first one. An advisory lock would be
-            // shorter, but not every engine that speaks PostgreSQL has them.
-            let lock = lock_migrations(db).await.map_err(MigrateError::Execute)?;
-            let mut migrator = migrator(|sql| sql.postgres);
-            migrator.set_locking(false);
-            let mut conn = pool.acquire().await.map_err(MigrateError::Execute)?;
-            // A migration takes its time, and its session is not used for anything else.
-            conn.close_on_drop();
-            sqlx::raw_sql(NO_TIMEOUTS)
-                .execute(&mut *conn)
-                .await
-                .map_err(MigrateError::Execute)?;
-            migrator.run(&mut *conn).await?;
-            lock.commit().await.map_err(MigrateError::Execute)?;
+            let migrator = migrator(|sql| sql.postgres);
+            if !is_applied(&migrator, db).await {
+                apply(migrator, db, pool).await?;
+            }
         }
     }
     fold_names(db).await.map_err(MigrateError::Execute)
+}
+
+/// Whether these migrations were applied, all and no others. Where that cannot be told, they were not.
+async fn is_applied(migrator: &Migrator, db: &Db) -> bool {
+    let Ok(mut conn) = db.read().await else {
+        return false;
+    };
+    let applied = rows!(
+        conn,
+        (i64, Vec<u8>, bool),
+        "SELECT version, checksum, success FROM _sqlx_migrations ORDER BY version"
+    );
+    let Ok(applied) = applied else {
+        return false;
+    };
+    let applied = applied
+        .iter()
+        .map(|(version, checksum, is_whole)| (*version, &checksum[..], *is_whole));
+    applied.eq(migrator
+        .iter()
+        .map(|migration| (migration.version, &migration.checksum[..], true)))
+}
+
+/// Applies what is missing in PostgreSQL, one node at a time: those that start together wait here
+/// for the first one. An advisory lock would be shorter, but not every engine that speaks PostgreSQL
+/// has them.
+async fn apply(mut migrator: Migrator, db: &Db, pool: &PgPool) -> Result<(), MigrateError> {
+    let lock = lock_migrations(db).await.map_err(MigrateError::Execute)?;
+    migrator.set_locking(false);
+    let mut conn = pool.acquire().await.map_err(MigrateError::Execute)?;
+    // A migration takes its time, and its session is not used for anything else.
+    conn.close_on_drop();
+    sqlx::raw_sql(NO_TIMEOUTS)
+        .execute(&mut *conn)
+        .await
+        .map_err(MigrateError::Execute)?;
+    migrator.run(&mut *conn).await?;
+    lock.commit().await.map_err(MigrateError::Execute)
 }
 
 /// SQL folds a name otherwise than this program does, so a migration cannot.

@@ -29,6 +29,14 @@ async fn a_database_without_tables_gets_them_at_the_first_start() {
 }
 
 #[tokio::test]
+async fn a_node_that_finds_its_tables_does_not_wait_for_others_to_make_theirs() {
+    let first = setup().start().await;
+    let _others = first.holds_migrations().await;
+    let second = first.another_node().await;
+    second.anonymous().get("/health").await.ok();
+}
+
+#[tokio::test]
 async fn a_message_posted_on_one_node_reaches_readers_on_the_other() {
     let (one, two) = two_nodes().await;
     let alice = one.user("u_alice");

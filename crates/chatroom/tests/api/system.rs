@@ -11,6 +11,7 @@ both_engines![
     a_post_in_hand_is_finished_before_the_end,
     everything_is_there_after_a_restart,
     secrets_are_not_in_the_database_in_clear,
+    tables_that_are_not_this_programs_are_refused,
 ];
 one_engine![
     without_a_command_it_serves_with_the_options_that_are_given,
@@ -407,4 +408,27 @@ fn contains(haystack: &[u8], needle: &[u8]) -> bool {
     haystack
         .windows(needle.len())
         .any(|window| window == needle)
+}
+
+async fn tables_that_are_not_this_programs_are_refused(setup: Setup) {
+    let mut server = setup.start().await;
+    server.terminate().await;
+    let data = server.data().to_owned();
+    let data = data.to_str().unwrap();
+    let newer = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
+                 VALUES (9999, 'newer', TRUE, '', 0)";
+    let no_newer = "DELETE FROM _sqlx_migrations WHERE version = 9999";
+    let half = "UPDATE _sqlx_migrations SET success = FALSE WHERE version = 1";
+    let whole = "UPDATE _sqlx_migrations SET success = TRUE WHERE version = 1";
+    for (change, undo, told) in [
+        (newer, no_newer, "newer program's: it has migration 9999"),
+        (half, whole, "migration 1 is partially applied"),
+    ] {
+        server.run_sql(change, change).await;
+        let refused = server.run_aside(&["serve", "--data", data]).await;
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(!refused.status.success() && said.contains(told), "{said}");
+        server.run_sql(undo, undo).await;
+    }
+    server.restart().await;
 }

@@ -3,7 +3,7 @@
 
 use super::DEADLINE;
 use chatroom::store::{Db, migrate::migrate};
-use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use sqlx::{AssertSqlSafe, Connection, PgConnection, Postgres, Transaction, postgres::PgArguments};
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
     io::Write,
@@ -149,11 +149,24 @@ impl Database {
     }
 
     /// Locks a room until the transaction is dropped.
-    pub async fn lock_room(&self, room: &str) -> sqlx::Transaction<'static, sqlx::Postgres> {
+    pub async fn lock_room(&self, room: &str) -> Transaction<'static, Postgres> {
+        let lock = sqlx::query("SELECT room_id FROM rooms WHERE room_id = $1 FOR UPDATE");
+        self.begins_with(lock.bind(room)).await
+    }
+
+    /// Keeps others from migrating it until the transaction is dropped.
+    pub async fn lock_migrations(&self) -> Transaction<'static, Postgres> {
+        self.begins_with(sqlx::query("SELECT id FROM migration_gate FOR UPDATE"))
+            .await
+    }
+
+    async fn begins_with(
+        &self,
+        lock: sqlx::query::Query<'_, Postgres, PgArguments>,
+    ) -> Transaction<'static, Postgres> {
         let pool = sqlx::PgPool::connect(&self.url()).await.unwrap();
         let mut tx = pool.begin().await.unwrap();
-        let lock = sqlx::query("SELECT room_id FROM rooms WHERE room_id = $1 FOR UPDATE");
-        lock.bind(room).execute(&mut *tx).await.unwrap();
+        lock.execute(&mut *tx).await.unwrap();
         tx
     }
 

@@ -332,6 +332,12 @@ impl TestServer {
         self._database.as_ref().unwrap().lock_room(room).await
     }
 
+    /// Holds PostgreSQL's lock on migrations, as a node does that changes the tables, until what this
+    /// gives is dropped.
+    pub async fn holds_migrations(&self) -> impl Drop + use<> {
+        self.database().lock_migrations().await
+    }
+
     /// How many transactions in PostgreSQL wait for their node to go on.
     pub async fn idle_transactions(&self) -> i64 {
         self._database.as_ref().unwrap().idle_transactions().await
@@ -359,8 +365,10 @@ impl TestServer {
         if let Some(database) = &self._database {
             command.env("SC_CHATROOM__DATABASE_URL", database.url());
         }
-        let running = tokio::task::spawn_blocking(move || command.output());
-        running.await.unwrap().unwrap()
+        let mut command = tokio::process::Command::from(command);
+        let running = command.kill_on_drop(true).output();
+        let output = tokio::time::timeout(DEADLINE, running).await;
+        output.expect("the program ends").unwrap()
     }
 
     /// A token that `sc-chatroom token` signs with these arguments.
