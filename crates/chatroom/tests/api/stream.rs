@@ -382,18 +382,19 @@ async fn a_replay_that_meets_the_present_has_no_doubles(setup: Setup) {
 }
 
 async fn a_reader_that_falls_behind_is_cut_off_and_resumes(setup: Setup) {
-    const POSTS: usize = 1200;
+    const POSTS: usize = 240;
     let server = setup.env("STREAM__BUFFER", "16").start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let start = alice.latest_seq(&room).await;
     let mut sleepy = alice.listens(&room).await;
-    // More than the sockets between the two can hold, while nothing is read.
+    // More than the sockets between the two can hold, while nothing is read: each of these characters
+    // is six bytes in JSON.
     let posters = (0..8).map(|_| {
         let (alice, room) = (alice.clone(), room.clone());
         tokio::spawn(async move {
             for _ in 0..POSTS / 8 {
-                alice.says(&room, &"x".repeat(4000)).await;
+                alice.says(&room, &"\u{1}".repeat(4000)).await;
             }
         })
     });
