@@ -60,6 +60,7 @@ pub async fn migrate(db: &Db) -> Result<(), MigrateError> {
         Db::Sqlite { writer, .. } => migrator(|sql| sql.sqlite).run(&writer.pool).await?,
         Db::Postgres { pool, .. } => {
             let migrator = migrator(|sql| sql.postgres);
+            // Most starts find nothing to do, and need not wait for whoever migrates.
             if !is_applied(&migrator, db).await {
                 apply(migrator, db, pool).await?;
             }
