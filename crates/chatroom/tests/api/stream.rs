@@ -1,8 +1,17 @@
 //! The live stream: every event in one durable order, for whoever may read it.
 
-use crate::harness::{DEADLINE, Events, Setup, agent_id, both_engines, one_engine};
-use client::{Cursor, Event};
+use crate::harness::{
+    Caller, DEADLINE, Events, Setup, TestServer, agent_id, both_engines, one_engine,
+};
+use client::{
+    Cursor, Event,
+    sse::{Frame, Parser},
+};
 use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpSocket, TcpStream},
+};
 
 both_engines![
     a_stream_begins_where_the_room_stands,
@@ -382,39 +391,100 @@ async fn a_replay_that_meets_the_present_has_no_doubles(setup: Setup) {
 }
 
 async fn a_reader_that_falls_behind_is_cut_off_and_resumes(setup: Setup) {
-    const POSTS: usize = 240;
+    const BYTES: usize = 24_000;
+    const POSTERS: usize = 8;
     let server = setup.env("STREAM__BUFFER", "16").start().await;
     let alice = server.user("u_alice");
     let room = alice.creates_a_room().await;
     let start = alice.latest_seq(&room).await;
-    let mut sleepy = alice.listens(&room).await;
-    // More than the sockets between the two can hold, while nothing is read: each of these characters
-    // is six bytes in JSON.
-    let posters = (0..8).map(|_| {
+    let mut sleepy = SleepyReader::of(&server, &alice, &room).await;
+    // More than the sockets between the two can hold, while nothing is read.
+    let posts_each = (send_buffer_limit() / BYTES + 64).div_ceil(POSTERS);
+    let posters = (0..POSTERS).map(|_| {
         let (alice, room) = (alice.clone(), room.clone());
         tokio::spawn(async move {
-            for _ in 0..POSTS / 8 {
-                alice.says(&room, &"\u{1}".repeat(4000)).await;
+            for _ in 0..posts_each {
+                // Six bytes in JSON.
+                alice.says(&room, &"\u{1}".repeat(BYTES / 6)).await;
             }
         })
     });
     for poster in posters.collect::<Vec<_>>() {
         poster.await.unwrap();
     }
+    let last = start + (POSTERS * posts_each) as i64;
     let mut seen = start;
     while let Some(frame) = sleepy.next_or_end().await {
         let seq: i64 = frame.id.unwrap().parse().unwrap();
         assert_eq!(seq, seen + 1, "never a hole");
         seen = seq;
-        if seen == start + POSTS as i64 {
-            panic!("the reader was served all of it, so nothing bounds what is held for it");
-        }
+        assert!(
+            seen < last,
+            "the reader was served all of it, so nothing bounds what is held for it"
+        );
     }
     let mut resumed = alice.resumes(&room, &seen.to_string()).await;
-    while seen < start + POSTS as i64 {
+    while seen < last {
         let message = resumed.expect("message").await;
         assert_eq!(message["seq"], seen + 1);
         seen += 1;
+    }
+}
+
+/// How much the system lets a sender's socket grow to.
+fn send_buffer_limit() -> usize {
+    const USUAL: usize = 4 * 1024 * 1024;
+    let settings = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_wmem").unwrap_or_default();
+    let limit = settings.split_whitespace().last();
+    limit.map_or(USUAL, |limit| limit.parse().unwrap())
+}
+
+/// A reader whose socket holds little, however much the system would give it: what it leaves unread
+/// stays with the server.
+struct SleepyReader {
+    socket: TcpStream,
+    parser: Parser,
+}
+
+impl SleepyReader {
+    /// Opens the room's stream. In HTTP/1.0 the frames come as they are, without chunks around them.
+    async fn of(server: &TestServer, caller: &Caller, room: &str) -> Self {
+        let address = server.base_url().strip_prefix("http://").unwrap();
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(16 * 1024).unwrap();
+        let mut socket = socket.connect(address.parse().unwrap()).await.unwrap();
+        let token = caller.token().unwrap();
+        let request = format!(
+            "GET /rooms/{room}/stream HTTP/1.0\r\nhost: {address}\r\n\
+             authorization: Bearer {token}\r\n\r\n"
+        );
+        socket.write_all(request.as_bytes()).await.unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(socket.read_u8().await.unwrap());
+        }
+        let head = String::from_utf8(head).unwrap();
+        assert!(head.starts_with("HTTP/1.0 200"), "{head}");
+        let parser = Parser::new();
+        let mut reader = Self { socket, parser };
+        let first = reader.next_or_end().await.unwrap();
+        assert_eq!(first.event.as_deref(), Some("ready"));
+        reader
+    }
+
+    /// The next frame, or nothing if the stream is over or was cut.
+    async fn next_or_end(&mut self) -> Option<Frame> {
+        let mut bytes = [0; 16 * 1024];
+        loop {
+            if let Some(frame) = self.parser.next_frame() {
+                return Some(frame);
+            }
+            let reading = tokio::time::timeout(DEADLINE, self.socket.read(&mut bytes));
+            match reading.await.expect("an event in time") {
+                Ok(read @ 1..) => self.parser.push(&bytes[..read]).unwrap(),
+                Ok(0) | Err(_) => return None,
+            }
+        }
     }
 }
 
