@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the MCP server that tests/mcp.rs talks to, into the folder given.
+# Installs the MCP server that tests/integration/mcp.rs talks to, into the folder given.
 set -eu
 folder=${1:?usage: install-mcp.sh FOLDER}
 package=@modelcontextprotocol/server-everything

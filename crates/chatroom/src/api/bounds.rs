@@ -1,7 +1,7 @@
 //! What requests may hold, as the description tells it: lengths, ranges, patterns and examples, from
 //! the constants that the checks use. `utoipa`'s attributes take literals alone, so they are added to
 //! the finished document. A parameter or a field of a request that has none fails
-//! `every_part_of_a_request_has_bounds` in `tests/api/openapi.rs`.
+//! `every_part_of_a_request_has_bounds` in `tests/api/system.rs`.
 
 use super::{extract::Seq, idempotency, messages::DEEPEST};
 use crate::{

@@ -557,8 +557,14 @@ async fn a_document_is_served_once_for_each_version(setup: Setup) {
         assert_eq!((again.status, again.text()), (304, ""));
     }
     visitor.get("/docs/nosuch").await.refused(404, "not_found");
-    let up = visitor.get("/docs/..%2FCargo").await;
-    up.refused(404, "not_found");
+    for elsewhere in [
+        "..%2FCargo",
+        "internals%2Fserver",
+        "adr%2F0001-seq-is-the-cursor",
+    ] {
+        let reply = visitor.get(format!("/docs/{elsewhere}")).await;
+        reply.refused(404, "not_found");
+    }
 }
 
 fn seqs(page: &Value) -> Vec<i64> {
