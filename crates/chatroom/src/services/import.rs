@@ -9,17 +9,16 @@ use crate::{
     error::{Error, Result},
     services::{
         access, audit,
-        change::{RoomLog, RoomTx},
+        change::{RoomLog, RoomTx, message::ImportedDraft},
         checks,
         idempotency::Repeatable,
         members::names,
         rooms, search,
     },
-    store::group::NewMessage,
 };
 use protocol::{
     BeginImport, CreateRoom, IMPORT_PREFIX, ImportBegun, ImportMessages, Imported, ImportedMessage,
-    MAX_IMPORTED_BYTES, MAX_IMPORTED_MESSAGES, MessageType, RoomId, UserId, Via,
+    MAX_IMPORTED_BYTES, MAX_IMPORTED_MESSAGES, RoomId, UserId,
 };
 use serde_json::json;
 
@@ -100,20 +99,28 @@ pub async fn add(
     }
     let latest_seq = log.room().last_seq;
     if request.done {
-        let owner = log.room().owner_user_id.clone();
-        log.room_mut().archived = false;
-        if let Some(topic) = topic {
-            log.room_mut().topic = topic;
-        }
-        tx.update_room(log.room()).await?;
-        tx.end_import(room).await?;
+        let mut room = log.room().clone();
+        room.archived = false;
+        room.topic = topic.unwrap_or(room.topic);
+        tx.update_room(&room).await?;
+        tx.end_import(&room.room_id).await?;
         // What was said long ago is not unread.
-        tx.advance_read_position(room, &owner, latest_seq).await?;
+        tx.advance_read_position(&room.room_id, &room.owner_user_id, latest_seq)
+            .await?;
         let actor = &access::user(caller)?.id;
         let detail = json!({"messages": latest_seq});
-        audit::record(&mut tx, room, actor, "import_done", None, detail, now).await?;
+        audit::record(
+            &mut tx,
+            &room.room_id,
+            actor,
+            "import_done",
+            None,
+            detail,
+            now,
+        )
+        .await?;
     }
-    tx.tell(log);
+    tx.add_log(log);
     tx.commit().await?;
     Ok(Imported { latest_seq })
 }
@@ -126,36 +133,26 @@ async fn add_one(
 ) -> Result<()> {
     checks::at_most("content", &message.content, MAX_IMPORTED_BYTES)?;
     let room = log.room().room_id.clone();
-    let seq = log.room_mut().next_seq();
+    let before = log.room().last_seq;
     let reply_to_seq = message.reply_to_seq;
-    if reply_to_seq.is_some_and(|parent| !(1..seq).contains(&parent)) {
+    if reply_to_seq.is_some_and(|parent| !(1..=before).contains(&parent)) {
         return Err(Error::bad_request(format!(
-            "reply_to_seq of message {seq} names no message before it"
+            "reply_to_seq of message {} names no message before it",
+            before + 1
         )));
     }
     let content = match message.deleted {
         true => String::new(),
         false => message.content,
     };
-    let author = author(&message.author_id)?;
-    let name = message.author_name.as_deref().and_then(names::of_token);
-    let stored = NewMessage {
-        room_id: room.clone(),
-        seq,
-        sender_user_id: author,
-        sender_user_name: name,
-        via: Via::Import,
-        // Whatever it was elsewhere, here it does not speak for the server.
-        r#type: MessageType::Chat,
+    let draft = ImportedDraft {
+        user_id: author(&message.author_id)?,
+        user_name: message.author_name.as_deref().and_then(names::of_token),
         content: content.clone(),
         reply_to_seq,
-        reply_chain_depth: 0,
         created_at: message.created_at.clamp(0, now.seconds()),
-        client_key: None,
-        calls_agents: false,
-        usage: None,
     };
-    log.add(tx, stored).await?;
+    let seq = log.import(tx, draft).await?;
     if message.deleted {
         tx.redact_message(&room, seq).await?;
         search::index::forget(tx, &room, seq).await?;

@@ -108,7 +108,7 @@ pub async fn remove_user(app: &App, caller: &Caller, user: &UserId) -> Result<Se
             now,
         )
         .await?;
-        tx.tell(log);
+        tx.add_log(log);
         tx.commit().await?;
     }
     let mut tx = RoomTx::begin(app).await?;

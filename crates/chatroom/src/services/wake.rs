@@ -117,7 +117,7 @@ pub async fn set(
     let mut log = RoomLog::new(entry.room);
     spending::tell_if_used_up(&mut tx, &mut log, user, now).await?;
     let view = view(&mut tx, room, user, Some(whose)).await?;
-    tx.tell(log);
+    tx.add_log(log);
     tx.commit().await?;
     Ok(view)
 }

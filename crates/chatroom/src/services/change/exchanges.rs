@@ -3,8 +3,9 @@
 //! A message of one agent after another's, or in answer to another's, is an exchange. So a loop ends
 //! though every agent in it lies about what it answers.
 
+use super::admit::{AuthorKind, Candidate};
 use crate::{clock::Now, config::Limits, error::Error, store::rooms::RoomRow};
-use protocol::{ErrorCode, MemberKind, UserId, Via};
+use protocol::{ErrorCode, UserId, Via};
 
 /// So long without an exchange, and the agents may begin anew.
 const QUIET_MS: i64 = 3_600_000;
@@ -14,53 +15,15 @@ const SKEW_MS: i64 = 10_000;
 /// Whoever is refused need not wait longer than this to ask again: a person may write at any time.
 const LONGEST_WAIT_MS: i64 = 60_000;
 
-/// A message that somebody wants to post.
-#[derive(Debug, Clone, Copy)]
-pub struct Word<'a> {
-    pub voice: Voice,
-    pub user: &'a UserId,
-    /// What it answers, where it says so.
-    pub answers: Option<Answers<'a>>,
-}
-
-/// Whom a message answers, and how that was posted.
-#[derive(Debug, Clone, Copy)]
-pub struct Answers<'a> {
-    pub user: &'a UserId,
-    pub via: &'a Via,
-}
-
-impl Word<'_> {
+impl Candidate<'_> {
     /// Whether it is said to another agent, or after one.
     fn is_exchange(&self, last_agent: Option<&UserId>) -> bool {
-        let answers = self.answers.filter(|to| *to.via == Via::Agent);
-        let others = answers.map(|to| to.user).into_iter().chain(last_agent);
+        let parent = self.parent.filter(|parent| *parent.via == Via::Agent);
+        let others = parent
+            .map(|parent| parent.user)
+            .into_iter()
+            .chain(last_agent);
         others.into_iter().any(|other| other != self.user)
-    }
-}
-
-/// Whose word a message is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Voice {
-    /// Somebody who signed in.
-    Person,
-    /// Anything else, whatever it calls itself.
-    Agent,
-}
-
-impl Voice {
-    /// The voice of a member who posts this way. An external member proves nothing about itself:
-    /// `client_kind: human` is a claim. `signed_in` is whether the bearer is a person's own token.
-    pub fn of(via: &Via, member_kind: &MemberKind, signed_in: bool) -> Self {
-        let external = match member_kind {
-            MemberKind::StarchildAgent | MemberKind::StarchildUser => false,
-            MemberKind::ExternalAgent | MemberKind::ExternalUser | MemberKind::Other(_) => true,
-        };
-        match (via, external) {
-            (Via::Web, false) => Self::Person,
-            _ if signed_in => Self::Person,
-            _ => Self::Agent,
-        }
     }
 }
 
@@ -73,6 +36,8 @@ pub enum Effect {
     Free,
     /// An agent spoke after another; so many times by now.
     Exchange(i64),
+    /// Nobody answers it.
+    Ignored,
 }
 
 /// The exchanges that a room allows; 0 for any number.
@@ -86,8 +51,18 @@ pub fn allowed(room: &RoomRow, limits: &Limits) -> i64 {
 
 /// The exchanges that are left, where they are counted.
 pub fn left(room: &RoomRow, limits: &Limits, now: Now) -> Option<i64> {
+    left_after(room, Effect::Free, limits, now)
+}
+
+/// The exchanges that are left once a message has done this, where they are counted.
+pub fn left_after(room: &RoomRow, effect: Effect, limits: &Limits, now: Now) -> Option<i64> {
     let allowed = allowed(room, limits);
-    (allowed > 0).then(|| (allowed - so_far(room, now)).max(0))
+    let count = match effect {
+        Effect::Refill => 0,
+        Effect::Free | Effect::Ignored => so_far(room, now),
+        Effect::Exchange(count) => count,
+    };
+    (allowed > 0).then(|| (allowed - count).max(0))
 }
 
 /// The agents may say no more to each other for now.
@@ -109,12 +84,17 @@ impl From<UsedUp> for Error {
     }
 }
 
-/// What a message would do, if the budget allows it.
-pub fn weigh(room: &RoomRow, word: Word<'_>, limits: &Limits, now: Now) -> Result<Effect, UsedUp> {
-    if word.voice == Voice::Person {
+/// What words would do, if the budget allows it.
+pub fn effect_of(
+    room: &RoomRow,
+    words: Candidate<'_>,
+    limits: &Limits,
+    now: Now,
+) -> Result<Effect, UsedUp> {
+    if words.author == AuthorKind::Person {
         return Ok(Effect::Refill);
     }
-    if !word.is_exchange(room.last_agent.as_ref()) {
+    if !words.is_exchange(room.last_agent.as_ref()) {
         return Ok(Effect::Free);
     }
     let (count, allowed) = (so_far(room, now), allowed(room, limits));
@@ -142,6 +122,7 @@ pub fn apply(
             room.last_agent = None;
             return None;
         }
+        Effect::Ignored => return None,
         Effect::Free => {}
         Effect::Exchange(count) => {
             room.exchanges = count;

@@ -2,20 +2,20 @@
 //! these steps:
 //!
 //! 1. [`admit`] says, without I/O, whether somebody's words may enter the room.
-//! 2. [`message`] builds what is stored, with the room's next seq.
-//! 3. A [`RoomLog`] adds it to the room's log, and makes the frames that readers get.
+//! 2. [`message`] builds what is stored, with the room's next seq, and whom it addresses.
+//! 3. A [`RoomLog`] adds it to the room's log, and to the [`PendingCommit`] that readers are told of.
 //! 4. A [`RoomTx`] commits, publishes, and rechecks readers, whoever hangs up.
 //!
 //! Posts take the last two steps in groups (`services/messages/posting`): many share one write to the disk.
 
-mod addressed;
 mod admit;
+mod commit;
 pub mod exchanges;
 mod log;
 pub mod message;
 mod tx;
 
-pub use addressed::addressed;
-pub use admit::{Admission, Refusal, Words, admit};
+pub use admit::{Admission, AuthorKind, Candidate, Parent, Refusal, admit, answer_depth};
+pub use commit::PendingCommit;
 pub use log::RoomLog;
 pub use tx::RoomTx;

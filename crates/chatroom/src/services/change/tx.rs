@@ -33,7 +33,7 @@ impl RoomTx {
     }
 
     /// Adds what the change says in a room's log.
-    pub fn tell(&mut self, log: RoomLog) {
+    pub fn add_log(&mut self, log: RoomLog) {
         self.logs.push(log);
     }
 
@@ -57,6 +57,7 @@ impl RoomTx {
             logs,
             rechecked,
         } = self;
+        let posted = logs.iter().map(RoomLog::posted).sum();
         let mut commits = Vec::with_capacity(logs.len());
         for log in logs.into_iter().filter(RoomLog::has_grown) {
             commits.push(log.finish(&mut tx).await?);
@@ -70,6 +71,10 @@ impl RoomTx {
             app.recheck_readers(room);
         }
         committed?;
+        if posted > 0 {
+            app.metrics.committed(posted);
+            app.traffic.add(posted);
+        }
         for commit in commits {
             app.publish(commit);
         }

@@ -6,10 +6,7 @@ use crate::{
     clock::Now,
     config::Limits,
     metrics::Delivered,
-    services::change::{
-        Admission, Refusal, Words, admit,
-        exchanges::{Answers, Voice},
-    },
+    services::change::{Admission, AuthorKind, Candidate, Parent, Refusal, admit, answer_depth},
     store::rooms::RoomRow,
 };
 use protocol::{UserId, Via};
@@ -52,14 +49,14 @@ pub fn answerable(
     limits: &Limits,
     now: Now,
 ) -> Result<Admission, Refusal> {
-    let words = Words {
-        voice: Voice::Agent,
+    let words = Candidate {
+        author: AuthorKind::Agent,
         user,
-        answers: Some(Answers {
+        parent: Some(Parent {
             user: &answered.sender,
             via: &answered.via,
         }),
-        depth: Some(answered.depth + 1),
+        depth: Some(answer_depth(answered.depth)),
     };
     admit(room, words, limits, now)
 }

@@ -11,16 +11,12 @@ use crate::{
     clock::Now,
     error::{Error, Result},
     services::{
-        change::{Refusal, RoomLog, RoomTx, addressed, message::Said},
+        change::{Refusal, RoomLog, RoomTx, message::Draft},
         members,
         messages::posting::mentions::mentioned,
         spending,
     },
-    store::{
-        Db, DbError,
-        deliveries::Held,
-        posting::{Addressed, AddressedBy},
-    },
+    store::{Db, DbError, deliveries::Held},
 };
 use protocol::{ErrorCode, EventKind, MemberUpdated, Notice, RoomId, Usage, UserId, Via};
 use std::{
@@ -291,23 +287,9 @@ async fn settle_group(app: &App, items: &[&Item]) -> Result<Vec<Settled>> {
         results.push(settled);
     }
     for log in logs.into_values() {
-        if log.has_grown() {
-            tx.save_exchanges(log.room()).await?;
-        }
-        tx.tell(log);
+        tx.add_log(log);
     }
     tx.commit().await?;
-    let replies = items
-        .iter()
-        .zip(&results)
-        .filter(|(item, settled)| {
-            matches!(item.outcome, CallOutcome::Reply { .. }) && **settled == Settled::Done
-        })
-        .count();
-    if replies > 0 {
-        app.metrics.committed(replies);
-        app.traffic.add(replies);
-    }
     Ok(results)
 }
 
@@ -432,9 +414,7 @@ async fn settle_reply(
         retry,
     } = reply;
     let (room, user, limits) = (held.room, held.user, &app.config.limits);
-    let Answered {
-        seq, depth, sender, ..
-    } = answered;
+    let Answered { seq, sender, .. } = answered;
     let Some(member) = tx.member(room, user).await? else {
         return Ok(Settled::Lost);
     };
@@ -458,36 +438,19 @@ async fn settle_reply(
     if !passed {
         return Ok(Settled::Lost);
     }
-    let notice = admission.enter(log.room_mut(), user, limits, now);
-    let said = Said {
+    let draft = Draft {
         user_id: member.user_id,
         user_name: member.user_name,
         via: Via::Agent,
         content: content.to_owned(),
         reply_to_seq: Some(*seq),
-        depth: depth + 1,
         client_key: None,
         usage: usage.cloned(),
         calls_agents: true,
+        mentions,
+        answered: Some(sender),
     };
-    let depth = said.depth;
-    let posted = log.chat(tx, said, now).await?;
-    let rows: Vec<(&RoomId, &UserId, i64)> =
-        mentions.iter().map(|user| (room, user, posted)).collect();
-    tx.insert_mentions(&rows).await?;
-    let by = AddressedBy {
-        seq: posted,
-        depth,
-        at: now.seconds(),
-    };
-    let to = mentions.iter().chain([sender]);
-    let addressed: Vec<Addressed<'_>> = addressed(by, Some(user), to)
-        .map(|(user, by)| Addressed { room, user, by })
-        .collect();
-    tx.note_addressed(&addressed).await?;
-    if let Some(words) = notice {
-        log.system_message(tx, words, now).await?;
-    }
+    log.post(tx, admission, draft, limits, now).await?;
     spending::spend(tx, log, user, usage, now).await?;
     Ok(Settled::Done)
 }

@@ -203,7 +203,7 @@ impl WebhookTask {
             );
             let mut log = RoomLog::new(room);
             log.system_message(&mut tx, words, now).await?;
-            tx.tell(log);
+            tx.add_log(log);
         }
         tx.commit().await?;
         self.app.metrics.sent_to_webhook(WebhookSent::Failed);

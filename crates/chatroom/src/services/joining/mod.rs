@@ -397,7 +397,7 @@ pub async fn take_seat(
         user_name: seat.name.map(str::to_owned),
     };
     log.notice(tx, notice, now).await?;
-    tx.tell(log);
+    tx.add_log(log);
     Ok(())
 }
 

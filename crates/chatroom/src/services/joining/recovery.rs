@@ -114,7 +114,7 @@ pub async fn redeem(
     let mut log = RoomLog::new(row);
     let words = format!("{} was let back in with new tokens", member.shown_name());
     log.system_message(&mut tx, words, now).await?;
-    tx.tell(log);
+    tx.add_log(log);
     let joined = Joined {
         ok: true,
         room_id: room,

@@ -168,7 +168,7 @@ pub async fn set(
         reason: None,
     };
     log.event(&mut tx, EventKind::MemberUpdated, &event).await?;
-    tx.tell(log);
+    tx.add_log(log);
     tx.commit().await?;
     Ok(EndpointUpdated {
         ok: true,

@@ -123,7 +123,7 @@ pub async fn remove(app: &App, caller: &Caller, room: &RoomId, user: &UserId) ->
         now,
     )
     .await?;
-    tx.tell(log);
+    tx.add_log(log);
     tx.commit().await?;
     Ok(())
 }
@@ -136,7 +136,7 @@ pub async fn kick(
     owner: &UserId,
     now: Now,
 ) -> Result<()> {
-    let (id, told_at) = (room.room_id.clone(), room.last_seq + 1);
+    let id = room.room_id.clone();
     let user = &member.user_id;
     let notice = Notice::MemberRemoved {
         user_id: user.to_string(),
@@ -154,8 +154,9 @@ pub async fn kick(
         now,
     )
     .await?;
+    let told_at = log.room().last_seq;
     scorer::kicked(&mut tx, &id, user, owner, told_at, now.seconds()).await?;
-    tx.tell(log);
+    tx.add_log(log);
     tx.commit().await
 }
 

@@ -10,7 +10,7 @@ use crate::{
     error::{Error, Result},
     services::{
         access::{self, Hold, ReadAccess, RoomAccess},
-        change::{RoomLog, RoomTx, Words, addressed, admit, exchanges::Voice},
+        change::{AuthorKind, Candidate, RoomLog, RoomTx, admit},
         checks::{self, Content},
         reputation::scorer,
         search, visitors,
@@ -18,7 +18,6 @@ use crate::{
     store::{
         Conn,
         messages::{MessageRow, Page},
-        posting::{Addressed, AddressedBy},
         rooms::RoomRow,
     },
 };
@@ -188,42 +187,25 @@ pub async fn edit(
     }
     let mut log = RoomLog::new(entry.room.clone());
     // An edit is a word like a message: agents must not go on in edits.
-    let (limits, sender) = (&app.config.limits, &row.sender_user_id);
-    let words = Words {
-        voice: voice(caller, &entry),
-        user: sender,
-        answers: None,
+    let limits = &app.config.limits;
+    let words = Candidate {
+        author: author_kind(caller, &entry),
+        user: &row.sender_user_id,
+        parent: None,
         depth: None,
     };
     let admission = admit(log.room(), words, limits, now)?;
-    let notice = admission.enter(log.room_mut(), sender, limits, now);
-    tx.save_exchanges(log.room()).await?;
     tx.edit_message(room, seq, content.as_str(), now.seconds())
         .await?;
-    let mentions: Vec<_> = mentioned.iter().map(|user| (room, user, seq)).collect();
-    tx.insert_mentions(&mentions).await?;
-    let by = AddressedBy {
-        seq,
-        depth: row.reply_chain_depth,
-        at: now.seconds(),
-    };
-    // Whoever edits has not answered anything with that.
-    let others = mentioned.iter().filter(|user| *user != sender);
-    let addressed: Vec<_> = addressed(by, None, others)
-        .map(|(user, by)| Addressed { room, user, by })
-        .collect();
-    tx.note_addressed(&addressed).await?;
     let edited = tx.message(room, seq).await?.ok_or_else(no_message)?;
     search::index::replace(&mut tx, room, &edited).await?;
+    log.edit(&mut tx, admission, edited.clone(), &mentioned, limits, now)
+        .await?;
     let me = entry.member.user_id;
-    let message = to_messages(&mut tx, &entry.room, vec![edited.clone()], Some(&me))
+    let message = to_messages(&mut tx, &entry.room, vec![edited], Some(&me))
         .await?
         .pop();
-    log.edited(&mut tx, edited).await?;
-    if let Some(words) = notice {
-        log.system_message(&mut tx, words, now).await?;
-    }
-    tx.tell(log);
+    tx.add_log(log);
     tx.commit().await?;
     Ok(MessageEdited {
         ok: true,
@@ -242,7 +224,7 @@ pub async fn delete(app: &App, caller: &Caller, room: &RoomId, seq: i64) -> Resu
         let mut log = RoomLog::new(entry.room);
         log.event(&mut tx, EventKind::MessageDeleted, &json!({"seq": seq}))
             .await?;
-        tx.tell(log);
+        tx.add_log(log);
         tx.commit().await?;
         app.text_deleted.notify_one();
     }
@@ -285,7 +267,7 @@ pub async fn react(
         let mut log = RoomLog::new(entry.room);
         log.event(&mut tx, EventKind::ReactionAdded, &reaction)
             .await?;
-        tx.tell(log);
+        tx.add_log(log);
         tx.commit().await?;
     }
     Ok(ReactionAdded { ok: true, added })
@@ -313,20 +295,20 @@ pub async fn unreact(
         let mut log = RoomLog::new(entry.room);
         log.event(&mut tx, EventKind::ReactionRemoved, &reaction)
             .await?;
-        tx.tell(log);
+        tx.add_log(log);
         tx.commit().await?;
     }
     Ok(ReactionRemoved { ok: true, removed })
 }
 
-/// Whose word a change is.
-fn voice(caller: &Caller, entry: &RoomAccess) -> Voice {
+/// Whose words a change is.
+fn author_kind(caller: &Caller, entry: &RoomAccess) -> AuthorKind {
     let signed_in = matches!(caller, Caller::User(user) if user.token_type == TokenType::Access);
     let via = match &entry.key {
         Some(key) if key.posts_as == Via::Web => Via::Web,
         _ => Via::Agent,
     };
-    Voice::of(&via, &entry.member.member_kind, signed_in)
+    AuthorKind::of(&via, &entry.member.member_kind, signed_in)
 }
 
 async fn writer(conn: &mut Conn, caller: &Caller, room: &RoomId) -> Result<RoomAccess> {

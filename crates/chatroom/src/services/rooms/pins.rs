@@ -80,7 +80,7 @@ pub async fn set(app: &App, caller: &Caller, room: &RoomId, seq: i64, pinned: bo
         };
         let mut log = RoomLog::new(entry.room);
         log.event(&mut tx, EventKind::PinUpdated, &event).await?;
-        tx.tell(log);
+        tx.add_log(log);
         tx.commit().await?;
     }
     Ok(())

@@ -64,7 +64,7 @@ async fn give_tour(app: &App) -> Result<()> {
     tx.pin(&RoomId::welcome(), seq, &UserId::system(), now.seconds())
         .await?;
     tx.set_meta(TOUR_GIVEN, &seq.to_string()).await?;
-    tx.tell(log);
+    tx.add_log(log);
     tx.commit().await
 }
 
@@ -84,7 +84,7 @@ async fn tell_of_new_rules(app: &App) -> Result<()> {
         let words = format!("The scoring rules have version {version} now; see GET /scoring-rules");
         log.system_message(&mut tx, words, Now::get()).await?;
     }
-    tx.tell(log);
+    tx.add_log(log);
     tx.commit().await
 }
 

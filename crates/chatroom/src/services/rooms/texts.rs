@@ -106,7 +106,7 @@ pub async fn write(
         let words = format!("Rules updated to v{version} by {}", owner.shown_name());
         // The document sends this one through the fan-out.
         log.system_call(&mut tx, words, now).await?;
-        tx.tell(log);
+        tx.add_log(log);
     }
     tx.commit().await?;
     Ok(RoomText {

@@ -100,7 +100,7 @@ pub async fn ask(
     tx.insert_consent(&consent).await?;
     let mut log = RoomLog::new(row);
     tell(&mut tx, &mut log, &consent, &owner).await?;
-    tx.tell(log);
+    tx.add_log(log);
     let asked = view(consent, &owner, Sight::Whole);
     repeatable.keep(app, &mut tx, &asked).await?;
     tx.commit().await?;
@@ -149,7 +149,7 @@ pub async fn decide(
     let detail = json!({"user_id": consent.user_id, "tool": consent.tool, "state": consent.state});
     let target = Some(consent.consent_id.as_str());
     audit::record(&mut tx, room, &me, "consent_decided", target, detail, now).await?;
-    tx.tell(log);
+    tx.add_log(log);
     tx.commit().await?;
     Ok(view(consent, &owner, Sight::Whole))
 }
@@ -176,7 +176,7 @@ pub async fn withdraw(app: &App, caller: &Caller, room: &RoomId, id: &str) -> Re
     close(&mut tx, &mut consent, now).await?;
     let mut log = RoomLog::new(entry.room);
     tell(&mut tx, &mut log, &consent, &owner).await?;
-    tx.tell(log);
+    tx.add_log(log);
     tx.commit().await?;
     Ok(view(consent, &owner, Sight::Whole))
 }
@@ -253,7 +253,7 @@ pub async fn withdraw_turn(app: &App, room: &RoomId, user: &UserId, seq: i64) ->
         close(&mut tx, &mut consent, now).await?;
         tell(&mut tx, &mut log, &consent, &owner).await?;
     }
-    tx.tell(log);
+    tx.add_log(log);
     tx.commit().await?;
     Ok(())
 }
@@ -289,7 +289,7 @@ pub async fn expire(app: &App) -> Result<()> {
         close(&mut tx, &mut consent, now).await?;
         let mut log = RoomLog::new(row);
         tell(&mut tx, &mut log, &consent, &owner).await?;
-        tx.tell(log);
+        tx.add_log(log);
         tx.commit().await?;
     }
     Ok(())

@@ -9,17 +9,12 @@ use crate::{
     metrics::WebhookTaken,
     services::{
         change::{
-            Refusal, RoomLog, RoomTx, Words, addressed, admit,
-            exchanges::{self, Voice},
-            message::Said,
+            Admission, AuthorKind, Candidate, Refusal, RoomLog, RoomTx, admit, message::Draft,
         },
         limits::{self, Limit},
         messages::posting::mentions::mentioned,
     },
-    store::{
-        posting::{Addressed, AddressedBy},
-        webhooks::WebhookRow,
-    },
+    store::webhooks::WebhookRow,
 };
 use protocol::{ErrorCode, RoomId, UserId, Via, WebhookPosted};
 use serde_json::Value;
@@ -90,52 +85,35 @@ pub async fn post(
     limits::take(&mut tx, &[limit(app, id)], now).await?;
     let mut log = RoomLog::new(row);
     let limits = &app.config.limits;
-    let words = Words {
-        voice: Voice::Agent,
+    let words = Candidate {
+        author: AuthorKind::Agent,
         user: id,
-        answers: None,
+        parent: None,
         depth: Some(0),
     };
     // What the agents answer counts as said to each other, so a loop through a webhook ends. An alert is
     // shown all the same; it calls nobody then.
-    let notice = match admit(log.room(), words, limits, now) {
-        Ok(admission) => admission.enter(log.room_mut(), id, limits, now),
-        Err(Refusal::UsedUp(_)) => None,
+    let admission = match admit(log.room(), words, limits, now) {
+        Ok(admission) => admission,
+        Err(Refusal::UsedUp(_)) => Admission::shown_only(),
         Err(refused) => return Err(refused.into()),
     };
-    let calls_agents = exchanges::left(log.room(), limits, now) != Some(0);
-    let said = Said {
+    let calls_agents = admission.exchanges_left(log.room(), limits, now) != Some(0);
+    let draft = Draft {
         user_id: id.clone(),
         user_name: Some(hook.name.clone()),
         via: Via::Webhook,
         content: text.to_owned(),
         reply_to_seq: None,
-        depth: 0,
         client_key: headers.key,
         usage: None,
         calls_agents,
+        mentions: &mentions,
+        answered: None,
     };
-    let seq = log.chat(&mut tx, said, now).await?;
-    let rows: Vec<(&RoomId, &UserId, i64)> =
-        mentions.iter().map(|user| (room, user, seq)).collect();
-    tx.insert_mentions(&rows).await?;
-    let by = AddressedBy {
-        seq,
-        depth: 0,
-        at: now.seconds(),
-    };
-    let addressed: Vec<Addressed<'_>> = addressed(by, None, mentions.iter())
-        .map(|(user, by)| Addressed { room, user, by })
-        .collect();
-    tx.note_addressed(&addressed).await?;
-    tx.save_exchanges(log.room()).await?;
-    if let Some(words) = notice {
-        log.system_message(&mut tx, words, now).await?;
-    }
-    tx.tell(log);
+    let seq = log.post(&mut tx, admission, draft, limits, now).await?;
+    tx.add_log(log);
     tx.commit().await?;
-    app.metrics.committed(1);
-    app.traffic.add(1);
     Ok((WebhookTaken::Posted, posted(room, seq, calls_agents)))
 }
 

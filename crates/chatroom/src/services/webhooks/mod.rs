@@ -113,7 +113,7 @@ pub async fn create(
         // It begins with what comes after its own notice.
         tx.arm_webhook(room, &id, log.room().head()).await?;
     }
-    tx.tell(log);
+    tx.add_log(log);
     tx.commit().await?;
     app.hub.dirty_rooms().follow(room);
     Ok(issued.answer(app, view(&hook)))
@@ -142,7 +142,7 @@ pub async fn remove(app: &App, caller: &Caller, room: &RoomId, hook: &str) -> Re
     );
     let mut log = RoomLog::new(entry.room);
     log.system_message(&mut tx, words, now).await?;
-    tx.tell(log);
+    tx.add_log(log);
     tx.commit().await
 }
 

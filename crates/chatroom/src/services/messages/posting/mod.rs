@@ -9,7 +9,7 @@ mod load;
 pub mod mentions;
 pub mod rules;
 #[cfg(test)]
-mod rules_tests;
+mod tests;
 mod traffic;
 
 pub use traffic::Traffic;
@@ -18,8 +18,9 @@ use crate::{
     clock::Now,
     config::Limits,
     error::{Error, Result},
-    events::{Commit, FrameBuffer, Live},
+    events::{Commit, Live},
     metrics::Metrics,
+    services::change::PendingCommit,
     store::{
         Db, DbError,
         group::{Group, NewMessage},
@@ -28,7 +29,7 @@ use crate::{
 };
 use deferred::{DeferredPosts, PendingPost};
 use load::Locking;
-use protocol::{Cursor, Posted, RoomId};
+use protocol::{Posted, RoomId};
 use rules::{Decided, Known, Post};
 use std::{
     borrow::Cow,
@@ -132,18 +133,10 @@ struct GroupOutcome {
     busy: HashSet<RoomId>,
 }
 
-/// Messages that are on the disk, and what is to be told in their rooms.
+/// Messages that are on the disk, and the commits of their rooms, which have yet to be told of them.
 struct Written {
     messages: Vec<NewMessage>,
-    rooms: BTreeMap<RoomId, News>,
-}
-
-/// What a room's readers are told of a group.
-struct News {
-    from: Cursor,
-    head: Cursor,
-    rules_version: i64,
-    frames: FrameBuffer,
+    commits: BTreeMap<RoomId, PendingCommit>,
 }
 
 impl Running {
@@ -197,7 +190,7 @@ impl Running {
                 let _ = responder.answer.send(answer);
             }
         }
-        for commit in outcome.written.into_iter().flat_map(commits) {
+        for commit in outcome.written.into_iter().flat_map(Written::into_commits) {
             self.writer.live.publish(commit);
         }
     }
@@ -280,7 +273,7 @@ impl Running {
         let posts = &*without(posts, &busy);
         load::load(&mut self.known, &mut turn, posts, limits, single_writer).await?;
         load::load_spending(&mut self.known, &mut turn, posts, now).await?;
-        let rooms = self.rooms_before(posts);
+        let commits = self.begin_commits(posts);
         let decided = rules::decide(posts, &mut self.known, limits, single_writer, now);
         if decided.messages.is_empty() {
             return Ok(GroupOutcome {
@@ -294,7 +287,7 @@ impl Running {
         self.writer.traffic.add(decided.messages.len());
         let written = Written {
             messages: decided.messages,
-            rooms,
+            commits,
         };
         Ok(GroupOutcome {
             answers: decided.answers,
@@ -303,23 +296,17 @@ impl Running {
         })
     }
 
-    /// The rooms of a group before it is decided, with nothing to tell yet.
-    fn rooms_before(&self, posts: &[Post]) -> BTreeMap<RoomId, News> {
-        let mut rooms = BTreeMap::new();
+    /// The commits of a group's rooms before it is decided.
+    fn begin_commits(&self, posts: &[Post]) -> BTreeMap<RoomId, PendingCommit> {
+        let mut commits = BTreeMap::new();
         for post in posts {
-            if !rooms.contains_key(&post.room)
+            if !commits.contains_key(&post.room)
                 && let Some(room) = self.known.rooms.get(&post.room)
             {
-                let nothing = News {
-                    from: room.row.head(),
-                    head: room.row.head(),
-                    rules_version: room.row.rules_version,
-                    frames: FrameBuffer::default(),
-                };
-                rooms.insert(post.room.clone(), nothing);
+                commits.insert(post.room.clone(), PendingCommit::new(&room.row));
             }
         }
-        rooms
+        commits
     }
 
     fn group<'a>(&'a self, decided: &'a Decided) -> Group<'a> {
@@ -336,6 +323,21 @@ impl Running {
             windows: self.known.windows.changed(),
             spending: decided.spending.iter().collect(),
         }
+    }
+}
+
+impl Written {
+    /// What to publish: one commit for each room.
+    fn into_commits(mut self) -> impl Iterator<Item = Commit> {
+        for message in self.messages {
+            if let Some(commit) = self.commits.get_mut(&message.room_id) {
+                commit.message(message, None);
+            }
+        }
+        let commits = self.commits.into_values();
+        commits
+            .filter(|commit| !commit.is_empty())
+            .map(PendingCommit::finish)
     }
 }
 
@@ -365,30 +367,6 @@ fn busy() -> Error {
 fn is_locked(error: &DbError) -> bool {
     let code = error.as_database_error().and_then(|error| error.code());
     code.as_deref() == Some("55P03")
-}
-
-/// What to publish: one commit for each room, its frames encoded once for all readers.
-fn commits(written: Written) -> impl Iterator<Item = Commit> {
-    let Written {
-        messages,
-        mut rooms,
-    } = written;
-    for message in messages {
-        if let Some(news) = rooms.get_mut(&message.room_id) {
-            news.head = Cursor::at(message.seq);
-            news.frames
-                .message(message.into_message(news.rules_version));
-        }
-    }
-    rooms
-        .into_iter()
-        .filter(|(_, news)| !news.frames.is_empty())
-        .map(|(room_id, news)| Commit {
-            room_id,
-            from: news.from,
-            head: news.head,
-            frames: news.frames.finish(),
-        })
 }
 
 /// Whether the database undid the transaction only because another was in its way.

@@ -11,9 +11,8 @@ use crate::{
     services::{
         access::{Bearer, refuse_read_only},
         change::{
-            Refusal, Words, addressed, admit,
-            exchanges::{Answers, Voice},
-            message::{self, Said},
+            AuthorKind, Candidate, Parent, Refusal, admit, answer_depth,
+            message::{self, Draft, Entered},
         },
         checks::Content,
         limits::{Limit, Windows},
@@ -296,10 +295,10 @@ fn decide_one(
         .ok_or_else(Error::room_not_found)?;
     let parent = parent_of(post, &known.parents)?;
     let inferred = inferred_parent(post, parent, &author, now);
-    let words = Words {
-        voice: voice_of(post, &via, &author),
+    let words = Candidate {
+        author: author_kind_of(post, &via, &author),
         user: &author.user_id,
-        answers: parent.map(|parent| Answers {
+        parent: parent.map(|parent| Parent {
             user: &parent.sender_user_id,
             via: &parent.via,
         }),
@@ -307,34 +306,28 @@ fn decide_one(
     };
     let admission = admit(&room.row, words, limits, now).map_err(|why| refused(why, inferred))?;
     let mut account = account_of(post, &via, &author, &known.spent, now)?;
-    let depth = words.depth.unwrap_or_default();
     let key = post.jti().and_then(|jti| known.keys.get(jti));
     let counted_as = CountedAs::of(&via, key, &author.member_kind);
     known
         .windows
         .take(&post.limits(counted_as, limits, single_writer), now)?;
     let author = keep_up_with_name(author, room, &known.new_names, decided);
-    let notice = admission.enter(&mut room.row, &author.user_id, limits, now);
 
-    let said = Said {
+    let draft = Draft {
         user_id: author.user_id,
         user_name: author.user_name,
         via: via.clone(),
         content: post.content.as_str().to_owned(),
         reply_to_seq: post.reply_to_seq,
-        depth,
         client_key: post.client_key.clone(),
         usage: post.usage.clone(),
         calls_agents: true,
+        mentions: &post.mentions,
+        answered: parent.map(|parent| &parent.sender_user_id),
     };
-    let message = message::chat(&mut room.row, said, now);
-    let (seq, mentions) = (message.seq, post.mentions.iter());
-    decided
-        .mentions
-        .extend(mentions.map(|user| (message.room_id.clone(), user.clone(), seq)));
-    let answered = parent.map(|parent| &parent.sender_user_id);
-    let to = answered.into_iter().chain(&post.mentions);
-    note_addressed(&message, to, room, decided);
+    let entered = message::enter(&mut room.row, admission, draft, limits, now);
+    note_addressed(&entered, room, decided);
+    let seq = entered.message.seq;
     let used_up = account.as_mut().and_then(|account| {
         let (added, used_up) = account.spend(post.usage.as_ref());
         decided.spending.push(added);
@@ -345,12 +338,9 @@ fn decide_one(
         let at = (spent.room_id.clone(), spent.user_id.clone(), spent.day);
         known.spent.insert(at, spent);
     }
-    let notices: Vec<NewMessage> = notice
-        .into_iter()
-        .chain(used_up)
-        .map(|words| message::notice(&mut room.row, words, now))
-        .collect();
-    for message in [message].into_iter().chain(notices) {
+    let used_up = used_up.map(|words| message::notice(&mut room.row, words, now));
+    let notices = entered.notice.into_iter().chain(used_up);
+    for message in [entered.message].into_iter().chain(notices) {
         note(&message, known);
         decided.messages.push(message);
     }
@@ -394,40 +384,33 @@ fn account_of(
     Ok(Some(account))
 }
 
-/// Whose word it is. A person who signed in is one with whatever bearer.
-fn voice_of(post: &Post, via: &Via, author: &PosterRow) -> Voice {
+/// Whose words they are. A person who signed in is one with whatever bearer.
+fn author_kind_of(post: &Post, via: &Via, author: &PosterRow) -> AuthorKind {
     let signed_in = matches!(&post.credential,
         Credential::User(user) if user.token_type == TokenType::Access);
-    Voice::of(via, &author.member_kind, signed_in)
+    AuthorKind::of(via, &author.member_kind, signed_in)
 }
 
-/// Notes whom a message addresses, and that an agent who speaks has answered what it was told.
-fn note_addressed<'a>(
-    message: &'a NewMessage,
-    to: impl Iterator<Item = &'a UserId>,
-    room: &mut KnownRoom,
-    decided: &mut Decided,
-) {
-    let by = AddressedBy {
-        seq: message.seq,
-        depth: message.reply_chain_depth,
-        at: message.created_at,
-    };
-    let was_told = |user: &&UserId| {
-        let author = room.authors.get(*user);
-        author.is_some_and(|author| author.addressed_by().is_some())
-    };
-    let spoke = Some(&message.sender_user_id).filter(|_| message.via != Via::Web);
-    let has_answered = spoke.filter(was_told).is_some();
-    for (user, by) in addressed(by, spoke, to) {
-        if by.is_none() && !has_answered {
+/// Notes whom a message mentions and addresses, and that an agent who speaks has answered what it was
+/// told.
+fn note_addressed(entered: &Entered<'_>, room: &mut KnownRoom, decided: &mut Decided) {
+    let (room_id, seq) = (&entered.message.room_id, entered.message.seq);
+    let mentions = entered.mentions.iter();
+    decided
+        .mentions
+        .extend(mentions.map(|user| (room_id.clone(), user.clone(), seq)));
+    for (user, by) in entered.addressed() {
+        let author = room.authors.get_mut(user);
+        let was_told = author.as_ref().is_some_and(|a| a.addressed_by().is_some());
+        if by.is_none() && !was_told {
             continue;
         }
-        if let Some(author) = room.authors.get_mut(user) {
+        if let Some(author) = author {
             author.set_addressed(by);
         }
-        let at = (message.room_id.clone(), user.clone());
-        decided.addressed.insert(at, by);
+        decided
+            .addressed
+            .insert((room_id.clone(), user.clone()), by);
     }
 }
 
@@ -524,7 +507,7 @@ fn depth_of(
     let answered = parent
         .map(|parent| parent.reply_chain_depth)
         .or(inferred.map(|by| by.depth));
-    answered.map_or(0, |depth| depth + 1).max(post.depth)
+    answered.map_or(0, answer_depth).max(post.depth)
 }
 
 /// Why a post is refused, in words that say what it was taken to answer.
