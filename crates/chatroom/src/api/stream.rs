@@ -60,25 +60,12 @@ async fn stream(
     let entry = access::member(&mut app.db.read().await?, &caller, &id, Hold::No).await?;
     let cursor = cursor(&headers, position.since.as_deref())?;
     let seats = seats(&app, &caller, &entry.member.user_id, origin)?;
-    let is_oneself = match &caller {
-        Caller::RoomKey(key) => key.is_own(),
-        Caller::User(_) => true,
-        Caller::Anonymous | Caller::Identity(_) => false,
-    };
-    let (jti, expires_at, issued_at) = match caller {
-        Caller::RoomKey(key) => (Some(key.jti), Some(key.expires_at), None),
-        Caller::User(user) => (None, None, user.issued_at),
-        Caller::Anonymous | Caller::Identity(_) => (None, None, None),
-    };
     let reader = Reader {
-        room_id: id.clone(),
-        user_id: entry.member.user_id,
-        jti,
-        expires_at,
-        issued_at,
+        is_oneself: entry.is_oneself(),
+        expires_at: entry.key.as_ref().map(|key| key.expires_at),
+        right: entry.into_read_right(&caller),
         ip: origin.ip,
         denylist: app.denylist.clone(),
-        is_oneself,
     };
     let settings = StreamSettings {
         heartbeat: Duration::from_secs(app.config.stream.heartbeat_seconds.max(1)),

@@ -10,6 +10,7 @@
 
 pub mod denylist;
 pub mod network;
+mod read_right;
 pub mod secrets;
 pub mod tokens;
 pub mod user;
@@ -26,6 +27,7 @@ use axum::{
 };
 use network::{Origin, Peer};
 use protocol::ErrorCode;
+pub use read_right::ReadRight;
 use serde::Deserialize;
 use std::{convert::Infallible, net::Ipv4Addr, sync::Arc};
 use tokens::{IdentityClaims, Kind, Person, Refused, RoomKeyClaims};

@@ -9,14 +9,14 @@ use super::{
     users::{UserEvent, UserEvents},
 };
 use crate::{
-    auth::{self, denylist::Denylist},
+    auth::{self, ReadRight, denylist::Denylist},
     clock::Now,
     error::{Error, Result},
     store::Db,
 };
 use bytes::Bytes;
 use futures_util::{Stream, stream};
-use protocol::{Cursor, EventKind, InboxMoved, RoomId, UserId};
+use protocol::{Cursor, EventKind, InboxMoved, RoomId};
 use std::{net::IpAddr, pin::Pin, sync::Arc, time::Duration};
 use tokio::{
     sync::broadcast::{
@@ -29,14 +29,9 @@ use tokio::{
 /// Who reads, and by what right.
 #[derive(Debug, Clone)]
 pub struct Reader {
-    pub room_id: RoomId,
-    pub user_id: UserId,
-    /// The room key, where it is one.
-    pub jti: Option<String>,
-    /// When that key ends, in unix seconds.
+    pub right: ReadRight,
+    /// When the room key ends, where it is one, in unix seconds.
     pub expires_at: Option<i64>,
-    /// When the user token was issued, where it is one and says so.
-    pub issued_at: Option<i64>,
     pub ip: IpAddr,
     pub denylist: Arc<Denylist>,
     /// Whether this is the user itself, and not whoever was given a key of theirs.
@@ -46,18 +41,14 @@ pub struct Reader {
 impl Reader {
     /// Whether the reader may still read.
     async fn still_allowed(&self, db: &Db) -> Result<bool> {
-        let denied = &self.denylist;
-        let ended = self.jti.is_none() && denied.ended(&self.user_id, self.issued_at);
-        if ended || denied.bans_user(&self.user_id) || denied.bans_address(self.ip) {
+        if self.denylist.bans_address(self.ip) {
             return Ok(false);
         }
         let mut conn = db.read().await?;
-        if let Some(jti) = &self.jti
-            && conn.key(jti).await?.is_none_or(|key| key.revoked)
-        {
-            return Ok(false);
-        }
-        Ok(conn.member(&self.room_id, &self.user_id).await?.is_some())
+        let right = &self.right;
+        Ok(right
+            .still_holds(&self.denylist, &mut conn, Now::get())
+            .await?)
     }
 
     fn expired(&self) -> bool {
@@ -109,7 +100,7 @@ pub async fn open(
     cut: ConnectionCut,
 ) -> Result<impl Stream<Item = Frames> + Send + use<>> {
     // Subscribed before the room is read, so that no commit falls between the two.
-    let subscription = hub.subscribe(&reader.room_id, &reader.user_id, cut);
+    let subscription = hub.subscribe(&reader.right.room_id, &reader.right.user_id, cut);
     // And before the right to read is proven, so that no revocation does.
     if !reader.still_allowed(db).await? {
         return Err(auth::key_ended());
@@ -117,12 +108,13 @@ pub async fn open(
     let room = db
         .read()
         .await?
-        .room(&reader.room_id)
+        .room(&reader.right.room_id)
         .await?
         .ok_or_else(Error::room_not_found)?;
     // Before it is asked who is at work, so that nothing of that is missed.
     let ephemerals = subscription.listen();
-    let own = (settings.deltas && reader.is_oneself).then(|| hub.users().listen(&reader.user_id));
+    let own =
+        (settings.deltas && reader.is_oneself).then(|| hub.users().listen(&reader.right.user_id));
     let mut opening = FrameBuffer::default();
     let cursor = match cursor.map(|cursor| replay::start(&room, cursor, settings.replay_limit)) {
         None => {
@@ -138,7 +130,7 @@ pub async fn open(
             head
         }
     };
-    let working = at_work.snapshot(&reader.room_id, settings.deltas);
+    let working = at_work.snapshot(&reader.right.room_id, settings.deltas);
     opening.append(&working.into(), Form::Plain);
     let state = State {
         reader,
@@ -260,7 +252,7 @@ impl State {
         match &ephemeral.to {
             Audience::Readers => true,
             Audience::DeltaReaders => self.deltas,
-            Audience::Member(user) => *user == self.reader.user_id,
+            Audience::Member(user) => *user == self.reader.right.user_id,
         }
     }
 
@@ -270,7 +262,9 @@ impl State {
             UserEvent::Frame(frame) => return Some(frame),
             UserEvent::Moved(rooms) => rooms,
         };
-        let others = rooms.iter().filter(|room| **room != self.reader.room_id);
+        let others = rooms
+            .iter()
+            .filter(|room| **room != self.reader.right.room_id);
         let room_ids: Vec<RoomId> = others.cloned().collect();
         let moved = InboxMoved { room_ids };
         (!moved.room_ids.is_empty()).then(|| ephemeral(EventKind::Inbox, &moved))
@@ -288,7 +282,7 @@ impl State {
     fn read_log(&mut self) -> Pin<Box<dyn Future<Output = Option<Frames>> + Send + '_>> {
         Box::pin(async {
             let mut conn = self.db.read().await.ok()?;
-            let page = replay::page(&mut conn, &self.reader.room_id, self.cursor)
+            let page = replay::page(&mut conn, &self.reader.right.room_id, self.cursor)
                 .await
                 .ok()?;
             let (frames, head) = page?;

@@ -1,11 +1,11 @@
-//! Keeping up with whom other nodes keep out.
+//! Keeping up with whom other nodes keep out, and with what this one changed and then could not read.
 
 use crate::app::App;
 use std::time::Duration;
 
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Keeps up with what other nodes do to the denylist.
+/// Keeps up with what is done to the denylist.
 pub async fn run(app: App) {
     loop {
         tokio::time::sleep(EVERY).await;

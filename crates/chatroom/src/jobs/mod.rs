@@ -34,9 +34,7 @@ impl Jobs {
         jobs.begin(2, a2a::run(app.clone()));
         jobs.begin(3, consents::run(app.clone()));
         jobs.begin(4, sweep::run(app.clone()));
-        if !app.db.is_sqlite() {
-            jobs.begin(5, denylist::run(app.clone()));
-        }
+        jobs.begin(5, denylist::run(app.clone()));
         if let Some(url) = app.config.auth.jwks_url.clone() {
             jobs.begin(6, jwks::run(app.clone(), url));
         }

@@ -2,7 +2,7 @@
 //! what they have loaded for a whole group.
 
 use crate::{
-    auth::{self, Caller, Credential, TokenType, User},
+    auth::{self, Caller, Credential, ReadRight, TokenType, User},
     error::{Error, Result},
     services::rooms::reserved,
     store::{Conn, keys::KeyRow, members::MemberRow, rooms::RoomRow},
@@ -251,6 +251,24 @@ fn foreign_key(room: &RoomRow) -> Error {
 }
 
 impl RoomAccess {
+    /// The right to read that this caller has just proven.
+    pub fn into_read_right(self, caller: &Caller) -> ReadRight {
+        ReadRight {
+            room_id: self.room.room_id,
+            user_id: self.member.user_id,
+            jti: self.key.map(|key| key.jti),
+            issued_at: match caller {
+                Caller::User(user) => user.issued_at,
+                Caller::Anonymous | Caller::RoomKey(_) | Caller::Identity(_) => None,
+            },
+        }
+    }
+
+    /// Whether this is the owner, with a user token.
+    pub fn is_owner(&self) -> bool {
+        self.key.is_none() && self.member.is_owner()
+    }
+
     /// The owner, with a user token: a key that was shared to let somebody post must not let them
     /// change the room.
     pub fn as_owner(self) -> Result<Self> {

@@ -69,7 +69,6 @@ pub async fn revoke_user(app: &App, caller: &Caller, user: &UserId) -> Result<Se
     let mut tx = RoomTx::begin(app).await?;
     let ended = end_all(&mut tx, user).await?;
     tx.commit().await?;
-    app.reload_denylist().await?;
     tracing::info!(%user, ended, "an operator ended all credentials of a user");
     Ok(SessionsEnded { ended })
 }
@@ -115,7 +114,6 @@ pub async fn remove_user(app: &App, caller: &Caller, user: &UserId) -> Result<Se
     let ended = end_all(&mut tx, user).await?;
     tx.forget_account(user).await?;
     tx.commit().await?;
-    app.reload_denylist().await?;
     tracing::info!(%user, ended, "an operator removed a user");
     Ok(SessionsEnded { ended })
 }
@@ -155,13 +153,12 @@ pub async fn ban(app: &App, caller: &Caller, request: Ban) -> Result<ServerBan> 
     let mut tx = RoomTx::begin(app).await?;
     tx.insert_ban(&subject.to_string(), reason.as_deref(), now)
         .await?;
-    sessions::changed(&mut tx).await?;
+    tx.change_denylist().await?;
     if let Subject::User(user) = &subject {
         end_all(&mut tx, user).await?;
         tx.detach_user(user).await?;
     }
     tx.commit().await?;
-    app.reload_denylist().await?;
     tracing::info!(%subject, "an operator banned somebody");
     Ok(ServerBan {
         subject: subject.to_string(),
@@ -187,13 +184,12 @@ pub async fn bans(app: &App, caller: &Caller) -> Result<ServerBans> {
 pub async fn unban(app: &App, caller: &Caller, subject: &str) -> Result<()> {
     access::operator(caller)?;
     let subject = Subject::parse(subject)?;
-    let mut tx = app.db.begin().await?;
+    let mut tx = RoomTx::begin(app).await?;
     if !tx.delete_ban(&subject.to_string()).await? {
         return Err(Error::not_found("No such ban"));
     }
-    sessions::changed(&mut tx).await?;
+    tx.change_denylist().await?;
     tx.commit().await?;
-    app.reload_denylist().await?;
     tracing::info!(%subject, "an operator lifted a ban");
     Ok(())
 }

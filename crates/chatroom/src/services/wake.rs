@@ -71,17 +71,13 @@ async fn policy_of(
     let me = &entry.member.user_id;
     Ok(if *me == agent.user_id {
         Some(PolicyOf::Own)
-    } else if is_owner(entry) {
+    } else if entry.is_owner() {
         Some(PolicyOf::Room)
     } else if owner_of(conn, &entry.room, agent).await? == *me {
         Some(PolicyOf::Own)
     } else {
         None
     })
-}
-
-fn is_owner(entry: &RoomAccess) -> bool {
-    entry.key.is_none() && entry.member.is_owner()
 }
 
 /// Sets a policy: the agent's own as the agent or its owner, the room's as the room's owner.
@@ -102,7 +98,7 @@ pub async fn set(
         .as_oneself()?
         .not_archived()?;
     let agent = tx.member(room, user).await?;
-    let agent = agent.ok_or_else(|| match is_owner(&entry) {
+    let agent = agent.ok_or_else(|| match entry.is_owner() {
         true => Error::not_found("No such member in this room"),
         false => not_allowed(),
     })?;

@@ -14,6 +14,7 @@ row_struct! {
         pub seq: i64,
         pub user_id: UserId,
         pub jti: Option<String>,
+        pub issued_at: Option<i64>,
         pub id: String,
         pub sealed: String,
         pub trusted: bool,
@@ -28,7 +29,7 @@ row_struct! {
 macro_rules! select_push {
     ($rest:literal) => {
         concat!(
-            "SELECT room_id, seq, user_id, jti, id, sealed, trusted, older, told, attempt, due_ms, expires_at \
+            "SELECT room_id, seq, user_id, jti, issued_at, id, sealed, trusted, older, told, attempt, due_ms, expires_at \
              FROM a2a_pushes ",
             $rest
         )
@@ -72,10 +73,10 @@ impl Conn {
         exec!(
             self,
             "INSERT INTO a2a_pushes (room_id, seq, user_id, jti, id, sealed, trusted, older, told, attempt, due_ms, \
-             expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) \
+             expires_at, issued_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) \
              ON CONFLICT (room_id, seq, user_id, id) DO UPDATE SET jti = excluded.jti, sealed = excluded.sealed, \
              trusted = excluded.trusted, older = excluded.older, told = excluded.told, attempt = excluded.attempt, \
-             due_ms = excluded.due_ms, expires_at = excluded.expires_at",
+             due_ms = excluded.due_ms, expires_at = excluded.expires_at, issued_at = excluded.issued_at",
             &push.room_id,
             push.seq,
             &push.user_id,
@@ -87,7 +88,8 @@ impl Conn {
             &push.told,
             push.attempt,
             push.due_ms,
-            push.expires_at
+            push.expires_at,
+            push.issued_at
         )?;
         Ok(())
     }

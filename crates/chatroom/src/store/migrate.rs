@@ -40,6 +40,7 @@ const MIGRATIONS: &[(i64, &str, Sql)] = &migrations![
     17 "webhooks" "0017_webhooks.sql",
     18 "answers" "0018_answers.sql",
     19 "thread_reads" "0019_thread_reads.sql",
+    20 "push_issued_at" "0020_push_issued_at.sql",
 ];
 
 /// The migrations in one engine's words.

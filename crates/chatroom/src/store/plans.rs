@@ -542,6 +542,7 @@ async fn ask_a2a(tx: &mut Tx) -> DbResult<()> {
         seq: 1,
         user_id: user("u_a"),
         jti: None,
+        issued_at: None,
         id: "p".into(),
         sealed: "s".into(),
         trusted: true,

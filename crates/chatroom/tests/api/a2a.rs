@@ -18,7 +18,7 @@ one_engine![
     a_task_of_a_room_that_one_may_not_read_is_not_there,
     what_is_no_request_is_refused,
     notifications_never_reach_private_addresses_for_strangers,
-    notifications_end_with_the_membership,
+    notifications_end_with_the_membership_and_with_the_session,
     files_are_named_and_never_fetched,
     posting_here_is_posting,
     a_task_ends_with_silence_and_with_time,
@@ -523,7 +523,7 @@ async fn notifications_never_reach_private_addresses_for_strangers(setup: Setup)
     }
 }
 
-async fn notifications_end_with_the_membership(setup: Setup) {
+async fn notifications_end_with_the_membership_and_with_the_session(setup: Setup) {
     let server = setup
         .env("FANOUT__PRIVATE_ENDPOINTS", "\"all\"")
         .start()
@@ -531,9 +531,11 @@ async fn notifications_end_with_the_membership(setup: Setup) {
     let (alice, room) = world(&server).await;
     let (hook, receiver) = Receiver::start().await;
     let gone = alice.lets_in(&room, "leaving_bot-0a1b2c3d").await;
+    let carol = server.user("u_carol");
+    alice.lets_in_user(&room, &carol).await;
     let task = begins(&alice, &room, "wait").await;
     let id = &task["id"];
-    for (caller, token) in [(&*gone, "gone"), (&alice, "stays")] {
+    for (caller, token) in [(&*gone, "gone"), (&carol, "ended"), (&alice, "stays")] {
         let config = json!({"taskId": id, "url": hook, "token": token});
         call(caller, &room, "CreateTaskPushNotificationConfig", config)
             .await
@@ -543,6 +545,7 @@ async fn notifications_end_with_the_membership(setup: Setup) {
         .delete(format!("/rooms/{room}/members/{}", gone.id()))
         .await
         .ok();
+    carol.delete("/auth/sessions").await.ok();
     call(&alice, &room, "CancelTask", json!({"id": id}))
         .await
         .unwrap();

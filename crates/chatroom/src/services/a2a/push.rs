@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     app::App,
-    auth::Caller,
+    auth::{Caller, ReadRight},
     clock::Now,
     error::{Error, Result},
     outbound::{self, Trust},
@@ -123,8 +123,10 @@ pub async fn create(
             .random_code("push_", 16)
             .map_err(Error::internal)?,
     };
-    let me = entry.member.user_id;
-    let there = tx.a2a_pushes_of(&name.room, name.seq, &me).await?;
+    let right = entry.into_read_right(caller);
+    let there = tx
+        .a2a_pushes_of(&name.room, name.seq, &right.user_id)
+        .await?;
     if there.len() >= MOST_FOR_A_TASK && !there.iter().any(|push| push.id == id) {
         return Err(Error::bad_request(format!(
             "A task's changes are sent to at most {MOST_FOR_A_TASK} places; delete one first"
@@ -135,8 +137,9 @@ pub async fn create(
     let row = PushRow {
         room_id: name.room.clone(),
         seq: name.seq,
-        user_id: me,
-        jti: entry.key.map(|key| key.jti),
+        user_id: right.user_id,
+        jti: right.jti,
+        issued_at: right.issued_at,
         id: id.clone(),
         sealed: app.secrets.seal(&sealed).map_err(Error::internal)?,
         trusted: config.trusted,
@@ -349,19 +352,16 @@ async fn forget(app: &App, push: &PushRow) -> Result<()> {
 
 /// A notification tells what is said in a room: its maker has to be allowed to read it still.
 async fn may_still_read(app: &App, push: &PushRow) -> Result<bool> {
-    if app.denylist.refuse_banned(&push.user_id).is_err() {
-        return Ok(false);
-    }
-    let mut conn = app.db.read().await?;
-    if conn.member(&push.room_id, &push.user_id).await?.is_none() {
-        return Ok(false);
-    }
-    let Some(jti) = &push.jti else {
-        return Ok(true);
+    let right = ReadRight {
+        room_id: push.room_id.clone(),
+        user_id: push.user_id.clone(),
+        jti: push.jti.clone(),
+        issued_at: push.issued_at,
     };
-    let key = conn.key(jti).await?;
-    let now = Now::get().seconds();
-    Ok(key.is_some_and(|key| !key.revoked && key.expires_at > now))
+    let mut conn = app.db.read().await?;
+    Ok(right
+        .still_holds(&app.denylist, &mut conn, Now::get())
+        .await?)
 }
 
 async fn send(app: &App, push: &PushRow, target: &Target, task: &LoadedTask) -> Result<(), String> {

@@ -333,7 +333,7 @@ pub async fn cancel(app: &App, caller: &Caller, task: &LoadedTask) -> Result<()>
         .await?
         .as_oneself()?;
     let me = &entry.member.user_id;
-    if me != task.author() && !(entry.key.is_none() && entry.member.is_owner()) {
+    if me != task.author() && !entry.is_owner() {
         return Err(Error::forbidden(
             "Only whoever asked and the room's owner may take a task back",
         ));

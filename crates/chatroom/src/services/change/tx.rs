@@ -5,6 +5,7 @@
 use super::RoomLog;
 use crate::{
     app::App,
+    auth::denylist,
     error::{Error, Result},
     store::Tx,
 };
@@ -20,6 +21,8 @@ pub struct RoomTx {
     tx: Tx,
     logs: Vec<RoomLog>,
     rechecked: BTreeSet<RoomId>,
+    denylist_changed: bool,
+    text_deleted: bool,
 }
 
 impl RoomTx {
@@ -29,6 +32,8 @@ impl RoomTx {
             tx: app.db.begin().await?,
             logs: Vec::new(),
             rechecked: BTreeSet::new(),
+            denylist_changed: false,
+            text_deleted: false,
         })
     }
 
@@ -40,6 +45,22 @@ impl RoomTx {
     /// Somebody may have lost the right to read this room: its readers have to prove theirs anew.
     pub fn recheck_readers(&mut self, room: &RoomId) {
         self.rechecked.insert(room.clone());
+    }
+
+    /// Whom the operator keeps out, or whose user tokens are over, has changed: every node has to know.
+    pub async fn change_denylist(&mut self) -> Result<()> {
+        let version = self.tx.meta(denylist::VERSION).await?;
+        let version: i64 = version.and_then(|text| text.parse().ok()).unwrap_or(0);
+        self.tx
+            .set_meta(denylist::VERSION, &(version + 1).to_string())
+            .await?;
+        self.denylist_changed = true;
+        Ok(())
+    }
+
+    /// A text was deleted: it has to be gone from the disk, too.
+    pub fn erase_deleted_text(&mut self) {
+        self.text_deleted = true;
     }
 
     /// Makes the change last, and tells whoever reads the rooms. Once called, this happens whether
@@ -56,6 +77,8 @@ impl RoomTx {
             mut tx,
             logs,
             rechecked,
+            denylist_changed,
+            text_deleted,
         } = self;
         let posted = logs.iter().map(RoomLog::posted).sum();
         let mut commits = Vec::with_capacity(logs.len());
@@ -71,12 +94,18 @@ impl RoomTx {
             app.recheck_readers(room);
         }
         committed?;
+        if text_deleted {
+            app.text_deleted.notify_one();
+        }
         if posted > 0 {
             app.metrics.committed(posted);
             app.traffic.add(posted);
         }
         for commit in commits {
             app.publish(commit);
+        }
+        if denylist_changed {
+            app.reload_denylist().await?;
         }
         Ok(())
     }

@@ -3,11 +3,11 @@
 use super::revocation;
 use crate::{
     app::App,
-    auth::{Caller, Identity, denylist},
+    auth::{Caller, Identity},
     clock::Now,
     error::{Error, Result},
     services::change::RoomTx,
-    store::{Conn, Tx, cli_keys::CliKeyRow, sessions::SessionRow},
+    store::{Conn, cli_keys::CliKeyRow, sessions::SessionRow},
 };
 use protocol::{ErrorCode, Session, SessionKind, Sessions, SessionsEnded, UserId};
 use std::collections::HashMap;
@@ -84,7 +84,6 @@ pub async fn end_all(app: &App, caller: &Caller, keep_current: bool) -> Result<S
         cut_off(&mut tx, &owner.user, cutoff).await?;
     }
     tx.commit().await?;
-    app.reload_denylist().await?;
     Ok(SessionsEnded { ended: count })
 }
 
@@ -111,18 +110,9 @@ pub async fn end(app: &App, caller: &Caller, id: &str) -> Result<SessionsEnded> 
 }
 
 /// User tokens of this user that were issued before are over, on every node.
-pub async fn cut_off(tx: &mut Tx, user: &UserId, not_before: i64) -> Result<()> {
+pub async fn cut_off(tx: &mut RoomTx, user: &UserId, not_before: i64) -> Result<()> {
     tx.set_token_cutoff(user, not_before).await?;
-    changed(tx).await
-}
-
-/// Tells the nodes that the denylist has changed.
-pub async fn changed(tx: &mut Tx) -> Result<()> {
-    let version = tx.meta(denylist::VERSION).await?;
-    let version: i64 = version.and_then(|text| text.parse().ok()).unwrap_or(0);
-    tx.set_meta(denylist::VERSION, &(version + 1).to_string())
-        .await?;
-    Ok(())
+    tx.change_denylist().await
 }
 
 fn owner(caller: &Caller) -> Result<Owner> {

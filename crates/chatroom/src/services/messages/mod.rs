@@ -225,8 +225,8 @@ pub async fn delete(app: &App, caller: &Caller, room: &RoomId, seq: i64) -> Resu
         log.event(&mut tx, EventKind::MessageDeleted, &json!({"seq": seq}))
             .await?;
         tx.add_log(log);
+        tx.erase_deleted_text();
         tx.commit().await?;
-        app.text_deleted.notify_one();
     }
     Ok(MessageDeleted {
         ok: true,

@@ -386,8 +386,7 @@ async fn seen_by(
 ) -> Result<Consent> {
     let owner = owner_of_asker(conn, entry, &consent).await?;
     let me = &entry.member.user_id;
-    let is_self = entry.key.as_ref().is_none_or(|key| key.is_own());
-    let sight = match is_self && (*me == consent.user_id || *me == owner) {
+    let sight = match entry.is_oneself() && (*me == consent.user_id || *me == owner) {
         true => Sight::Whole,
         false => Sight::Tool,
     };

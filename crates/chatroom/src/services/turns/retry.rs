@@ -37,8 +37,7 @@ pub async fn retry(
         .filter(|message| !message.deleted)
         .ok_or_else(|| Error::not_found("No such message in this room, or it was deleted"))?;
     let me = &entry.member.user_id;
-    let owner = entry.key.is_none() && entry.member.is_owner();
-    if !owner && message.sender_user_id != *me {
+    if !entry.is_owner() && message.sender_user_id != *me {
         return Err(Error::forbidden(
             "Only the room's owner and whoever wrote the message may have it answered anew",
         ));

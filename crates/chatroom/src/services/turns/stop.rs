@@ -119,7 +119,7 @@ async fn may_stop(
     seq: Option<i64>,
 ) -> Result<bool> {
     let me = &entry.member.user_id;
-    if entry.key.is_none() && entry.member.is_owner() {
+    if entry.is_owner() {
         return Ok(true);
     }
     if owner_of(conn, &entry.room, agent).await? == *me {

@@ -1,6 +1,6 @@
 //! What is committed is told, whoever hangs up.
 
-use crate::harness::{Caller, DEADLINE, Setup, TestServer, both_engines};
+use crate::harness::{Caller, DEADLINE, Setup, TestServer, both_engines, eventually};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::{io::AsyncWriteExt, net::TcpStream};
@@ -8,6 +8,7 @@ use tokio::{io::AsyncWriteExt, net::TcpStream};
 both_engines!(
     an_edit_is_told_when_its_sender_hangs_up,
     a_revoked_key_stops_reading_when_the_owner_hangs_up,
+    a_ban_holds_when_the_operator_hangs_up,
 );
 
 /// Callers that hang up, each a little later than the one before.
@@ -72,6 +73,37 @@ async fn a_revoked_key_stops_reading_when_the_owner_hangs_up(setup: Setup) {
         }
     }
     assert!(revoked > 0, "everybody hung up too early for this test");
+}
+
+async fn a_ban_holds_when_the_operator_hangs_up(setup: Setup) {
+    let server = setup.start().await;
+    let operator = server.user_of_type("u_operator", "admin");
+    let mut banned = 0;
+    for n in 0..MOST_CALLERS {
+        if n >= CALLERS && banned > 0 {
+            break;
+        }
+        let mallory = server.user(&format!("u_mallory{n}"));
+        let room = mallory.creates_a_room().await;
+        let body = json!({"subject": mallory.id()});
+        hang_up(&server, &operator, "POST", "/internal/admin/bans", body, n).await;
+        // Whatever was begun is over once the store was written to again.
+        operator.creates_a_room().await;
+        let bans = operator.get("/internal/admin/bans").await.ok();
+        let bans = bans["bans"].as_array().unwrap();
+        if bans.iter().any(|ban| ban["subject"] == mallory.id()) {
+            banned += 1;
+            eventually(
+                "the ban is known, though the operator has gone",
+                async || {
+                    let reply = mallory.get(format!("/rooms/{room}/messages")).await;
+                    (reply.status != 200).then_some(())
+                },
+            )
+            .await;
+        }
+    }
+    assert!(banned > 0, "everybody hung up too early for this test");
 }
 
 /// Sends a request and cuts the connection after a moment, which grows with `n`.
