@@ -24,6 +24,7 @@ pub mod metrics;
 pub mod occupancy;
 pub mod operate;
 pub mod outbound;
+mod private_files;
 pub mod render;
 pub mod serve;
 pub mod services;

@@ -5,7 +5,7 @@ use crate::{
     app::App,
     auth::Caller,
     error::{Error, Result},
-    services::{members::bans, operators},
+    services::{members::bans, people::operators},
 };
 use axum::{Json as Reply, extract::State, http::StatusCode};
 use protocol::{

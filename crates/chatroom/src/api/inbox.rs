@@ -5,7 +5,7 @@ use crate::{
     app::App,
     auth::Caller,
     error::{Error, Result},
-    services::{inbox, messages::threads},
+    services::{messages::threads, people::inbox},
 };
 use axum::{Json as Reply, extract::State};
 use protocol::{ErrorBody, Inbox, MarkRead, MarkThreadRead, ReadPosition, ThreadPosition};

@@ -5,7 +5,7 @@ use crate::{
     app::App,
     auth::{Caller, network::Origin},
     error::Result,
-    services::{export::Export, import},
+    services::transfer::{export::Export, import},
 };
 use axum::{
     Json as Reply,

@@ -5,7 +5,7 @@ use crate::{
     app::App,
     auth::Caller,
     error::Result,
-    services::{usage, wake},
+    services::spending::{usage, wake},
 };
 use axum::{Json as Reply, extract::State};
 use protocol::{ErrorBody, UsageReport, WakePolicy, WakeView};

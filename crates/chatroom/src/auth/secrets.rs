@@ -1,21 +1,20 @@
 //! The server's own secrets: kept in files outside the database, each use with a key of its own.
 
+use crate::private_files::{PRIVATE, close_to_others, make_private_folder};
 use aws_lc_rs::{
     aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
     digest, hkdf, hmac,
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use std::{
-    fs::{DirBuilder, File, OpenOptions, Permissions},
+    fs::{File, OpenOptions},
     io::{self, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
 const MASTER_FILE: &str = "master.key";
 const USER_KEY_FILE: &str = "user-tokens.pem";
-/// What only its owner may read and write.
-const PRIVATE: u32 = 0o600;
 const CODE_ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 
 /// Why the secrets could not be had.
@@ -191,37 +190,6 @@ fn derive(master: &hkdf::Prk, usage: &str) -> [u8; 32] {
     key
 }
 
-/// Makes a folder that nobody else on the machine may open. One that is there stays as it is.
-pub fn make_private_folder(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)
-}
-
-/// Makes a file that nobody else on the machine may open. One that is there keeps its content and
-/// loses everybody else's rights.
-pub fn make_private_file(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(PRIVATE)
-        .open(path)?;
-    close_to_others(path)?;
-    Ok(file)
-}
-
-/// Takes everybody else's rights from a file, if it is there.
-pub fn close_to_others(path: &Path) -> io::Result<()> {
-    match std::fs::metadata(path) {
-        Ok(metadata) if metadata.permissions().mode() & 0o777 != PRIVATE => {
-            std::fs::set_permissions(path, Permissions::from_mode(PRIVATE))
-        }
-        Ok(_) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
-    }
-}
-
 /// Reads a secret file, or writes it whole before anybody can read a part of it.
 fn read_or_make(
     path: &Path,
@@ -267,6 +235,7 @@ fn read_or_make(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn what_is_sealed_can_be_had_back_with_the_same_key_alone() {

@@ -1,6 +1,6 @@
 //! Telling people on their streams that something happened in their other rooms.
 
-use crate::{app::App, services::inbox};
+use crate::{app::App, services::people::inbox};
 use protocol::RoomId;
 use std::time::Duration;
 

@@ -1,13 +1,22 @@
 //! The keys of an identity provider, which change them now and then.
 
-use crate::{app::App, serve::ServeError};
+use crate::{app::App, auth::user::UserKeysError};
 use std::time::Duration;
 
 const EVERY: Duration = Duration::from_secs(600);
 
+/// Why there are no new keys.
+#[derive(Debug, thiserror::Error)]
+pub enum JwksError {
+    #[error("cannot read the JWKS from {0}: {1}")]
+    Unreachable(String, reqwest::Error),
+    #[error(transparent)]
+    Keys(#[from] UserKeysError),
+}
+
 /// Reads the keys anew.
-pub async fn read(app: &App, url: &str) -> Result<(), ServeError> {
-    let failed = |error| ServeError::Jwks(url.to_owned(), error);
+pub async fn read(app: &App, url: &str) -> Result<(), JwksError> {
+    let failed = |error| JwksError::Unreachable(url.to_owned(), error);
     let client = reqwest::Client::builder()
         .timeout(Duration::from_secs(10))
         .build()

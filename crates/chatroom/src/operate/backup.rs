@@ -2,7 +2,7 @@
 
 use super::calls;
 use crate::{
-    auth::secrets::{close_to_others, make_private_file, make_private_folder},
+    private_files::{close_to_others, make_private_file, make_private_folder},
     store::Db,
 };
 use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};

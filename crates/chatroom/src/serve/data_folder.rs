@@ -3,8 +3,9 @@
 
 use super::ServeError;
 use crate::{
-    auth::secrets::{Secrets, make_private_file},
+    auth::secrets::Secrets,
     config::Config,
+    private_files::make_private_file,
     store::{Db, health::tell_damage, migrate},
 };
 use std::{

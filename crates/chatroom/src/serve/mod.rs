@@ -8,7 +8,7 @@ use crate::{
     app::{App, Parts},
     auth::{
         denylist::Denylist,
-        secrets::{Secrets, SecretsError, make_private_folder},
+        secrets::{Secrets, SecretsError},
         tokens::Tokens,
         user::{UserKeys, UserKeysError},
     },
@@ -17,9 +17,13 @@ use crate::{
     discovery::programs::Programs,
     docs::Docs,
     events::{AtWork, Bus, BusError, Hub, Live},
-    jobs::{Jobs, jwks},
+    jobs::{
+        Jobs,
+        jwks::{self, JwksError},
+    },
     metrics::Metrics,
     outbound::Outbound,
+    private_files::make_private_folder,
     render::Renderer,
     services::{
         delivery::{self, Fanout},
@@ -69,8 +73,8 @@ pub enum ServeError {
     ReservedRooms(#[from] crate::error::Error),
     #[error("cannot listen on {0}: {1}")]
     Listen(SocketAddr, io::Error),
-    #[error("cannot read the JWKS from {0}: {1}")]
-    Jwks(String, reqwest::Error),
+    #[error(transparent)]
+    Jwks(#[from] JwksError),
     #[error(transparent)]
     Bus(#[from] BusError),
     #[error("cannot wait for signals: {0}")]

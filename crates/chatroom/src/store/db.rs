@@ -12,7 +12,7 @@ use super::{
         SqliteReaders,
     },
 };
-use crate::auth::secrets::{close_to_others, make_private_file};
+use crate::private_files::{close_to_others, make_private_file};
 use sqlx::{
     ConnectOptions, Connection, PgConnection, PgPool, Sqlite, SqliteConnection, SqlitePool,
     Transaction,

@@ -14,7 +14,7 @@ use crate::{
     error::Result,
     metrics::Delivered,
     outbound::Trust,
-    services::{spending, wake},
+    services::spending::{self, wake},
     store::{
         Conn,
         deliveries::{LaneRow, REPLIES_WINDOW_MS, SKEW_MS},

@@ -1,5 +1,8 @@
 //! What agents spend and may spend in a day, without I/O but for [`spend`].
 
+pub mod usage;
+pub mod wake;
+
 use crate::{
     clock::Now,
     error::{Error, Result},

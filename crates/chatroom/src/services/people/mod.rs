@@ -1,5 +1,8 @@
 //! What people choose for themselves, and how the first of them signs in.
 
+pub mod inbox;
+pub mod operators;
+
 use crate::{
     app::App,
     auth::{
