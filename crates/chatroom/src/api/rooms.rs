@@ -73,8 +73,8 @@ async fn create(
     key: IdempotencyKey,
     Json(request): Json<CreateRoom>,
 ) -> Result<(StatusCode, Reply<RoomCreated>)> {
-    let repeatable = key.request(&app, &caller, &request)?;
-    let created = rooms::create(&app, &caller, request, &repeatable).await?;
+    let idempotent = key.request(&app, &caller, &request)?;
+    let created = rooms::create(&app, &caller, request, &idempotent).await?;
     Ok((StatusCode::CREATED, Reply(created)))
 }
 
@@ -249,7 +249,7 @@ async fn read_state(
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct After {
+struct ReadAuditQuery {
     /// Lines after this one.
     #[param(value_type = Option<i64>, minimum = 0, maximum = 9007199254740991_i64)]
     since: Option<Seq>,
@@ -258,13 +258,13 @@ struct After {
 }
 
 /// Read the room's audit log. Owner only.
-#[utoipa::path(get, path = "/rooms/{id}/audit", tag = "Rooms", params(("id" = String, Path), After),
+#[utoipa::path(get, path = "/rooms/{id}/audit", tag = "Rooms", params(("id" = String, Path), ReadAuditQuery),
     responses((status = 200, body = AuditLog), (status = "4XX", body = ErrorBody)))]
 async fn read_audit(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
-    Query(query): Query<After>,
+    Query(query): Query<ReadAuditQuery>,
 ) -> Result<Reply<AuditLog>> {
     let (id, limit) = (room(&id)?, query.limit.unwrap_or(50));
     if limit < 1 {

@@ -50,7 +50,7 @@ async fn metrics(State(app): State<App>, origin: Origin) -> Result<impl IntoResp
     let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok((
         [(header::CONTENT_TYPE, content_type)],
-        app.metrics.render(app.hub.readers(), app.fanout.busy()),
+        app.metrics.render(app.hub.readers(), app.lanes.busy()),
     ))
 }
 

@@ -7,7 +7,7 @@
 use super::{
     dirty_rooms::DirtyRooms,
     frame::{Form, Frames},
-    ring::{Look, Ring},
+    ring::{Ring, RingRead},
     users::Users,
 };
 use bytes::Bytes;
@@ -28,9 +28,9 @@ const EPHEMERALS: usize = 64;
 #[derive(Debug, Clone)]
 pub struct Commit {
     pub room_id: RoomId,
-    /// The room's place before.
+    /// The room's head before.
     pub from: Cursor,
-    /// The room's place after.
+    /// The room's head after.
     pub head: Cursor,
     pub frames: Frames,
 }
@@ -112,10 +112,10 @@ impl Hub {
 
     /// Hands a commit to the room's readers.
     pub fn publish(&self, commit: Commit) {
-        self.dirty_rooms.note(&commit.room_id);
-        self.users.note(&commit.room_id);
+        self.dirty_rooms.mark_if_tracked(&commit.room_id);
+        self.users.mark_moved(&commit.room_id);
         if commit.head.seq > commit.from.seq {
-            self.unindexed_rooms.note_always(&commit.room_id);
+            self.unindexed_rooms.mark_dirty(&commit.room_id);
         }
         if let Some(channel) = self.channel(&commit.room_id) {
             channel.publish(commit, self.capacity);
@@ -123,9 +123,9 @@ impl Hub {
     }
 
     /// Tells the room's readers that the log has grown elsewhere.
-    pub fn wake(&self, room: &RoomId, head: Cursor) {
-        self.dirty_rooms.note_always(room);
-        self.users.note(room);
+    pub fn wake_readers(&self, room: &RoomId, head: Cursor) {
+        self.dirty_rooms.mark_dirty(room);
+        self.users.mark_moved(room);
         if let Some(channel) = self.channel(room) {
             channel.skip_to(head);
         }
@@ -157,7 +157,7 @@ impl Hub {
         }
     }
 
-    /// Which rooms have moved on, for those who follow many.
+    /// Which rooms have moved on, for those who track many.
     pub fn dirty_rooms(&self) -> &DirtyRooms {
         &self.dirty_rooms
     }
@@ -223,7 +223,7 @@ impl Hub {
         }
     }
 
-    /// Begins to read a room. The place to read from is set once it is known.
+    /// Begins to read a room. The cursor to read from is set once it is known.
     pub fn subscribe(
         self: &Arc<Self>,
         room: &RoomId,
@@ -319,9 +319,9 @@ pub struct Subscription {
 
 impl Subscription {
     /// What there is after the cursor, in this form.
-    pub fn look(&self, cursor: Cursor, form: Form) -> Look {
+    pub fn frames_after(&self, cursor: Cursor, form: Form) -> RingRead {
         self.position.seq.store(cursor.seq, Ordering::Release);
-        lock(&self.channel.ring).after(cursor, form)
+        lock(&self.channel.ring).read_after(cursor, form)
     }
 
     /// What is told from now on and not worth keeping.

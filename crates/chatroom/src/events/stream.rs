@@ -5,7 +5,7 @@ use super::{
     frame::{Form, FrameBuffer, Frames, HEARTBEAT, ephemeral},
     hub::{Audience, ConnectionCut, Ephemeral, Hub, Subscription},
     replay::{self, Start},
-    ring::Look,
+    ring::RingRead,
     users::{UserEvent, UserEvents},
 };
 use crate::{
@@ -197,16 +197,16 @@ impl State {
             if self.cursor < self.log_until {
                 return self.read_log().await;
             }
-            match self.subscription.look(self.cursor, self.form) {
-                Look::Frames(frames, head) => {
+            match self.subscription.frames_after(self.cursor, self.form) {
+                RingRead::Frames(frames, head) => {
                     self.spoke_at = Instant::now();
                     self.keep_up();
                     self.cursor = head;
                     return Some(self.after_ephemerals(frames));
                 }
-                Look::CutOff if self.live => return None,
-                Look::ReadLog | Look::CutOff => return self.read_log().await,
-                Look::UpToDate => self.keep_up(),
+                RingRead::CutOff if self.live => return None,
+                RingRead::ReadLog | RingRead::CutOff => return self.read_log().await,
+                RingRead::UpToDate => self.keep_up(),
             }
             tokio::select! {
                 biased;

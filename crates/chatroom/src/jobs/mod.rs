@@ -24,10 +24,10 @@ pub struct Jobs(JoinSet<()>);
 impl Jobs {
     pub fn start(app: &App) -> Self {
         let mut jobs = Self::default();
-        jobs.begin(0, app.live.at_work().clone().watch());
+        jobs.begin(0, app.live.at_work().clone().end_silent_turns());
         jobs.begin(0, inbox::run(app.clone()));
         jobs.begin(0, erase::run(app.clone()));
-        jobs.begin(0, events::follow(app.hub.clone(), app.db.clone()));
+        jobs.begin(0, events::reconcile(app.hub.clone(), app.db.clone()));
         if app.config.search.enabled {
             jobs.begin(1, search::run(app.clone()));
         }
@@ -43,9 +43,9 @@ impl Jobs {
         jobs
     }
 
-    fn begin(&mut self, turn: u32, job: impl Future<Output = ()> + Send + 'static) {
+    fn begin(&mut self, nth: u32, job: impl Future<Output = ()> + Send + 'static) {
         self.0.spawn(async move {
-            tokio::time::sleep(BETWEEN * turn).await;
+            tokio::time::sleep(BETWEEN * nth).await;
             job.await;
         });
     }

@@ -80,7 +80,7 @@ fn push(markdown: &str, budget: &mut Budget) -> Option<String> {
         if n > MAX_EVENTS {
             return None;
         }
-        writer.take(event);
+        writer.write_event(event);
     }
     let mut out = String::with_capacity(markdown.len() * 2);
     html::push_html(&mut out, writer.events.into_iter());
@@ -110,7 +110,7 @@ struct Code {
 }
 
 impl<'a> Writer<'a, '_> {
-    fn take(&mut self, event: Event<'a>) {
+    fn write_event(&mut self, event: Event<'a>) {
         match event {
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.end(tag),

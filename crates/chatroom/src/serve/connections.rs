@@ -5,7 +5,7 @@ use crate::{
     app::App,
     auth::network::{Peer, one_customer},
     events::ConnectionCut,
-    occupancy::Occupancy,
+    keyed_permits::KeyedPermits,
 };
 use hyper::server::conn::http1;
 use hyper_util::{
@@ -45,7 +45,7 @@ pub struct Acceptor<'a> {
     graceful: &'a GracefulShutdown,
     cut_off: &'a CancellationToken,
     /// The connections that are open, for each address.
-    open: Occupancy<IpAddr>,
+    open: KeyedPermits<IpAddr>,
     app: App,
 }
 
@@ -60,7 +60,7 @@ impl<'a> Acceptor<'a> {
             service,
             graceful,
             cut_off,
-            open: Occupancy::default(),
+            open: KeyedPermits::default(),
             app,
         }
     }
@@ -89,7 +89,7 @@ impl<'a> Acceptor<'a> {
             true => 0,
             false => self.app.config.limits.connections_per_address,
         };
-        let Some(seat) = self.open.enter(one_customer(peer), most) else {
+        let Some(permit) = self.open.try_acquire(one_customer(peer), most) else {
             tracing::debug!(%peer, "an address has too many connections");
             tokio::spawn(refuse_connection(socket));
             return;
@@ -99,7 +99,7 @@ impl<'a> Acceptor<'a> {
         let serving = connection(socket, peer, service, head_time, self.graceful.watcher());
         let cut_off = self.cut_off.clone();
         tokio::spawn(async move {
-            let _seat = seat;
+            let _permit = permit;
             tokio::select! {
                 () = serving => {}
                 () = cut_off.cancelled() => {}

@@ -22,7 +22,7 @@ use crate::{
     outbound::Outbound,
     render::Renderer,
     services::{
-        delivery::{self, Fanout},
+        delivery::{self, LaneRegistry},
         members::names,
         messages::posting::{Traffic, Writer},
         people,
@@ -159,7 +159,7 @@ pub async fn serve(config: Config, opened: impl FnOnce(Opened)) -> Result<(), Se
         traffic: traffic.clone(),
         storage: Storage::default(),
         node: node.clone(),
-        fanout: Fanout::new(&config.fanout),
+        lanes: LaneRegistry::new(&config.fanout),
         outbound: Outbound::new(config.fanout.private_endpoints, &config.network),
         visitor_reads: Default::default(),
         write_counter: Default::default(),
@@ -179,7 +179,7 @@ pub async fn serve(config: Config, opened: impl FnOnce(Opened)) -> Result<(), Se
     reserved::prepare(&app).await?;
     names::prepare(&app).await?;
     let jobs = Jobs::start(&app);
-    let calling = delivery::Calling::start(app.clone());
+    let dispatcher = delivery::DispatcherHandle::start(app.clone());
     let mut stop = Stop::new().map_err(ServeError::Signals)?;
     let service = api::service(app.clone());
     tracing::info!(%address, engine = if db.is_sqlite() { "sqlite" } else { "postgres" }, "serving");
@@ -203,7 +203,7 @@ pub async fn serve(config: Config, opened: impl FnOnce(Opened)) -> Result<(), Se
     let for_requests = grace.mul_f32(0.8);
     let (answered, ()) = tokio::join!(
         tokio::time::timeout(for_requests, graceful.shutdown()),
-        calling.finish(for_requests)
+        dispatcher.finish(for_requests)
     );
     if answered.is_err() {
         tracing::warn!("some requests took too long and are cut off");

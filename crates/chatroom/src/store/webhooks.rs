@@ -138,8 +138,8 @@ impl Conn {
             "DELETE FROM webhook_deliveries WHERE hook_id = $1",
             hook
         )?;
-        self.disarm_delivery(room, hook).await?;
-        self.set_looks(room, hook, &[]).await
+        self.disable_delivery(room, hook).await?;
+        self.set_skeletons(room, hook, &[]).await
     }
 
     /// Gives a webhook another address or secret.
@@ -188,7 +188,7 @@ impl Conn {
     }
 
     /// Lets a webhook be called for what comes after this place.
-    pub async fn arm_webhook(
+    pub async fn enable_webhook_delivery(
         &mut self,
         room: &RoomId,
         hook: &UserId,

@@ -1,7 +1,7 @@
 //! What clients ask for.
 
 use super::{
-    failure::{Failure, Result},
+    failure::{A2aFailure, Result},
     watch::Watch,
 };
 use crate::{
@@ -27,7 +27,7 @@ use serde_json::json;
 use std::time::Duration;
 
 /// What is sent back.
-pub enum Answer {
+pub enum OperationReply {
     Once(Outcome),
     Stream(Box<Watch>),
 }
@@ -44,7 +44,7 @@ pub struct Request {
 }
 
 impl Request {
-    pub async fn answer(mut self, operation: Operation) -> Result<Answer> {
+    pub async fn answer(mut self, operation: Operation) -> Result<OperationReply> {
         self.take_tenant(&operation)?;
         let outcome = match operation {
             Operation::SendMessage(request) => self.send(*request).await?,
@@ -83,7 +83,7 @@ impl Request {
                 .into());
             }
         };
-        Ok(Answer::Once(outcome))
+        Ok(OperationReply::Once(outcome))
     }
 
     /// The tenant of a room's address is the room.
@@ -109,7 +109,8 @@ impl Request {
 
     /// Counts a change as the API counts the one at the end of this path.
     async fn count(&self, path: &str) -> Result<()> {
-        let counted = write_limits::take(&self.api.app, path, &self.headers, self.origin).await;
+        let counted =
+            write_limits::count_write(&self.api.app, path, &self.headers, self.origin).await;
         Ok(counted?)
     }
 
@@ -119,10 +120,10 @@ impl Request {
         if self.room.as_ref().is_some_and(|room| *room != name.room) {
             return Err(A2aError::task_not_found().into());
         }
-        let caller = self.caller(&name.room).await.map_err(Failure::of_task)?;
+        let caller = self.caller(&name.room).await.map_err(A2aFailure::of_task)?;
         let ip = self.origin.network();
         let task = tasks::read(&self.api.app, &caller, ip, &name).await;
-        let task = task.map_err(|error| Failure::from(error).of_task())?;
+        let task = task.map_err(|error| A2aFailure::from(error).of_task())?;
         Ok((task, caller))
     }
 
@@ -139,15 +140,17 @@ impl Request {
         Ok(Outcome::Sent(Box::new(StreamResponse::Task(task))))
     }
 
-    async fn stream(self, request: SendMessage) -> Result<Answer> {
+    async fn stream(self, request: SendMessage) -> Result<OperationReply> {
         request.wanted()?;
         let mut sent = self.post(request, false).await?;
         let following = sent.following.take();
         let following = following.ok_or_else(|| A2aError::invalid("nothing to follow"))?;
-        Ok(Answer::Stream(Box::new(self.watch(sent, following))))
+        Ok(OperationReply::Stream(Box::new(
+            self.watch(sent, following),
+        )))
     }
 
-    async fn subscribe(self, id: &str) -> Result<Answer> {
+    async fn subscribe(self, id: &str) -> Result<OperationReply> {
         let (task, _) = self.task(id).await?;
         refuse_over(&task)?;
         let following = self.follow(&task.name.room).await?;
@@ -158,7 +161,9 @@ impl Request {
             caller,
             following: None,
         };
-        Ok(Answer::Stream(Box::new(self.watch(sent, following))))
+        Ok(OperationReply::Stream(Box::new(
+            self.watch(sent, following),
+        )))
     }
 
     fn watch(&self, sent: Sent, following: Following) -> Watch {
@@ -285,7 +290,7 @@ impl Request {
 
     async fn cancel(&self, id: &str) -> Result<Outcome> {
         let (task, caller) = self.task(id).await?;
-        if task.standing.state.is_terminal() {
+        if task.status.state.is_terminal() {
             return Err(
                 A2aError::new(ErrorKind::TaskNotCancelable, "The task is over already").into(),
             );
@@ -348,7 +353,7 @@ pub struct Sent {
 }
 
 fn refuse_over(task: &LoadedTask) -> Result<()> {
-    match task.standing.state.is_terminal() {
+    match task.status.state.is_terminal() {
         false => Ok(()),
         true => Err(A2aError::new(
             ErrorKind::UnsupportedOperation,

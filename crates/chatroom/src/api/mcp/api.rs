@@ -78,7 +78,7 @@ impl<'a> Call<'a> {
 }
 
 impl RoomApi {
-    /// For the caller whose request this is, as the door found it.
+    /// For the caller whose request this is, as the endpoint found it.
     pub fn new(app: &App, routes: &Router, caller: McpCaller, parts: &Parts) -> Self {
         let forwarded = FORWARDED.iter().flat_map(|name| {
             let values = parts.headers.get_all(*name).iter();

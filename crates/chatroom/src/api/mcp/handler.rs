@@ -188,7 +188,7 @@ impl ServerHandler for Rooms {
             return Err(ErrorData::invalid_params(words, None));
         }
         let listener = Listener::Session(context.peer.clone());
-        let task = tokio::spawn(async move { uri.follow(&api, &listener).await });
+        let task = tokio::spawn(async move { uri.notify_of_updates(&api, &listener).await });
         subscriptions.insert(request.uri, task.abort_handle());
         Ok(())
     }
@@ -227,7 +227,10 @@ impl ServerHandler for Rooms {
         let asked = context.accepted().resource_subscriptions.iter().flatten();
         let uris: Vec<Uri> = asked.filter_map(|uri| followed(uri).ok()).collect();
         let listener = Listener::Request(context.sink().clone());
-        let following = join_all(uris.iter().map(|uri| uri.follow(&api, &listener)));
+        let following = join_all(
+            uris.iter()
+                .map(|uri| uri.notify_of_updates(&api, &listener)),
+        );
         tokio::select! {
             () = context.cancelled() => {}
             _ = following => {}

@@ -6,7 +6,7 @@
 
 mod api;
 mod caller;
-mod door;
+mod endpoint;
 mod follow;
 mod handler;
 mod prompts;
@@ -18,5 +18,5 @@ mod wait;
 
 pub use api::{Call, Refused, RoomApi};
 pub use caller::McpCaller;
-pub use door::Door;
+pub use endpoint::McpEndpoint;
 pub use follow::Following;

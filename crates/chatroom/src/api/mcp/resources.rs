@@ -94,7 +94,7 @@ impl Uri {
     }
 
     /// Tells of changes for as long as somebody hears of them and the caller may read the room.
-    pub async fn follow(&self, api: &RoomApi, listener: &Listener) {
+    pub async fn notify_of_updates(&self, api: &RoomApi, listener: &Listener) {
         while let Ok(mut stream) = Following::open(api, &self.room, false).await {
             while let Some(event) = stream.next().await {
                 let concerns = match self.part {
@@ -102,7 +102,7 @@ impl Uri {
                     Part::Rules => event == EventKind::RulesUpdated,
                     Part::Data => false,
                 };
-                if concerns && !listener.tell(self).await {
+                if concerns && !listener.notify_updated(self).await {
                     return;
                 }
             }
@@ -121,7 +121,7 @@ pub enum Listener {
 
 impl Listener {
     /// Whether it was heard.
-    async fn tell(&self, uri: &Uri) -> bool {
+    async fn notify_updated(&self, uri: &Uri) -> bool {
         match self {
             Self::Session(peer) => {
                 let changed = ResourceUpdatedNotificationParam::new(uri.to_string());

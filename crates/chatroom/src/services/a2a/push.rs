@@ -41,11 +41,11 @@ const MOST_DUE: i64 = 10_000;
 /// How long a receiver may take.
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a notification under way is nobody else's.
-const CLAIM_MS: i64 = 60_000;
+const LEASE_MS: i64 = 60_000;
 /// How many notifications a node sends at once.
 const AT_ONCE: usize = 16;
 /// A room in which nothing happened is looked at so often: what ends a task may be no message.
-const LOOK_ANYWAY: Duration = Duration::from_secs(5);
+const COMPARE_ANYWAY: Duration = Duration::from_secs(5);
 
 /// What is kept encrypted.
 #[derive(Serialize, Deserialize)]
@@ -114,7 +114,7 @@ pub async fn create(
     config: Checked,
 ) -> Result<PushConfig> {
     let name = &task.name;
-    let mut tx = app.db.begin_aside().await?;
+    let mut tx = app.db.begin_keeping_cache().await?;
     let entry = writer(&mut tx, caller, &name.room).await?;
     let id = match config.id {
         Some(id) => id,
@@ -169,7 +169,7 @@ pub async fn list(app: &App, caller: &Caller, name: &TaskName) -> Result<Vec<Pus
 
 /// Sends a task's changes there no more. Twice is as good as once.
 pub async fn delete(app: &App, caller: &Caller, name: &TaskName, id: &str) -> Result<()> {
-    let mut tx = app.db.begin_aside().await?;
+    let mut tx = app.db.begin_keeping_cache().await?;
     let entry = writer(&mut tx, caller, &name.room).await?;
     let me = &entry.member.user_id;
     tx.delete_a2a_push(&name.room, name.seq, me, id).await?;
@@ -211,7 +211,7 @@ fn unseal(app: &App, row: &PushRow) -> Option<Target> {
 type PushName = (RoomId, i64, String, String);
 
 /// Where a room was when a configuration was last compared with its task, and when that was.
-struct Looked {
+struct Compared {
     head: (i64, i64),
     at: Instant,
 }
@@ -219,7 +219,7 @@ struct Looked {
 /// Sends what is new, as long as it is asked to.
 pub struct Notifier {
     app: App,
-    looked: HashMap<PushName, Looked>,
+    compared: HashMap<PushName, Compared>,
     permits: Arc<Semaphore>,
     sending: JoinSet<()>,
 }
@@ -228,14 +228,14 @@ impl Notifier {
     pub fn new(app: App) -> Self {
         Self {
             app,
-            looked: HashMap::new(),
+            compared: HashMap::new(),
             permits: Arc::new(Semaphore::new(AT_ONCE)),
             sending: JoinSet::new(),
         }
     }
 
     /// Looks at what is due, and begins to send what is new.
-    pub async fn look(&mut self) -> Result<()> {
+    pub async fn send_due(&mut self) -> Result<()> {
         while self.sending.try_join_next().is_some() {}
         let app = self.app.clone();
         let mut conn = app.db.read().await?;
@@ -263,16 +263,17 @@ impl Notifier {
             );
             let head = heads.get(&push.room_id).copied().unwrap_or_default();
             present.insert(name.clone());
-            let is_known =
-                |looked: &Looked| looked.head == head && looked.at.elapsed() < LOOK_ANYWAY;
-            if self.looked.get(&name).is_some_and(is_known) {
+            let is_known = |compared: &Compared| {
+                compared.head == head && compared.at.elapsed() < COMPARE_ANYWAY
+            };
+            if self.compared.get(&name).is_some_and(is_known) {
                 continue;
             }
             let Ok(permit) = self.permits.clone().try_acquire_owned() else {
                 break;
             };
             let at = Instant::now();
-            self.looked.insert(name, Looked { head, at });
+            self.compared.insert(name, Compared { head, at });
             let room = conn.room(&push.room_id).await?;
             let task = match &room {
                 Some(room) => tasks::load(&app, &mut conn, room, push.seq).await?,
@@ -292,18 +293,18 @@ impl Notifier {
                 drop(permit);
             });
         }
-        self.looked.retain(|name, _| present.contains(name));
+        self.compared.retain(|name, _| present.contains(name));
         Ok(())
     }
 }
 
 /// Sends a task to whoever wants to know, if that is still so.
 async fn notify(app: &App, push: PushRow, task: Option<LoadedTask>) -> Result<()> {
-    let until = Now::get().millis() + CLAIM_MS;
-    let mut tx = app.db.begin_aside().await?;
-    let claimed = tx.claim_a2a_push(&push, until).await?;
+    let until = Now::get().millis() + LEASE_MS;
+    let mut tx = app.db.begin_keeping_cache().await?;
+    let leased = tx.lease_a2a_push(&push, until).await?;
     tx.commit().await?;
-    if !claimed {
+    if !leased {
         return Ok(());
     }
     let target = unseal(app, &push);
@@ -313,7 +314,7 @@ async fn notify(app: &App, push: PushRow, task: Option<LoadedTask>) -> Result<()
     let sent = send(app, &push, &target, &task).await;
     let now = Now::get().millis();
     let (told, attempt, due) = match sent {
-        Ok(()) if task.standing.state.is_terminal() => return forget(app, &push).await,
+        Ok(()) if task.status.state.is_terminal() => return forget(app, &push).await,
         Ok(()) => (task.fingerprint(), 0, now),
         Err(why) => {
             let schedule = &app.config.fanout.retry_seconds;
@@ -332,7 +333,7 @@ async fn notify(app: &App, push: PushRow, task: Option<LoadedTask>) -> Result<()
             )
         }
     };
-    let mut tx = app.db.begin_aside().await?;
+    let mut tx = app.db.begin_keeping_cache().await?;
     tx.settle_a2a_push(&push, until, &told, attempt, due)
         .await?;
     tx.commit().await?;
@@ -340,7 +341,7 @@ async fn notify(app: &App, push: PushRow, task: Option<LoadedTask>) -> Result<()
 }
 
 async fn forget(app: &App, push: &PushRow) -> Result<()> {
-    let mut tx = app.db.begin_aside().await?;
+    let mut tx = app.db.begin_keeping_cache().await?;
     tx.delete_a2a_push(&push.room_id, push.seq, &push.user_id, &push.id)
         .await?;
     tx.commit().await?;

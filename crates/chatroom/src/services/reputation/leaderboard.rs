@@ -61,7 +61,7 @@ impl Query {
 /// finds themselves and the agents that they invited under their own names.
 pub async fn everywhere(app: &App, caller: &Caller, query: &Query) -> Result<Leaderboard> {
     let now = Now::get();
-    scorer::settle_all(&app.db).await?;
+    scorer::score_all_rooms(&app.db).await?;
     let window = Window::new(query.days, now.seconds());
     let mut conn = app.db.read().await?;
     let rows = conn.ranked_everywhere(query.ranking(window)).await?;
@@ -117,7 +117,7 @@ pub async fn of_room(
         drop(conn);
     }
     let now = Now::get();
-    scorer::settle(&app.db, room).await?;
+    scorer::score_room(&app.db, room).await?;
     let window = Window::new(query.days, now.seconds());
     let mut conn = app.db.read().await?;
     let rows = conn.ranked_in(room, query.ranking(window)).await?;
@@ -187,7 +187,7 @@ pub async fn of_caller(
     let mut conn = app.db.read().await?;
     let entry = access::member(&mut conn, caller, room, Hold::No).await?;
     drop(conn);
-    scorer::settle(&app.db, room).await?;
+    scorer::score_room(&app.db, room).await?;
     let user = entry.member.user_id;
     let now = Now::get().seconds();
     let window = Window::new(days, now);
