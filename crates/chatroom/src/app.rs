@@ -20,7 +20,7 @@ use crate::{
     store::{Db, DbError},
 };
 use protocol::{EventKind, RoomId, UserId};
-use runtime::CancellationToken;
+use runtime::Shutdown;
 use serde::Serialize;
 use std::{collections::HashSet, ops::Deref, sync::Arc};
 use tokio::sync::Notify;
@@ -64,8 +64,8 @@ pub struct Parts {
     pub text_deleted: Notify,
     /// The room keys with which MCP clients of identity tokens act.
     pub mcp_keys: KeyCache,
-    /// Cancelled when the server begins to stop: whatever stays open ends.
-    pub closing: CancellationToken,
+    /// Begun when the server is told to stop: whatever stays open ends, and nothing new is begun.
+    pub shutdown: Shutdown,
 }
 
 impl App {

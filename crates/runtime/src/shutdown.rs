@@ -19,6 +19,12 @@ impl Shutdown {
         }
     }
 
+    /// A token that is cancelled when a shutdown begins: for work that leaves nothing to be forced,
+    /// and for libraries that take one.
+    pub fn graceful_token(&self) -> CancellationToken {
+        self.graceful.child_token()
+    }
+
     /// Begins a graceful shutdown: what is in hand is finished, nothing new is begun.
     pub fn begin(&self) {
         self.graceful.cancel();

@@ -12,6 +12,7 @@ use super::{
 };
 use bytes::Bytes;
 use protocol::{Cursor, RoomId, UserId};
+use runtime::CancellationToken;
 use std::{
     collections::HashMap,
     sync::{
@@ -73,7 +74,8 @@ impl ConnectionCut {
 pub struct Hub {
     channels: Mutex<HashMap<RoomId, Arc<Channel>>>,
     capacity: usize,
-    closing: AtomicBool,
+    /// Not a `Shutdown`: a stream that ends leaves nothing to be forced.
+    shutdown: CancellationToken,
     dirty_rooms: DirtyRooms,
     /// Rooms in which something was said on this node that cannot be searched yet.
     unindexed_rooms: DirtyRooms,
@@ -82,6 +84,8 @@ pub struct Hub {
 
 struct Channel {
     room_id: RoomId,
+    /// Of its own, so that the readers of one room do not wait for those of another at its lock.
+    shutdown: CancellationToken,
     ring: Mutex<Ring>,
     wake: watch::Sender<u64>,
     recheck: AtomicU64,
@@ -99,11 +103,12 @@ struct RingPosition {
 }
 
 impl Hub {
-    pub fn new(capacity: usize) -> Self {
+    /// Every stream ends when the shutdown begins.
+    pub fn new(capacity: usize, shutdown: CancellationToken) -> Self {
         Self {
             channels: Mutex::default(),
             capacity: capacity.max(1),
-            closing: AtomicBool::new(false),
+            shutdown,
             dirty_rooms: DirtyRooms::default(),
             unindexed_rooms: DirtyRooms::default(),
             users: Arc::default(),
@@ -215,14 +220,6 @@ impl Hub {
             .sum()
     }
 
-    /// Ends every stream, now and from now on.
-    pub fn close(&self) {
-        self.closing.store(true, Ordering::Release);
-        for channel in lock(&self.channels).values() {
-            channel.wake.send_modify(|tick| *tick += 1);
-        }
-    }
-
     /// Begins to read a room. The cursor to read from is set once it is known.
     pub fn subscribe(
         self: &Arc<Self>,
@@ -234,7 +231,7 @@ impl Hub {
         let mut channels = lock(&self.channels);
         let channel = channels
             .entry(room.clone())
-            .or_insert_with(|| Arc::new(Channel::new(room)))
+            .or_insert_with(|| Arc::new(Channel::new(room, &self.shutdown)))
             .clone();
         *lock(&channel.present).entry(user.clone()).or_default() += 1;
         let position = Arc::new(RingPosition {
@@ -260,9 +257,10 @@ impl Hub {
 }
 
 impl Channel {
-    fn new(room: &RoomId) -> Self {
+    fn new(room: &RoomId, shutdown: &CancellationToken) -> Self {
         Self {
             room_id: room.clone(),
+            shutdown: shutdown.child_token(),
             ring: Mutex::default(),
             wake: watch::Sender::new(0),
             recheck: AtomicU64::new(0),
@@ -336,15 +334,19 @@ impl Subscription {
         self.position.live.store(true, Ordering::Release);
     }
 
-    /// Returns once something may have happened.
+    /// Returns once something may have happened, or the server shuts down.
     pub async fn woken(&mut self) {
-        // The sender lives in the channel, which this subscription holds.
-        let _ = self.wake.changed().await;
+        tokio::select! {
+            biased;
+            // The sender lives in the channel, which this subscription holds.
+            _ = self.wake.changed() => {}
+            () = self.channel.shutdown.cancelled() => {}
+        }
     }
 
     /// Whether the server shuts down.
-    pub fn is_closing(&self) -> bool {
-        self.hub.closing.load(Ordering::Acquire)
+    pub fn is_shutting_down(&self) -> bool {
+        self.channel.shutdown.is_cancelled()
     }
 
     /// Whether the reader has to prove anew that it may read. Tells so once for each demand.
@@ -383,7 +385,7 @@ mod tests {
 
     #[test]
     fn the_channel_of_a_room_nobody_reads_is_gone() {
-        let hub = Arc::new(Hub::new(8));
+        let hub = Arc::new(Hub::new(8, CancellationToken::new()));
         let room: RoomId = "rm_a".parse().unwrap();
         let user: UserId = "u_a".parse().unwrap();
         let reader = hub.subscribe(&room, &user, ConnectionCut::default());

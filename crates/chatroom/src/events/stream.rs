@@ -188,7 +188,7 @@ impl State {
             return Some(opening);
         }
         loop {
-            if self.subscription.is_closing()
+            if self.subscription.is_shutting_down()
                 || self.reader.expired()
                 || (self.subscription.must_recheck() && !self.recheck().await)
             {

@@ -13,7 +13,7 @@ use hyper_util::{
     server::graceful::{GracefulShutdown, Watcher},
     service::TowerToHyperService,
 };
-use runtime::CancellationToken;
+use runtime::Shutdown;
 use std::{
     io,
     net::{IpAddr, SocketAddr},
@@ -43,7 +43,7 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 pub struct Acceptor<'a> {
     service: api::Service,
     graceful: &'a GracefulShutdown,
-    cut_off: &'a CancellationToken,
+    shutdown: &'a Shutdown,
     /// The connections that are open, for each address.
     open: KeyedPermits<IpAddr>,
     app: App,
@@ -53,24 +53,24 @@ impl<'a> Acceptor<'a> {
     pub fn new(
         service: api::Service,
         graceful: &'a GracefulShutdown,
-        cut_off: &'a CancellationToken,
+        shutdown: &'a Shutdown,
         app: App,
     ) -> Self {
         Self {
             service,
             graceful,
-            cut_off,
+            shutdown,
             open: KeyedPermits::default(),
             app,
         }
     }
 
-    /// Takes connections until it is time to stop.
-    pub async fn accept(&self, listener: &TcpListener, stop: impl Future<Output = ()>) {
-        tokio::pin!(stop);
+    /// Takes connections until a signal begins the shutdown.
+    pub async fn accept(&self, listener: &TcpListener, signal: impl Future<Output = ()>) {
+        tokio::pin!(signal);
         loop {
             tokio::select! {
-                () = &mut stop => return,
+                () = &mut signal => return,
                 accepted = listener.accept() => match accepted {
                     Ok((socket, peer)) => self.serve(socket, peer.ip().to_canonical()),
                     Err(error) => {
@@ -97,12 +97,12 @@ impl<'a> Acceptor<'a> {
         let head_time = Duration::from_secs(self.app.config.limits.head_seconds.max(1));
         let service = self.service.clone();
         let serving = connection(socket, peer, service, head_time, self.graceful.watcher());
-        let cut_off = self.cut_off.clone();
+        let shutdown = self.shutdown.clone();
         tokio::spawn(async move {
             let _permit = permit;
             tokio::select! {
                 () = serving => {}
-                () = cut_off.cancelled() => {}
+                () = shutdown.forced() => {}
             }
         });
     }

@@ -187,7 +187,7 @@ impl Export {
             }
             tokio::select! {
                 () = tokio::time::sleep(VISITORS_WAIT) => {}
-                () = self.app.closing.cancelled() => {
+                () = self.app.shutdown.begun() => {
                     return Err(Error::unavailable("The server is shutting down"));
                 }
             }

@@ -47,7 +47,7 @@ impl McpEndpoint {
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .with_max_request_body_bytes(MAX_BODY)
-            .with_cancellation_token(app.closing.clone());
+            .with_cancellation_token(app.shutdown.graceful_token());
         let (made_of, routes) = (app.clone(), api.clone());
         let service = StreamableHttpService::new(
             move || Ok(Rooms::new(&made_of, &routes)),

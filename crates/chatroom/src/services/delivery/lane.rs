@@ -88,7 +88,7 @@ impl LaneTask {
 
     /// Works until nothing is left to do.
     pub async fn run(mut self) {
-        while !self.app.lanes.is_stopping() {
+        while !self.app.shutdown.has_begun() {
             let worked = self.work().await;
             let wait = next_wait(worked, &self.lane, &mut self.failures);
             // The position is known to this task alone until it is written.
@@ -97,6 +97,7 @@ impl LaneTask {
                 tokio::select! {
                     () = self.outcomes.synced() => self.written = next,
                     () = self.wakeup.woken() => {}
+                    () = self.app.shutdown.begun() => {}
                 }
             } else if wait_for_wakeup(&self.app, &self.lane, &self.wakeup, wait).await {
                 return;
@@ -105,7 +106,7 @@ impl LaneTask {
     }
 
     async fn work(&mut self) -> Result<Wait> {
-        while !self.app.lanes.is_stopping() {
+        while !self.app.shutdown.has_begun() {
             self.wakeup.clear();
             if let Some(unsettled) = self.unsettled.take() {
                 self.settle(unsettled).await?;
@@ -450,13 +451,15 @@ pub fn next_wait(worked: Result<Wait>, lane: &Lane, failures: &mut u32) -> Wait 
     }
 }
 
-/// Waits until there is something to do; whether the lane's task ends instead.
+/// Waits until there is something to do or the server shuts down; whether the lane's task ends
+/// instead.
 pub async fn wait_for_wakeup(app: &App, lane: &Lane, wakeup: &Wakeup, wait: Wait) -> bool {
     match wait {
         Wait::For(time) => {
             tokio::select! {
                 () = tokio::time::sleep(time) => {}
                 () = wakeup.woken() => {}
+                () = app.shutdown.begun() => {}
             }
             false
         }

@@ -32,7 +32,6 @@ use crate::{
 use lane::LaneTask;
 use permits::{CallPermit, CallPermits};
 use protocol::{RoomId, UserId};
-use runtime::CancellationToken;
 use settle::OutcomeQueue;
 use std::{
     collections::{HashMap, HashSet},
@@ -102,7 +101,6 @@ impl Wakeup {
 pub struct LaneRegistry {
     lanes: Mutex<HashMap<Lane, Arc<Wakeup>>>,
     permits: CallPermits,
-    stopping: AtomicBool,
     paused: AtomicBool,
 }
 
@@ -111,7 +109,6 @@ impl LaneRegistry {
         Self {
             lanes: Mutex::default(),
             permits: CallPermits::new(settings),
-            stopping: AtomicBool::new(false),
             paused: AtomicBool::new(false),
         }
     }
@@ -129,18 +126,6 @@ impl LaneRegistry {
     /// Sets that, and tells what it was before.
     fn set_paused(&self, paused: bool) -> bool {
         self.paused.swap(paused, Ordering::AcqRel)
-    }
-
-    /// Lets every task end once the call it has in hand is over.
-    fn stop(&self) {
-        self.stopping.store(true, Ordering::Release);
-        lock(&self.lanes)
-            .values()
-            .for_each(|wakeup| wakeup.wake(None));
-    }
-
-    fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Acquire)
     }
 
     async fn acquire_permit(&self, user: &UserId, endpoint: &str) -> CallPermit {
@@ -215,27 +200,21 @@ pub async fn enable_delivery(
     }))
 }
 
-/// The running fan-out of this node.
-pub struct DispatcherHandle {
-    stop: CancellationToken,
-    dispatching: JoinHandle<()>,
-}
+/// The running dispatcher of this node. A shutdown lets it and its lanes' tasks end once the calls
+/// in hand are over.
+pub struct DispatcherHandle(JoinHandle<()>);
 
 impl DispatcherHandle {
     /// Starts it.
     pub fn start(app: App) -> Self {
-        let stop = CancellationToken::new();
-        Self {
-            dispatching: tokio::spawn(dispatch_once_resumed(app, stop.clone())),
-            stop,
-        }
+        Self(tokio::spawn(dispatch_once_resumed(app)))
     }
 
-    /// Begins no more calls, lets those in hand end for so long, and writes what they came to.
+    /// Once a shutdown has begun, lets the calls in hand end for so long, and writes what they came
+    /// to.
     pub async fn finish(self, grace: Duration) {
-        self.stop.cancel();
-        let abort = self.dispatching.abort_handle();
-        if tokio::time::timeout(grace, self.dispatching).await.is_err() {
+        let abort = self.0.abort_handle();
+        if tokio::time::timeout(grace, self.0).await.is_err() {
             // Nothing is lost: what was not written is called again after the next start.
             tracing::info!("some agents had not answered yet; they are called again");
             abort.abort();
@@ -251,15 +230,15 @@ struct Dispatcher {
     cursor: Option<Lane>,
 }
 
-async fn dispatch_once_resumed(app: App, stop: CancellationToken) {
+async fn dispatch_once_resumed(app: App) {
     tokio::select! {
         () = pause::resumed(&app) => {}
-        () = stop.cancelled() => return,
+        () = app.shutdown.begun() => return,
     }
-    dispatch(app, stop).await;
+    dispatch(app).await;
 }
 
-async fn dispatch(app: App, stop: CancellationToken) {
+async fn dispatch(app: App) {
     let (outcomes, settling) = OutcomeQueue::start(app.clone());
     let mut dispatcher = Dispatcher {
         app: app.clone(),
@@ -283,7 +262,7 @@ async fn dispatch(app: App, stop: CancellationToken) {
                     tracing::error!(%error, "a lane's task failed");
                 }
             }
-            () = stop.cancelled() => break,
+            () = app.shutdown.begun() => break,
         }
     }
     let Dispatcher {
@@ -291,7 +270,6 @@ async fn dispatch(app: App, stop: CancellationToken) {
         mut tasks,
         ..
     } = dispatcher;
-    app.lanes.stop();
     while tasks.join_next().await.is_some() {}
     drop(outcomes);
     let _ = settling.await;

@@ -170,12 +170,12 @@ impl OutcomeQueue {
             mentions,
             told,
         };
-        let stopping = || Error::unavailable("The server is shutting down");
+        let shutting_down = || Error::unavailable("The server is shutting down");
         self.queue
             .send(QueueItem::Settle(Box::new(item)))
             .await
-            .map_err(|_| stopping())?;
-        answer.await.map_err(|_| stopping())?
+            .map_err(|_| shutting_down())?;
+        answer.await.map_err(|_| shutting_down())?
     }
 }
 

@@ -92,7 +92,7 @@ impl WebhookTask {
 
     /// Works until nothing is left to do.
     pub async fn run(mut self) {
-        while !self.app.lanes.is_stopping() {
+        while !self.app.shutdown.has_begun() {
             let worked = self.work().await;
             let wait = next_wait(worked, &self.lane, &mut self.failures);
             if wait_for_wakeup(&self.app, &self.lane, &self.wakeup, wait).await {
@@ -103,7 +103,7 @@ impl WebhookTask {
 
     async fn work(&self) -> Result<Wait> {
         let (room, id) = (&self.lane.room_id, &self.lane.user_id);
-        while !self.app.lanes.is_stopping() {
+        while !self.app.shutdown.has_begun() {
             self.wakeup.clear();
             let mut conn = self.app.db.read().await?;
             let Some(lane) = conn.webhook_lane(room, id, &self.app.node).await? else {
