@@ -15,7 +15,7 @@ use prometheus_client::{
 use std::time::Duration;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Request {
+struct RequestLabels {
     method: &'static str,
     route: String,
     status: u16,
@@ -106,7 +106,7 @@ impl WebhookTaken {
 /// The server's counters.
 pub struct Metrics {
     registry: Registry,
-    requests: Family<Request, Counter>,
+    requests: Family<RequestLabels, Counter>,
     seconds: Histogram,
     messages: Counter,
     group_size: Histogram,
@@ -206,7 +206,7 @@ impl Metrics {
             Method::DELETE => "DELETE",
             _ => "other",
         };
-        let request = Request {
+        let request = RequestLabels {
             method,
             route: route.to_owned(),
             status,

@@ -45,14 +45,14 @@ section!(
 /// A page of a list.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Page {
+pub struct PageQuery {
     /// How many, 50 where absent, 100 at most.
     limit: Option<i64>,
     /// How many to skip.
     offset: Option<i64>,
 }
 
-impl Page {
+impl PageQuery {
     /// What was asked for, within bounds.
     pub fn bounds(&self) -> Result<(i64, i64)> {
         let limit = self.limit.unwrap_or(50);
@@ -86,12 +86,12 @@ async fn mine(State(app): State<App>, caller: Caller) -> Result<Reply<MyRooms>> 
 }
 
 /// List the public rooms that are not archived. Anonymous.
-#[utoipa::path(get, path = "/rooms/public", tag = "Rooms", params(Page),
+#[utoipa::path(get, path = "/rooms/public", tag = "Rooms", params(PageQuery),
     responses((status = 200, body = PublicRooms), (status = "4XX", body = ErrorBody)))]
 async fn public(
     State(app): State<App>,
     origin: Origin,
-    Query(page): Query<Page>,
+    Query(page): Query<PageQuery>,
 ) -> Result<Reply<PublicRooms>> {
     let (limit, offset) = page.bounds()?;
     visitors::count_read(&app, origin.network(), "/rooms/public").await?;

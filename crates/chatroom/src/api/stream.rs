@@ -112,7 +112,7 @@ async fn stream(
     Ok((headers, body).into_response())
 }
 
-/// The stream's place among those that the key and the address may have open.
+/// Permits for the stream, among those that the key and the address may have open.
 fn stream_permits(
     app: &App,
     caller: &Caller,
@@ -143,7 +143,7 @@ fn stream_permits(
     ])
 }
 
-/// Where to resume from. A client that reconnects sends the newest place it knows in the header,
+/// Where to resume from. A client that reconnects sends the newest cursor it knows in the header,
 /// while the query is still the one it began with.
 fn cursor(headers: &HeaderMap, since: Option<&str>) -> Result<Option<Cursor>> {
     let header = headers

@@ -303,11 +303,11 @@ impl FromRequestParts<App> for StreamCaller {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self> {
         #[derive(Deserialize)]
-        struct Token {
+        struct TokenQuery {
             token: Option<String>,
         }
         let Ok(origin) = Origin::from_request_parts(parts, app).await;
-        let query = Query::<Token>::try_from_uri(&parts.uri)
+        let query = Query::<TokenQuery>::try_from_uri(&parts.uri)
             .ok()
             .and_then(|query| query.0.token);
         let header = bearer(&parts.headers)?.map(str::to_owned);

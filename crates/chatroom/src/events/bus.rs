@@ -1,6 +1,6 @@
 //! Several nodes on one database: what one commits wakes the readers on the others.
 //!
-//! The bus carries places, never messages: a node that hears of a new place reads the log. A
+//! The bus carries cursors, never messages: a node that hears of a new head reads the log. A
 //! message lost on the bus is made up for by [`super::follow`].
 
 use super::{

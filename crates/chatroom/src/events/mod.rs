@@ -22,5 +22,5 @@ pub use frame::{Form, FrameBuffer, Frames, ephemeral as ephemeral_frame};
 pub use hub::{Commit, ConnectionCut, Hub};
 pub use live::Live;
 pub use reconcile::reconcile;
-pub use stream::{Reader, Settings as StreamSettings, open};
+pub use stream::{Reader, StreamSettings, open};
 pub use users::UserEvent;

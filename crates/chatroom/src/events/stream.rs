@@ -68,7 +68,7 @@ impl Reader {
 
 /// How streams behave.
 #[derive(Debug, Clone, Copy)]
-pub struct Settings {
+pub struct StreamSettings {
     pub heartbeat: Duration,
     pub replay_limit: i64,
     /// Whether the reader wants to see how agents' answers grow.
@@ -105,7 +105,7 @@ pub async fn open(
     db: &Db,
     reader: Reader,
     cursor: Option<Cursor>,
-    settings: Settings,
+    settings: StreamSettings,
     cut: ConnectionCut,
 ) -> Result<impl Stream<Item = Frames> + Send + use<>> {
     // Subscribed before the room is read, so that no commit falls between the two.

@@ -69,7 +69,7 @@ fn push(markdown: &str, budget: &mut Budget) -> Option<String> {
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let parser = TextMergeStream::new(Parser::new_ext(markdown, options));
-    let mut writer = Writer {
+    let mut writer = HtmlWriter {
         events: Vec::new(),
         open: Vec::new(),
         links: 0,
@@ -94,7 +94,7 @@ fn plain(text: &str) -> String {
 }
 
 /// Turns markdown's events into those that a page may show.
-struct Writer<'a, 'b> {
+struct HtmlWriter<'a, 'b> {
     events: Vec<Event<'a>>,
     /// The open elements, and whether each is shown.
     open: Vec<bool>,
@@ -109,7 +109,7 @@ struct Code {
     text: String,
 }
 
-impl<'a> Writer<'a, '_> {
+impl<'a> HtmlWriter<'a, '_> {
     fn write_event(&mut self, event: Event<'a>) {
         match event {
             Event::Start(tag) => self.start(tag),

@@ -73,7 +73,7 @@ impl Sql {
     /// In tests, remembers the text, so that a test can look at every query's plan.
     pub fn noted(self) -> Self {
         #[cfg(test)]
-        super::plans::note(self.sqlite);
+        super::plans::record_query(self.sqlite);
         self
     }
 }

@@ -142,7 +142,7 @@ impl Conn {
         )
     }
 
-    /// What mentions the user in rooms that they are still in, newest first, before a place.
+    /// What mentions the user in rooms that they are still in, newest first, before a cursor.
     pub async fn inbox_mentions(
         &mut self,
         user: &UserId,

@@ -36,7 +36,7 @@ use std::{collections::BTreeSet, sync::Mutex, time::Duration};
 static SEEN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
 /// Remembers a query's text.
-pub fn note(sql: &'static str) {
+pub fn record_query(sql: &'static str) {
     SEEN.lock().unwrap().insert(sql);
 }
 

@@ -48,13 +48,13 @@ pub struct A2aEndpoint {
 }
 
 /// What a request's path names.
-struct Target {
+struct RoutePath {
     room: Option<RoomId>,
     /// Below the room or the server.
     rest: String,
 }
 
-impl Target {
+impl RoutePath {
     fn of(path: &str) -> Result<Self> {
         let path = path.strip_prefix("/a2a").unwrap_or(path);
         let path = path.trim_start_matches('/');
@@ -86,7 +86,7 @@ impl A2aEndpoint {
 
     async fn handle_request(&self, request: Request) -> Response {
         let (parts, body) = request.into_parts();
-        let target = match Target::of(parts.uri.path()) {
+        let target = match RoutePath::of(parts.uri.path()) {
             Ok(target) => target,
             Err(failure) => return refused(&Binding::Http, &failure.0),
         };

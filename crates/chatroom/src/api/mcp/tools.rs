@@ -184,7 +184,7 @@ struct OfMessage {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Post {
+struct PostArguments {
     room_id: RoomId,
     content: String,
     reply_to_seq: Option<i64>,
@@ -272,7 +272,7 @@ async fn of_room(api: &RoomApi, arguments: Value, rest: &str) -> Result<Value, R
 
 async fn read_messages(api: &RoomApi, arguments: Value) -> Result<Value, Refused> {
     let wanted: ReadMessages = parse(arguments)?;
-    // Without a place the newest are meant.
+    // Without a cursor the newest are meant.
     let newest = (wanted.since.is_none() && wanted.before.is_none()).then(|| i64::MAX.to_string());
     let query = query(&[
         ("since", shown(wanted.since)),
@@ -313,7 +313,7 @@ async fn read_thread(api: &RoomApi, arguments: Value) -> Result<Value, Refused> 
 }
 
 async fn post(api: &RoomApi, arguments: Value) -> Result<Value, Refused> {
-    let post: Post = parse(arguments)?;
+    let post: PostArguments = parse(arguments)?;
     let mut body = json!({"content": post.content});
     if let Some(seq) = post.reply_to_seq {
         body["reply_to_seq"] = seq.into();

@@ -25,7 +25,7 @@ const MOST_MENTIONS: i64 = 50;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Wanted {
+pub struct WaitArguments {
     room_id: Option<RoomId>,
     since: Option<i64>,
     timeout_seconds: Option<u64>,
@@ -41,7 +41,7 @@ struct Listening {
 /// Waits until the caller is mentioned, the time is over, or nobody wants to know any more.
 pub async fn for_mention(
     api: &RoomApi,
-    wanted: Wanted,
+    wanted: WaitArguments,
     context: &RequestContext<RoleServer>,
 ) -> Result<Value, Refused> {
     let seconds = wanted.timeout_seconds.unwrap_or(DEFAULT_SECONDS);
@@ -104,7 +104,7 @@ pub async fn for_mention(
     Ok(json!({"mentions": found, "timed_out": found.is_empty()}))
 }
 
-async fn rooms(api: &RoomApi, wanted: &Wanted) -> Result<Vec<RoomId>, Refused> {
+async fn rooms(api: &RoomApi, wanted: &WaitArguments) -> Result<Vec<RoomId>, Refused> {
     if let Some(room) = &wanted.room_id {
         return Ok(vec![room.clone()]);
     }

@@ -49,7 +49,7 @@ const COMPARE_ANYWAY: Duration = Duration::from_secs(5);
 
 /// What is kept encrypted.
 #[derive(Serialize, Deserialize)]
-struct Target {
+struct PushTarget {
     url: String,
     token: Option<String>,
     scheme: Option<String>,
@@ -59,7 +59,7 @@ struct Target {
 /// A configuration that may be stored, before the task is there.
 pub struct Checked {
     id: Option<String>,
-    target: Target,
+    target: PushTarget,
     trusted: bool,
     older: bool,
 }
@@ -95,7 +95,7 @@ pub fn check(app: &App, caller: &Caller, config: PushConfig, older: bool) -> Res
     }
     Ok(Checked {
         id: opaque("id", config.id)?,
-        target: Target {
+        target: PushTarget {
             url,
             token: opaque("token", config.token)?,
             scheme,
@@ -149,7 +149,7 @@ pub async fn create(
     };
     tx.save_a2a_push(&row).await?;
     tx.commit().await?;
-    Ok(shown(name, id, config.target))
+    Ok(push_config(name, id, config.target))
 }
 
 /// Where the caller has a task's changes sent.
@@ -162,7 +162,7 @@ pub async fn list(app: &App, caller: &Caller, name: &TaskName) -> Result<Vec<Pus
     let rows = conn.a2a_pushes_of(&name.room, name.seq, me).await?;
     let readable = rows.into_iter().filter_map(|row| {
         let target = unseal(app, &row)?;
-        Some(shown(name, row.id, target))
+        Some(push_config(name, row.id, target))
     });
     Ok(readable.collect())
 }
@@ -188,7 +188,7 @@ async fn writer(conn: &mut Conn, caller: &Caller, room: &RoomId) -> Result<RoomA
 }
 
 /// A configuration as its maker sees it: without the credentials.
-fn shown(name: &TaskName, id: String, target: Target) -> PushConfig {
+fn push_config(name: &TaskName, id: String, target: PushTarget) -> PushConfig {
     PushConfig {
         id: Some(id),
         task_id: Some(name.to_string()),
@@ -202,7 +202,7 @@ fn shown(name: &TaskName, id: String, target: Target) -> PushConfig {
     }
 }
 
-fn unseal(app: &App, row: &PushRow) -> Option<Target> {
+fn unseal(app: &App, row: &PushRow) -> Option<PushTarget> {
     let text = app.secrets.unseal(&row.sealed)?;
     serde_json::from_str(&text).ok()
 }
@@ -287,7 +287,7 @@ impl Notifier {
             }
             let app = app.clone();
             self.sending.spawn(async move {
-                if let Err(error) = notify(&app, push, task).await {
+                if let Err(error) = send_if_new(&app, push, task).await {
                     tracing::debug!(%error, "a notification is not sent; it is tried again");
                 }
                 drop(permit);
@@ -299,7 +299,7 @@ impl Notifier {
 }
 
 /// Sends a task to whoever wants to know, if that is still so.
-async fn notify(app: &App, push: PushRow, task: Option<LoadedTask>) -> Result<()> {
+async fn send_if_new(app: &App, push: PushRow, task: Option<LoadedTask>) -> Result<()> {
     let until = Now::get().millis() + LEASE_MS;
     let mut tx = app.db.begin_keeping_cache().await?;
     let leased = tx.lease_a2a_push(&push, until).await?;
@@ -309,19 +309,19 @@ async fn notify(app: &App, push: PushRow, task: Option<LoadedTask>) -> Result<()
     }
     let target = unseal(app, &push);
     let (Some(task), Some(target), true) = (task, target, may_still_read(app, &push).await?) else {
-        return forget(app, &push).await;
+        return delete_push(app, &push).await;
     };
-    let sent = send(app, &push, &target, &task).await;
+    let sent = send_notification(app, &push, &target, &task).await;
     let now = Now::get().millis();
     let (told, attempt, due) = match sent {
-        Ok(()) if task.status.state.is_terminal() => return forget(app, &push).await,
+        Ok(()) if task.status.state.is_terminal() => return delete_push(app, &push).await,
         Ok(()) => (task.fingerprint(), 0, now),
         Err(why) => {
             let schedule = &app.config.fanout.retry_seconds;
             let attempt = usize::try_from(push.attempt).unwrap_or(usize::MAX);
             let Some(wait) = schedule.get(attempt) else {
                 tracing::warn!(room = %push.room_id, seq = push.seq, why, "nobody takes a task's notifications; they are given up");
-                return forget(app, &push).await;
+                return delete_push(app, &push).await;
             };
             let wait = i64::try_from(*wait)
                 .unwrap_or(i64::MAX)
@@ -340,7 +340,7 @@ async fn notify(app: &App, push: PushRow, task: Option<LoadedTask>) -> Result<()
     Ok(())
 }
 
-async fn forget(app: &App, push: &PushRow) -> Result<()> {
+async fn delete_push(app: &App, push: &PushRow) -> Result<()> {
     let mut tx = app.db.begin_keeping_cache().await?;
     tx.delete_a2a_push(&push.room_id, push.seq, &push.user_id, &push.id)
         .await?;
@@ -365,7 +365,12 @@ async fn may_still_read(app: &App, push: &PushRow) -> Result<bool> {
     Ok(key.is_some_and(|key| !key.revoked && key.expires_at > now))
 }
 
-async fn send(app: &App, push: &PushRow, target: &Target, task: &LoadedTask) -> Result<(), String> {
+async fn send_notification(
+    app: &App,
+    push: &PushRow,
+    target: &PushTarget,
+    task: &LoadedTask,
+) -> Result<(), String> {
     let url: Url = target.url.parse().map_err(|_| "no address".to_owned())?;
     let client = app
         .outbound

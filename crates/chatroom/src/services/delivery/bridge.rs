@@ -23,7 +23,7 @@ use std::{net::IpAddr, time::Duration};
 const MAX_MESSAGE: usize = 128 * 1024;
 
 /// Whom the call goes to, and with what.
-struct Target {
+struct BridgeTarget {
     endpoint: String,
     bearer: String,
     container: String,
@@ -89,7 +89,7 @@ fn check_body(body: &[u8]) -> Result<()> {
     Ok(())
 }
 
-async fn by_code(app: &App, code: &str, ip: IpAddr) -> Result<Target> {
+async fn by_code(app: &App, code: &str, ip: IpAddr) -> Result<BridgeTarget> {
     let now = Now::get();
     let hash = app.secrets.hash_code(code);
     let mut tx = app.db.begin_keeping_cache().await?;
@@ -129,7 +129,7 @@ async fn by_code(app: &App, code: &str, ip: IpAddr) -> Result<Target> {
     count_call(app, &mut tx, format!("bridge {}", row.container_id), now).await?;
     tx.count_cli_key_use(&hash, now.seconds()).await?;
     tx.commit().await?;
-    Ok(Target {
+    Ok(BridgeTarget {
         endpoint,
         bearer,
         container: row.container_id,
@@ -138,7 +138,7 @@ async fn by_code(app: &App, code: &str, ip: IpAddr) -> Result<Target> {
 }
 
 /// With the agent's own bearer, which only the agent can check.
-async fn directly(app: &App, bearer: &str, container: Option<&str>) -> Result<Target> {
+async fn directly(app: &App, bearer: &str, container: Option<&str>) -> Result<BridgeTarget> {
     let container = container.ok_or_else(|| {
         Error::bad_request(
             "Send an sc_ short code as bearer, or name the agent in X-Starchild-Container",
@@ -152,7 +152,7 @@ async fn directly(app: &App, bearer: &str, container: Option<&str>) -> Result<Ta
     let bucket = format!("bridge-direct {container}");
     count_call(app, &mut tx, bucket, Now::get()).await?;
     tx.commit().await?;
-    Ok(Target {
+    Ok(BridgeTarget {
         endpoint,
         bearer,
         container,

@@ -1,6 +1,6 @@
 //! Bringing scores up to date with what happened.
 //!
-//! A room's log is read from where it was scored last, in batches. What counts and the new place
+//! A room's log is read from where it was scored last, in batches. What counts and the new position
 //! are written in one transaction, so that a crash neither loses nor doubles anything.
 
 use super::score::{self, ChatPost, Ledger, ScoreEvent, Scored, Sums, Totals};

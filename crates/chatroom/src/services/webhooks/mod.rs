@@ -61,7 +61,7 @@ pub async fn create(
     request: CreateWebhook,
 ) -> Result<WebhookCreated> {
     let name = checks::member_name("name", &request.name)?;
-    let wanted = Wanted::of(&request)?;
+    let wanted = NewWebhook::of(&request)?;
     let now = Now::get();
     let mut tx = RoomTx::begin(app).await?;
     let entry = owner(&mut tx, caller, room).await?;
@@ -304,13 +304,13 @@ fn origin(address: &str) -> String {
 }
 
 /// What a request asks for, where its fields fit together.
-struct Wanted {
+struct NewWebhook {
     url: Option<String>,
     events: Vec<WebhookEvent>,
     signed: bool,
 }
 
-impl Wanted {
+impl NewWebhook {
     fn of(request: &CreateWebhook) -> Result<Self> {
         match request.kind {
             WebhookKind::In if request.url.is_some() || request.events.is_some() => Err(
