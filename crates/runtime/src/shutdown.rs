@@ -63,12 +63,13 @@ mod tests {
     async fn a_part_ends_with_the_whole_and_alone() {
         let whole = Shutdown::default();
         let (one, other) = (whole.child(), whole.child());
+        let token = whole.graceful_token();
         one.begin();
         one.begun().await;
-        assert!(!whole.has_begun() && !other.has_begun());
+        assert!(!whole.has_begun() && !other.has_begun() && !token.is_cancelled());
         whole.force();
         other.forced().await;
-        assert!(other.has_begun());
+        assert!(other.has_begun() && token.is_cancelled());
     }
 
     #[tokio::test(start_paused = true)]

@@ -50,7 +50,7 @@ async fn everywhere(
     origin: Origin,
     Query(asked): Query<LeaderboardQuery>,
 ) -> Result<Reply<Leaderboard>> {
-    let query = leaderboard::Query::new(asked.window, asked.limit)?;
+    let query = leaderboard::BoardQuery::new(asked.window, asked.limit)?;
     visitors::count_read(&app, origin.network(), "/leaderboard").await?;
     // Whoever cannot be known reads what everybody may.
     let caller = caller.unwrap_or(Caller::Anonymous);
@@ -69,7 +69,7 @@ async fn of_room(
     Path(id): Path<String>,
     Query(asked): Query<LeaderboardQuery>,
 ) -> Result<Reply<Leaderboard>> {
-    let query = leaderboard::Query::new(asked.window, asked.limit)?;
+    let query = leaderboard::BoardQuery::new(asked.window, asked.limit)?;
     leaderboard::of_room(&app, &caller, origin.network(), &room(&id)?, &query)
         .await
         .map(Reply)

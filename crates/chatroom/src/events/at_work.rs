@@ -31,12 +31,12 @@ const RATE_WINDOW: Duration = Duration::from_secs(10);
 
 /// Whose turn it is: a member's agent and its person may be at work at the same time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Who {
+struct TurnKey {
     user: String,
     is_person: bool,
 }
 
-impl Who {
+impl TurnKey {
     fn of(event: &AgentTyping) -> Self {
         Self {
             user: event.user_id.clone(),
@@ -65,7 +65,7 @@ impl Turn {
 }
 
 /// A call to an agent that this node makes.
-struct Call {
+struct RunningCall {
     seq: i64,
     stop: CancellationToken,
 }
@@ -73,11 +73,11 @@ struct Call {
 /// The members who are at work, as this node knows.
 pub struct AtWork {
     hub: Arc<Hub>,
-    turns: Mutex<HashMap<RoomId, HashMap<Who, Turn>>>,
+    turns: Mutex<HashMap<RoomId, HashMap<TurnKey, Turn>>>,
     /// How many turns there are: posting looks at this alone where there are none.
     count: AtomicUsize,
     rates: Mutex<HashMap<(RoomId, UserId), (Instant, i64)>>,
-    calls: Mutex<HashMap<(RoomId, UserId), Call>>,
+    calls: Mutex<HashMap<(RoomId, UserId), RunningCall>>,
 }
 
 impl AtWork {
@@ -95,7 +95,7 @@ impl AtWork {
     pub fn record_typing(&self, room: &RoomId, event: AgentTyping, text: Option<String>) {
         let mut rooms = lock(&self.turns);
         if !event.typing {
-            self.remove_turn(&mut rooms, room, &Who::of(&event), |ended| {
+            self.remove_turn(&mut rooms, room, &TurnKey::of(&event), |ended| {
                 // Readers know the turn by what it answers.
                 AgentTyping {
                     reply_to_seq: ended.reply_to_seq,
@@ -106,7 +106,7 @@ impl AtWork {
             return;
         }
         let turns = rooms.entry(room.clone()).or_default();
-        let before = turns.get(&Who::of(&event));
+        let before = turns.get(&TurnKey::of(&event));
         let is_new = before.is_none();
         let changed = before.is_none_or(|turn| turn.event != event);
         let grown = text.is_some() && before.is_none_or(|turn| turn.text != text);
@@ -122,7 +122,7 @@ impl AtWork {
         if let Some(delta) = turn.delta().filter(|_| grown) {
             self.publish_ephemeral(room, Audience::DeltaReaders, EventKind::AgentDelta, &delta);
         }
-        turns.insert(Who::of(&turn.event), turn);
+        turns.insert(TurnKey::of(&turn.event), turn);
         self.count.fetch_add(usize::from(is_new), Ordering::Relaxed);
     }
 
@@ -137,7 +137,7 @@ impl AtWork {
         if self.count.load(Ordering::Relaxed) == 0 {
             return None;
         }
-        let who = Who {
+        let who = TurnKey {
             user: user.to_owned(),
             is_person: role == RoleClass::Human,
         };
@@ -149,7 +149,7 @@ impl AtWork {
 
     /// What an agent does just now.
     pub fn turn_of(&self, room: &RoomId, user: &UserId, role: RoleClass) -> Option<AgentTyping> {
-        let who = Who {
+        let who = TurnKey {
             user: user.to_string(),
             is_person: role == RoleClass::Human,
         };
@@ -159,7 +159,7 @@ impl AtWork {
 
     /// An agent that the server calls is still at work.
     pub fn refresh_turn(&self, room: &RoomId, user: &UserId) -> Option<AgentTyping> {
-        let who = Who {
+        let who = TurnKey {
             user: user.to_string(),
             is_person: false,
         };
@@ -203,7 +203,7 @@ impl AtWork {
     /// if it reads here, and readers see who it was.
     pub fn stop_agent(&self, room: &RoomId, stop: &AgentStop) {
         let meant = |seq: Option<i64>| stop.reply_to_seq.is_none() || stop.reply_to_seq == seq;
-        let who = Who {
+        let who = TurnKey {
             user: stop.user_id.clone(),
             is_person: false,
         };
@@ -232,7 +232,7 @@ impl AtWork {
     pub fn begin_call(self: &Arc<Self>, room: &RoomId, user: &UserId, seq: i64) -> CallGuard {
         let stop = CancellationToken::new();
         let lane = (room.clone(), user.clone());
-        let call = Call {
+        let call = RunningCall {
             seq,
             stop: stop.clone(),
         };
@@ -256,7 +256,7 @@ impl AtWork {
     fn end_silent_now(&self) {
         lock(&self.rates).retain(|_, (since, _)| since.elapsed() < RATE_WINDOW);
         let mut rooms = lock(&self.turns);
-        let silent: Vec<(RoomId, Who)> = rooms
+        let silent: Vec<(RoomId, TurnKey)> = rooms
             .iter()
             .flat_map(|(room, turns)| {
                 let silent = turns
@@ -275,9 +275,9 @@ impl AtWork {
     /// Forgets a turn, and tells readers what it came to.
     fn remove_turn(
         &self,
-        rooms: &mut HashMap<RoomId, HashMap<Who, Turn>>,
+        rooms: &mut HashMap<RoomId, HashMap<TurnKey, Turn>>,
         room: &RoomId,
-        who: &Who,
+        who: &TurnKey,
         ended: impl FnOnce(AgentTyping) -> AgentTyping,
     ) -> Option<AgentTyping> {
         let turns = rooms.get_mut(room)?;

@@ -1,6 +1,6 @@
 //! Why a request was refused, in A2A's words.
 
-use crate::{api::mcp::Refused, error::Error};
+use crate::{api::mcp::ApiRefusal, error::Error};
 use protocol::{
     ErrorCode,
     a2a::{A2aError, ErrorKind},
@@ -35,8 +35,8 @@ impl From<Error> for A2aFailure {
     }
 }
 
-impl From<Refused> for A2aFailure {
-    fn from(refused: Refused) -> Self {
+impl From<ApiRefusal> for A2aFailure {
+    fn from(refused: ApiRefusal) -> Self {
         let code = refused.0.split_once(": ").and_then(|(code, words)| {
             let code: ErrorCode = code.parse().ok()?;
             Some((code, words))

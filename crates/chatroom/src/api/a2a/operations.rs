@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     api::{
-        mcp::{Call, Following, RoomApi},
+        mcp::{ApiCall, Following, RoomApi},
         write_limits,
     },
     auth::{Caller, network::Origin, secrets::sha256_hex},
@@ -71,7 +71,7 @@ impl Request {
             }
             Operation::DeletePushConfig(request) => {
                 let (task, caller) = self.task(&request.task_id).await?;
-                self.count("/stop").await?;
+                self.count_write("/stop").await?;
                 push::delete(&self.api.app, &caller, &task.name, &request.id).await?;
                 Outcome::Done
             }
@@ -108,7 +108,7 @@ impl Request {
     }
 
     /// Counts a change as the API counts the one at the end of this path.
-    async fn count(&self, path: &str) -> Result<()> {
+    async fn count_write(&self, path: &str) -> Result<()> {
         let counted =
             write_limits::count_write(&self.api.app, path, &self.headers, self.origin).await;
         Ok(counted?)
@@ -264,10 +264,10 @@ impl Request {
         };
         let key = format!("a2a-{}", sha256_hex(request.message.message_id.as_bytes()));
         let body = json!({"content": text, "reply_to_seq": reply_to});
-        let call = Call {
+        let call = ApiCall {
             idempotency_key: Some(&key),
             with_key: true,
-            ..Call::change(Method::POST, &room, "/messages", body)
+            ..ApiCall::change(Method::POST, &room, "/messages", body)
         };
         let posted: Posted = serde_json::from_value(self.api.call(call).await?)
             .map_err(crate::error::Error::internal)?;
@@ -278,7 +278,7 @@ impl Request {
         };
         let (task, _) = self.task(&TaskName { room, seq }.to_string()).await?;
         if let Some(push) = push {
-            self.count("/stop").await?;
+            self.count_write("/stop").await?;
             push::create(app, &caller, &task, push).await?;
         }
         Ok(Sent {
@@ -295,14 +295,14 @@ impl Request {
                 A2aError::new(ErrorKind::TaskNotCancelable, "The task is over already").into(),
             );
         }
-        self.count("/stop").await?;
+        self.count_write("/stop").await?;
         tasks::cancel(&self.api.app, &caller, &task).await?;
         let room = &task.name.room;
         for (user, seq) in &task.pending {
             let path = format!("/members/{}/stop", encoded(user.as_str()));
-            let call = Call {
+            let call = ApiCall {
                 with_key: true,
-                ..Call::change(Method::POST, room, &path, json!({"reply_to_seq": seq}))
+                ..ApiCall::change(Method::POST, room, &path, json!({"reply_to_seq": seq}))
             };
             if let Err(refused) = self.api.call(call).await {
                 tracing::debug!(why = refused.0, %room, %user, "a task is taken back; somebody works on");
@@ -331,7 +331,7 @@ impl Request {
     async fn create_push(&self, config: PushConfig) -> Result<Outcome> {
         let task = config.task_id.clone().unwrap_or_default();
         let (task, caller) = self.task(&task).await?;
-        self.count("/stop").await?;
+        self.count_write("/stop").await?;
         let app = &self.api.app;
         let checked = push::check(app, &caller, config, self.older)?;
         let made = push::create(app, &caller, &task, checked).await?;

@@ -1,7 +1,7 @@
 //! What `rmcp` asks: the answers of this server. One of these serves a session, or a single request.
 
 use super::{
-    api::{Refused, RoomApi},
+    api::{ApiRefusal, RoomApi},
     caller::McpCaller,
     prompts,
     resources::{self, Listener, Uri},
@@ -73,16 +73,16 @@ impl Drop for Rooms {
     }
 }
 
-fn refused(refused: Refused) -> ErrorData {
+fn refused(refused: ApiRefusal) -> ErrorData {
     ErrorData::invalid_params(refused.0, None)
 }
 
 /// The resource that may be followed, if it is one.
-fn followed(uri: &str) -> Result<Uri, Refused> {
+fn followed(uri: &str) -> Result<Uri, ApiRefusal> {
     let uri: Uri = uri.parse()?;
     match uri.can_be_followed() {
         true => Ok(uri),
-        false => Err(Refused(format!(
+        false => Err(ApiRefusal(format!(
             "{uri} changes without notice; read it when you need it"
         ))),
     }
@@ -127,7 +127,7 @@ impl ServerHandler for Rooms {
                 return Err(ErrorData::invalid_params(words, None));
             }
             Some(Ok(value)) => CallToolResult::structured(value),
-            Some(Err(Refused(why))) => CallToolResult::error(vec![ContentBlock::text(why)]),
+            Some(Err(ApiRefusal(why))) => CallToolResult::error(vec![ContentBlock::text(why)]),
         };
         Ok(result.into())
     }

@@ -1,7 +1,7 @@
 //! Rooms and rules as resources: `room://rm_…`, `room://rm_…/rules` and `room://rm_…/data`.
 
 use super::{
-    api::{Call, Refused, RoomApi},
+    api::{ApiCall, ApiRefusal, RoomApi},
     follow::Following,
 };
 use protocol::{EventKind, MyRoom, RoomId};
@@ -44,11 +44,11 @@ impl fmt::Display for Uri {
 }
 
 impl FromStr for Uri {
-    type Err = Refused;
+    type Err = ApiRefusal;
 
-    fn from_str(text: &str) -> Result<Self, Refused> {
+    fn from_str(text: &str) -> Result<Self, ApiRefusal> {
         let unknown = || {
-            Refused(format!(
+            ApiRefusal(format!(
                 "{text} is no resource here; there are {SCHEME}rm_…, /rules and /data"
             ))
         };
@@ -69,13 +69,13 @@ impl FromStr for Uri {
 
 impl Uri {
     /// What the resource holds now.
-    pub async fn read(&self, api: &RoomApi) -> Result<ResourceContents, Refused> {
+    pub async fn read(&self, api: &RoomApi) -> Result<ResourceContents, ApiRefusal> {
         let path = match self.part {
             Part::State => "/state",
             Part::Rules => "/rules",
             Part::Data => "/data",
         };
-        let answer = api.call(Call::get(&self.room, path)).await?;
+        let answer = api.call(ApiCall::get(&self.room, path)).await?;
         let uri = self.to_string();
         Ok(match self.part {
             Part::State => {

@@ -57,7 +57,7 @@ struct PushTarget {
 }
 
 /// A configuration that may be stored, before the task is there.
-pub struct Checked {
+pub struct CheckedPushConfig {
     id: Option<String>,
     target: PushTarget,
     trusted: bool,
@@ -66,7 +66,12 @@ pub struct Checked {
 
 /// Checks a configuration. An address that is written as numbers is looked at now, a name when it is
 /// called.
-pub fn check(app: &App, caller: &Caller, config: PushConfig, older: bool) -> Result<Checked> {
+pub fn check(
+    app: &App,
+    caller: &Caller,
+    config: PushConfig,
+    older: bool,
+) -> Result<CheckedPushConfig> {
     let url = checks::endpoint("url", &config.url)?;
     let trusted = access::may_name_private_endpoint(caller);
     let parsed: Url = url
@@ -93,7 +98,7 @@ pub fn check(app: &App, caller: &Caller, config: PushConfig, older: bool) -> Res
             "authentication.scheme must be a scheme of HTTP such as Bearer",
         ));
     }
-    Ok(Checked {
+    Ok(CheckedPushConfig {
         id: opaque("id", config.id)?,
         target: PushTarget {
             url,
@@ -111,7 +116,7 @@ pub async fn create(
     app: &App,
     caller: &Caller,
     task: &LoadedTask,
-    config: Checked,
+    config: CheckedPushConfig,
 ) -> Result<PushConfig> {
     let name = &task.name;
     let mut tx = app.db.begin_keeping_cache().await?;

@@ -171,7 +171,7 @@ impl LaneTask {
                 }
             }
             let Some(message) = next else {
-                self.pass(last).await;
+                self.pass_messages(last).await;
                 continue;
             };
             let body = call::body(&mut conn, &self.lane, &row, &room_row, &message).await?;
@@ -245,9 +245,9 @@ impl LaneTask {
     }
 
     /// Everything up to this message is dealt with.
-    async fn pass(&mut self, seq: i64) {
+    async fn pass_messages(&mut self, seq: i64) {
         self.next = seq + 1;
-        self.outcomes.pass(&self.lane, self.next).await;
+        self.outcomes.save_position(&self.lane, self.next).await;
     }
 
     async fn deliver(
@@ -276,7 +276,7 @@ impl LaneTask {
                 usage: None,
             }) if !answer_anew && !has_budget => {
                 app.metrics.delivered(Delivered::Silent);
-                self.pass(seq).await;
+                self.pass_messages(seq).await;
                 return Ok(());
             }
             Ok(AnswerAndUsage {

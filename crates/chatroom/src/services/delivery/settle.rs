@@ -97,7 +97,7 @@ struct Unwritten {
 
 enum QueueItem {
     /// Everything before this position is dealt with.
-    Pass(Lane, i64),
+    Position(Lane, i64),
     /// Wants to know when the passes before it are written.
     Sync(oneshot::Sender<()>),
     Settle(Box<Unwritten>),
@@ -137,8 +137,11 @@ impl OutcomeQueue {
     }
 
     /// Notes that the lane has come to this position. It is written soon.
-    pub async fn pass(&self, lane: &Lane, next: i64) {
-        let _ = self.queue.send(QueueItem::Pass(lane.clone(), next)).await;
+    pub async fn save_position(&self, lane: &Lane, next: i64) {
+        let _ = self
+            .queue
+            .send(QueueItem::Position(lane.clone(), next))
+            .await;
     }
 
     /// Returns once what was noted before is written, as far as it could be.
@@ -192,7 +195,7 @@ async fn run(app: App, mut inbox: mpsc::Receiver<QueueItem>, trouble: Arc<WriteT
         let mut items = Vec::new();
         for work in waiting.drain(..) {
             match work {
-                QueueItem::Pass(lane, next) => {
+                QueueItem::Position(lane, next) => {
                     let position = positions.entry(lane).or_default();
                     *position = next.max(*position);
                 }
