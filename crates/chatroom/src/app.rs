@@ -6,13 +6,13 @@ use crate::{
     discovery::programs::Programs,
     docs::Docs,
     events::{self, Bus, Commit, Hub, Live, UserEvent},
+    keyed_permits::KeyedPermits,
     metrics::Metrics,
-    occupancy::Occupancy,
     outbound::Outbound,
     render::Renderer,
     services::{
         credentials::key_cache::KeyCache,
-        delivery::{self, Fanout},
+        delivery::{self, LaneRegistry},
         limits,
         messages::posting::{Poster, Traffic},
         rooms::storage::Storage,
@@ -20,7 +20,7 @@ use crate::{
     store::{Db, DbError},
 };
 use protocol::{EventKind, RoomId, UserId};
-use runtime::CancellationToken;
+use runtime::Shutdown;
 use serde::Serialize;
 use std::{collections::HashSet, ops::Deref, sync::Arc};
 use tokio::sync::Notify;
@@ -44,7 +44,7 @@ pub struct Parts {
     /// The way to the readers of rooms.
     pub live: Arc<Live>,
     pub poster: Poster,
-    pub fanout: Fanout,
+    pub lanes: LaneRegistry,
     pub outbound: Outbound,
     pub traffic: Arc<Traffic>,
     pub storage: Storage,
@@ -55,7 +55,7 @@ pub struct Parts {
     /// Counts what is written besides messages.
     pub write_counter: limits::Counter,
     /// The streams that are open, by key or user and by address.
-    pub open_streams: Occupancy<String>,
+    pub open_streams: KeyedPermits<String>,
     pub metrics: Arc<Metrics>,
     pub docs: Docs,
     pub programs: Programs,
@@ -64,8 +64,8 @@ pub struct Parts {
     pub text_deleted: Notify,
     /// The room keys with which MCP clients of identity tokens act.
     pub mcp_keys: KeyCache,
-    /// Cancelled when the server begins to stop: whatever stays open ends.
-    pub closing: CancellationToken,
+    /// Begun when the server is told to stop: whatever stays open ends, and nothing new is begun.
+    pub shutdown: Shutdown,
 }
 
 impl App {
@@ -81,7 +81,7 @@ impl App {
     /// Makes the room's readers prove anew that they may read, here and on other nodes.
     pub fn recheck_readers(&self, room: &RoomId) {
         if let Some(bus) = &self.bus {
-            bus.recheck(room);
+            bus.publish_recheck(room);
         }
         self.hub.recheck(room);
     }
@@ -91,7 +91,7 @@ impl App {
         let bus_away = self.bus.as_ref().is_some_and(|bus| !bus.is_connected());
         let warnings = [
             (bus_away, events::BUS_AWAY),
-            (self.fanout.is_paused(), delivery::PAUSED),
+            (self.lanes.is_paused(), delivery::PAUSED),
         ];
         let warnings = warnings.into_iter().filter(|(holds, _)| *holds);
         warnings.map(|(_, words)| words.to_owned()).collect()

@@ -15,14 +15,14 @@ use prometheus_client::{
 use std::time::Duration;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Request {
+struct RequestLabels {
     method: &'static str,
     route: String,
     status: u16,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Outcome {
+struct OutcomeLabel {
     outcome: &'static str,
 }
 
@@ -106,14 +106,14 @@ impl WebhookTaken {
 /// The server's counters.
 pub struct Metrics {
     registry: Registry,
-    requests: Family<Request, Counter>,
+    requests: Family<RequestLabels, Counter>,
     seconds: Histogram,
     messages: Counter,
     group_size: Histogram,
     streams: Gauge,
-    deliveries: Family<Outcome, Counter>,
-    webhook_deliveries: Family<Outcome, Counter>,
-    webhook_posts: Family<Outcome, Counter>,
+    deliveries: Family<OutcomeLabel, Counter>,
+    webhook_deliveries: Family<OutcomeLabel, Counter>,
+    webhook_posts: Family<OutcomeLabel, Counter>,
     call_delay: Histogram,
     lanes: Gauge,
 }
@@ -206,7 +206,7 @@ impl Metrics {
             Method::DELETE => "DELETE",
             _ => "other",
         };
-        let request = Request {
+        let request = RequestLabels {
             method,
             route: route.to_owned(),
             status,
@@ -228,17 +228,17 @@ impl Metrics {
 
     /// A call came to this.
     pub fn delivered(&self, outcome: Delivered) {
-        count(&self.deliveries, outcome.as_str());
+        count_outcome(&self.deliveries, outcome.as_str());
     }
 
     /// An event was sent to a webhook's address, or was not.
     pub fn sent_to_webhook(&self, outcome: WebhookSent) {
-        count(&self.webhook_deliveries, outcome.as_str());
+        count_outcome(&self.webhook_deliveries, outcome.as_str());
     }
 
     /// A payload came in through a webhook.
     pub fn taken_from_webhook(&self, outcome: WebhookTaken) {
-        count(&self.webhook_posts, outcome.as_str());
+        count_outcome(&self.webhook_posts, outcome.as_str());
     }
 
     /// Everything, as text.
@@ -252,6 +252,6 @@ impl Metrics {
     }
 }
 
-fn count(family: &Family<Outcome, Counter>, outcome: &'static str) {
-    family.get_or_create(&Outcome { outcome }).inc();
+fn count_outcome(family: &Family<OutcomeLabel, Counter>, outcome: &'static str) {
+    family.get_or_create(&OutcomeLabel { outcome }).inc();
 }

@@ -19,6 +19,12 @@ impl Shutdown {
         }
     }
 
+    /// A token that is cancelled when a shutdown begins: for work that leaves nothing to be forced,
+    /// and for libraries that take one.
+    pub fn graceful_token(&self) -> CancellationToken {
+        self.graceful.child_token()
+    }
+
     /// Begins a graceful shutdown: what is in hand is finished, nothing new is begun.
     pub fn begin(&self) {
         self.graceful.cancel();
@@ -57,12 +63,13 @@ mod tests {
     async fn a_part_ends_with_the_whole_and_alone() {
         let whole = Shutdown::default();
         let (one, other) = (whole.child(), whole.child());
+        let token = whole.graceful_token();
         one.begin();
         one.begun().await;
-        assert!(!whole.has_begun() && !other.has_begun());
+        assert!(!whole.has_begun() && !other.has_begun() && !token.is_cancelled());
         whole.force();
         other.forced().await;
-        assert!(other.has_begun());
+        assert!(other.has_begun() && token.is_cancelled());
     }
 
     #[tokio::test(start_paused = true)]

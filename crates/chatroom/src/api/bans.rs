@@ -68,19 +68,19 @@ async fn lift_room_ban(
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct After {
+struct ListUsersQuery {
     /// The last id of the page before.
     #[serde(default)]
     after: String,
 }
 
 /// List users. Admin tokens only.
-#[utoipa::path(get, path = "/internal/admin/users", tag = "System", params(After),
+#[utoipa::path(get, path = "/internal/admin/users", tag = "System", params(ListUsersQuery),
     responses((status = 200, body = AdminUsers), (status = "4XX", body = ErrorBody)))]
 async fn admin_users(
     State(app): State<App>,
     caller: Caller,
-    Query(page): Query<After>,
+    Query(page): Query<ListUsersQuery>,
 ) -> Result<Reply<AdminUsers>> {
     operators::users(&app, &caller, &page.after)
         .await
@@ -174,18 +174,18 @@ async fn admin_bans(State(app): State<App>, caller: Caller) -> Result<Reply<Serv
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct OfSubject {
+struct LiftBanQuery {
     /// The user's id, the address or the network.
     subject: String,
 }
 
 /// Lift a ban. Admin tokens only.
-#[utoipa::path(delete, path = "/internal/admin/bans", tag = "System", params(OfSubject),
+#[utoipa::path(delete, path = "/internal/admin/bans", tag = "System", params(LiftBanQuery),
     responses((status = 200, body = Yes), (status = "4XX", body = ErrorBody)))]
 async fn admin_unban(
     State(app): State<App>,
     caller: Caller,
-    Query(of): Query<OfSubject>,
+    Query(of): Query<LiftBanQuery>,
 ) -> Result<Reply<Yes>> {
     operators::unban(&app, &caller, &of.subject).await?;
     Ok(Reply(Yes::YES))

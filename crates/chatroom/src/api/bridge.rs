@@ -93,19 +93,19 @@ async fn create(
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct Which {
+struct ListCliKeysQuery {
     /// Whether to list revoked codes too.
     #[serde(default)]
     include_revoked: bool,
 }
 
 /// List one's own short codes.
-#[utoipa::path(get, path = "/cli-keys", tag = "CLI bridge", params(Which),
+#[utoipa::path(get, path = "/cli-keys", tag = "CLI bridge", params(ListCliKeysQuery),
     responses((status = 200, body = CliKeys), (status = "4XX", body = ErrorBody)))]
 async fn list(
     State(app): State<App>,
     caller: Caller,
-    Query(which): Query<Which>,
+    Query(which): Query<ListCliKeysQuery>,
 ) -> Result<Reply<CliKeys>> {
     cli_keys::list(&app, &caller, which.include_revoked)
         .await

@@ -28,8 +28,8 @@ async fn ask(
     key: IdempotencyKey,
     Json(request): Json<AskConsent>,
 ) -> Result<(StatusCode, Reply<Consent>)> {
-    let repeatable = key.request(&app, &caller, &request)?;
-    let asked = consents::ask(&app, &caller, &room(&id)?, request, &repeatable).await?;
+    let idempotent = key.request(&app, &caller, &request)?;
+    let asked = consents::ask(&app, &caller, &room(&id)?, request, &idempotent).await?;
     Ok((StatusCode::CREATED, Reply(asked)))
 }
 

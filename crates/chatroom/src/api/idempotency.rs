@@ -4,7 +4,7 @@ use crate::{
     app::App,
     auth::Caller,
     error::{Error, Result},
-    services::{checks, idempotency::Repeatable},
+    services::{checks, idempotency::IdempotentRequest},
 };
 use axum::{
     extract::FromRequestParts,
@@ -44,7 +44,7 @@ impl IdempotencyKey {
         app: &App,
         caller: &Caller,
         request: &impl Serialize,
-    ) -> Result<Repeatable> {
+    ) -> Result<IdempotentRequest> {
         self.request_with(app, caller, None, request)
     }
 
@@ -55,10 +55,10 @@ impl IdempotencyKey {
         caller: &Caller,
         invite: Option<&str>,
         request: &impl Serialize,
-    ) -> Result<Repeatable> {
+    ) -> Result<IdempotentRequest> {
         let route = format!("{} {}", self.method, self.uri.path());
         let key = self.key.as_deref();
-        Repeatable::new(app, caller, invite, key, &route, request)
+        IdempotentRequest::new(app, caller, invite, key, &route, request)
     }
 }
 

@@ -64,6 +64,6 @@ async fn exchange(
     app.denylist.check_user(&user)?;
     Ok((
         StatusCode::CREATED,
-        Reply(identity::exchange(&app, &user).await?),
+        Reply(identity::exchange_user_token(&app, &user).await?),
     ))
 }

@@ -16,7 +16,7 @@ section!(read_inbox, mark_read, mark_thread_read);
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct Page {
+struct ReadInboxQuery {
     /// The `next_cursor` of an earlier answer: the mentions before those.
     cursor: Option<String>,
     /// How many mentions, 50 where absent, 200 at most.
@@ -24,12 +24,12 @@ struct Page {
 }
 
 /// The caller's rooms by activity with what is unread, and the newest mentions over all rooms.
-#[utoipa::path(get, path = "/inbox", tag = "Inbox", params(Page),
+#[utoipa::path(get, path = "/inbox", tag = "Inbox", params(ReadInboxQuery),
     responses((status = 200, body = Inbox), (status = "4XX", body = ErrorBody)))]
 async fn read_inbox(
     State(app): State<App>,
     caller: Caller,
-    Query(page): Query<Page>,
+    Query(page): Query<ReadInboxQuery>,
 ) -> Result<Reply<Inbox>> {
     inbox::read(&app, &caller, page.cursor.as_deref(), page.limit)
         .await

@@ -2,10 +2,10 @@
 //! error in JSON would be run.
 
 use crate::{
-    api::extract::{Path, Query as FromQuery},
+    api::extract::{Path, Query},
     app::App,
     auth::network::Origin,
-    discovery::install::{self, Query},
+    discovery::install::{self, InstallQuery},
     error::{Error, Result},
     services::{joining::invites, visitors},
 };
@@ -28,14 +28,14 @@ async fn program_alone(State(app): State<App>) -> Response {
 
 /// A shell script that installs `starchild` and puts an agent into the room of this invite.
 /// Errors are scripts too: they print the reason and exit 1.
-#[utoipa::path(get, path = "/install/{short_code}", tag = "Discovery", params(("short_code" = String, Path), Query),
+#[utoipa::path(get, path = "/install/{short_code}", tag = "Discovery", params(("short_code" = String, Path), InstallQuery),
     responses((status = 200, body = String, content_type = "text/plain"),
               (status = "4XX", body = String, content_type = "text/plain")))]
 async fn into_a_room(
     State(app): State<App>,
     origin: Origin,
     code: Result<Path<String>>,
-    query: Result<FromQuery<Query>>,
+    query: Result<Query<InstallQuery>>,
 ) -> Response {
     room_script(&app, origin, code, query)
         .await
@@ -46,7 +46,7 @@ async fn room_script(
     app: &App,
     origin: Origin,
     code: Result<Path<String>>,
-    query: Result<FromQuery<Query>>,
+    query: Result<Query<InstallQuery>>,
 ) -> Result<Response> {
     visitors::count_read(app, origin.network(), "/install").await?;
     let (code, wishes) = (code?.0, query?.0.check()?);

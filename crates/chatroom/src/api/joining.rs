@@ -47,8 +47,8 @@ async fn create_invite(
     key: IdempotencyKey,
     JsonOrEmpty(request): JsonOrEmpty<CreateInvite>,
 ) -> Result<(StatusCode, Reply<InviteCreated>)> {
-    let repeatable = key.request(&app, &caller, &request)?;
-    let created = invites::create(&app, &caller, &room(&id)?, request, &repeatable).await?;
+    let idempotent = key.request(&app, &caller, &request)?;
+    let created = invites::create(&app, &caller, &room(&id)?, request, &idempotent).await?;
     Ok((StatusCode::CREATED, Reply(created)))
 }
 
@@ -146,8 +146,8 @@ async fn join(
     Json(request): Json<Join>,
 ) -> Result<(StatusCode, Reply<Joined>)> {
     let invite = request.invite_code.as_deref();
-    let repeatable = key.request_with(&app, &caller, invite, &request)?;
-    let joined = joining::join(&app, &caller, &room(&id)?, request, &repeatable).await?;
+    let idempotent = key.request_with(&app, &caller, invite, &request)?;
+    let joined = joining::join(&app, &caller, &room(&id)?, request, &idempotent).await?;
     Ok((StatusCode::CREATED, Reply(joined)))
 }
 

@@ -31,8 +31,8 @@ async fn create(
     key: IdempotencyKey,
     Json(request): Json<CreateRoomKey>,
 ) -> Result<(StatusCode, Reply<RoomKeyCreated>)> {
-    let repeatable = key.request(&app, &caller, &request)?;
-    let created = keys::create(&app, &caller, &room(&id)?, request, &repeatable).await?;
+    let idempotent = key.request(&app, &caller, &request)?;
+    let created = keys::create(&app, &caller, &room(&id)?, request, &idempotent).await?;
     Ok((StatusCode::CREATED, Reply(created)))
 }
 
@@ -81,7 +81,7 @@ async fn follow(
     Path(code): Path<String>,
 ) -> Result<impl IntoResponse> {
     visitors::count_read(&app, origin.network(), "/k").await?;
-    let target = keys::follow(&app, &code).await?;
+    let target = keys::resolve_share_link(&app, &code).await?;
     let headers = [
         (header::LOCATION, target),
         (header::CACHE_CONTROL, "no-store".to_owned()),

@@ -23,7 +23,7 @@ section!(list, set_endpoint, rename, set_agent_card, me);
 /// Which of the members.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct Page {
+struct ListMembersQuery {
     /// How many, 1000 where absent and at most.
     limit: Option<i64>,
     /// How many to skip.
@@ -31,13 +31,13 @@ struct Page {
 }
 
 /// List the room's members.
-#[utoipa::path(get, path = "/rooms/{id}/members", tag = "Members", params(("id" = String, Path), Page),
+#[utoipa::path(get, path = "/rooms/{id}/members", tag = "Members", params(("id" = String, Path), ListMembersQuery),
     responses((status = 200, body = Members), (status = "4XX", body = ErrorBody)))]
 async fn list(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
-    Query(page): Query<Page>,
+    Query(page): Query<ListMembersQuery>,
 ) -> Result<Reply<Members>> {
     members::list(&app, &caller, &room(&id)?, page.limit, page.offset)
         .await

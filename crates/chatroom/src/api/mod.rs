@@ -101,8 +101,8 @@ pub fn service(app: App) -> Service {
     let unlisted = reference::routes()
         .merge(pages::routes())
         .merge(oauth::routes(&app));
-    let router = mcp::Door::routes(&app, &api)
-        .merge(a2a::Door::routes(&app, &api))
+    let router = mcp::McpEndpoint::routes(&app, &api)
+        .merge(a2a::A2aEndpoint::routes(&app, &api))
         .merge(api)
         .merge(unlisted.with_state(app.clone()))
         .layer(Observe::new(app));

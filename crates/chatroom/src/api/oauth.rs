@@ -6,7 +6,7 @@ use crate::{
     auth::MaybeCaller,
     error::{Error, Result},
     services::credentials::oauth::{
-        self, Asked, Client, OAuthError, Registration, Token, TokenRequest,
+        self, Asked, Client, OAuthError, Registration, TokenRequest, TokenResponse,
     },
 };
 use axum::{
@@ -121,7 +121,7 @@ async fn decide(
 }
 
 async fn token(State(app): State<App>, request: Request) -> Response {
-    let given: Result<Token, OAuthError> = async {
+    let given: Result<TokenResponse, OAuthError> = async {
         let body = read_body(&app, request, MAX_BODY).await?;
         let request: TokenRequest = form(&body).ok_or_else(|| {
             OAuthError::Refused("invalid_request", "send a form with grant_type".to_owned())

@@ -20,7 +20,7 @@ section!(rules, everywhere, of_room, mine);
 /// What of a leaderboard is asked for.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct Asked {
+struct LeaderboardQuery {
     /// UTC days that count, today included: 30 where absent, 1 to 90.
     window: Option<i64>,
     /// How many users, 20 where absent, 1 to 100.
@@ -30,7 +30,7 @@ struct Asked {
 /// How much of one's own score is asked for.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct Span {
+struct MyScoreQuery {
     /// UTC days that count, today included: 30 where absent, 1 to 90.
     window: Option<i64>,
 }
@@ -42,15 +42,15 @@ async fn rules() -> Reply<ScoringRules> {
 }
 
 /// The highest scores over all rooms. Anonymous; whoever signed in sees their own agents' names.
-#[utoipa::path(get, path = "/leaderboard", tag = "Reputation", params(Asked),
+#[utoipa::path(get, path = "/leaderboard", tag = "Reputation", params(LeaderboardQuery),
     responses((status = 200, body = Leaderboard), (status = "4XX", body = ErrorBody)))]
 async fn everywhere(
     State(app): State<App>,
     caller: Result<Caller>,
     origin: Origin,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<LeaderboardQuery>,
 ) -> Result<Reply<Leaderboard>> {
-    let query = leaderboard::Query::new(asked.window, asked.limit)?;
+    let query = leaderboard::BoardQuery::new(asked.window, asked.limit)?;
     visitors::count_read(&app, origin.network(), "/leaderboard").await?;
     // Whoever cannot be known reads what everybody may.
     let caller = caller.unwrap_or(Caller::Anonymous);
@@ -60,29 +60,29 @@ async fn everywhere(
 }
 
 /// The highest scores of a room's members. Visitors of public rooms see no ids.
-#[utoipa::path(get, path = "/rooms/{id}/leaderboard", tag = "Reputation", params(("id" = String, Path), Asked),
+#[utoipa::path(get, path = "/rooms/{id}/leaderboard", tag = "Reputation", params(("id" = String, Path), LeaderboardQuery),
     responses((status = 200, body = Leaderboard), (status = "4XX", body = ErrorBody)))]
 async fn of_room(
     State(app): State<App>,
     caller: Caller,
     origin: Origin,
     Path(id): Path<String>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<LeaderboardQuery>,
 ) -> Result<Reply<Leaderboard>> {
-    let query = leaderboard::Query::new(asked.window, asked.limit)?;
+    let query = leaderboard::BoardQuery::new(asked.window, asked.limit)?;
     leaderboard::of_room(&app, &caller, origin.network(), &room(&id)?, &query)
         .await
         .map(Reply)
 }
 
 /// The caller's own score in a room, and where it comes from.
-#[utoipa::path(get, path = "/rooms/{id}/me/score", tag = "Reputation", params(("id" = String, Path), Span),
+#[utoipa::path(get, path = "/rooms/{id}/me/score", tag = "Reputation", params(("id" = String, Path), MyScoreQuery),
     responses((status = 200, body = MyScore), (status = "4XX", body = ErrorBody)))]
 async fn mine(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
-    Query(span): Query<Span>,
+    Query(span): Query<MyScoreQuery>,
 ) -> Result<Reply<MyScore>> {
     leaderboard::of_caller(&app, &caller, &room(&id)?, span.window)
         .await

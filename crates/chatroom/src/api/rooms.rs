@@ -45,14 +45,14 @@ section!(
 /// A page of a list.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Page {
+pub struct PageQuery {
     /// How many, 50 where absent, 100 at most.
     limit: Option<i64>,
     /// How many to skip.
     offset: Option<i64>,
 }
 
-impl Page {
+impl PageQuery {
     /// What was asked for, within bounds.
     pub fn bounds(&self) -> Result<(i64, i64)> {
         let limit = self.limit.unwrap_or(50);
@@ -73,8 +73,8 @@ async fn create(
     key: IdempotencyKey,
     Json(request): Json<CreateRoom>,
 ) -> Result<(StatusCode, Reply<RoomCreated>)> {
-    let repeatable = key.request(&app, &caller, &request)?;
-    let created = rooms::create(&app, &caller, request, &repeatable).await?;
+    let idempotent = key.request(&app, &caller, &request)?;
+    let created = rooms::create(&app, &caller, request, &idempotent).await?;
     Ok((StatusCode::CREATED, Reply(created)))
 }
 
@@ -86,12 +86,12 @@ async fn mine(State(app): State<App>, caller: Caller) -> Result<Reply<MyRooms>> 
 }
 
 /// List the public rooms that are not archived. Anonymous.
-#[utoipa::path(get, path = "/rooms/public", tag = "Rooms", params(Page),
+#[utoipa::path(get, path = "/rooms/public", tag = "Rooms", params(PageQuery),
     responses((status = 200, body = PublicRooms), (status = "4XX", body = ErrorBody)))]
 async fn public(
     State(app): State<App>,
     origin: Origin,
-    Query(page): Query<Page>,
+    Query(page): Query<PageQuery>,
 ) -> Result<Reply<PublicRooms>> {
     let (limit, offset) = page.bounds()?;
     visitors::count_read(&app, origin.network(), "/rooms/public").await?;
@@ -249,7 +249,7 @@ async fn read_state(
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct After {
+struct ReadAuditQuery {
     /// Lines after this one.
     #[param(value_type = Option<i64>, minimum = 0, maximum = 9007199254740991_i64)]
     since: Option<Seq>,
@@ -258,13 +258,13 @@ struct After {
 }
 
 /// Read the room's audit log. Owner only.
-#[utoipa::path(get, path = "/rooms/{id}/audit", tag = "Rooms", params(("id" = String, Path), After),
+#[utoipa::path(get, path = "/rooms/{id}/audit", tag = "Rooms", params(("id" = String, Path), ReadAuditQuery),
     responses((status = 200, body = AuditLog), (status = "4XX", body = ErrorBody)))]
 async fn read_audit(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
-    Query(query): Query<After>,
+    Query(query): Query<ReadAuditQuery>,
 ) -> Result<Reply<AuditLog>> {
     let (id, limit) = (room(&id)?, query.limit.unwrap_or(50));
     if limit < 1 {

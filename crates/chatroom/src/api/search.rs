@@ -16,7 +16,7 @@ section!(search_all, search_room);
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct Wanted {
+struct SearchQuery {
     /// Words, of which the last may be the beginning of one; `"phrases"`; and the filters `from:`,
     /// `in:`, `has:link|code|reaction`, `is:agent|person`, `before:` and `after:` with a date such as
     /// 2026-01-31 or unix seconds. At most 500 characters.
@@ -27,7 +27,7 @@ struct Wanted {
     limit: Option<i64>,
 }
 
-impl Wanted {
+impl SearchQuery {
     fn request(&self) -> search::Request<'_> {
         search::Request {
             text: &self.q,
@@ -38,12 +38,12 @@ impl Wanted {
 }
 
 /// Search the rooms that the caller is a member of.
-#[utoipa::path(get, path = "/search", tag = "Search", params(Wanted),
+#[utoipa::path(get, path = "/search", tag = "Search", params(SearchQuery),
     responses((status = 200, body = SearchResults), (status = "4XX", body = ErrorBody)))]
 async fn search_all(
     State(app): State<App>,
     caller: Caller,
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<SearchQuery>,
 ) -> Result<Reply<SearchResults>> {
     search::everywhere(&app, &caller, wanted.request())
         .await
@@ -51,14 +51,14 @@ async fn search_all(
 }
 
 /// Search a room. Anonymous in public rooms.
-#[utoipa::path(get, path = "/rooms/{id}/search", tag = "Search", params(("id" = String, Path), Wanted),
+#[utoipa::path(get, path = "/rooms/{id}/search", tag = "Search", params(("id" = String, Path), SearchQuery),
     responses((status = 200, body = SearchResults), (status = "4XX", body = ErrorBody)))]
 async fn search_room(
     State(app): State<App>,
     caller: Caller,
     origin: Origin,
     Path(id): Path<String>,
-    Query(wanted): Query<Wanted>,
+    Query(wanted): Query<SearchQuery>,
 ) -> Result<Reply<SearchResults>> {
     search::in_room(
         &app,

@@ -24,7 +24,7 @@ async fn list(State(app): State<App>, caller: Caller) -> Result<Reply<Sessions>>
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct Which {
+struct EndSessionsQuery {
     /// `current`: all but the one that asks.
     #[param(inline)]
     keep: Option<Keep>,
@@ -38,12 +38,12 @@ enum Keep {
 }
 
 /// End all of one's sessions at once, or all but the one that asks.
-#[utoipa::path(delete, path = "/auth/sessions", tag = "Identity", params(Which),
+#[utoipa::path(delete, path = "/auth/sessions", tag = "Identity", params(EndSessionsQuery),
     responses((status = 200, body = SessionsEnded), (status = "4XX", body = ErrorBody)))]
 async fn end_all(
     State(app): State<App>,
     caller: Caller,
-    Query(which): Query<Which>,
+    Query(which): Query<EndSessionsQuery>,
 ) -> Result<Reply<SessionsEnded>> {
     let keep_current = matches!(which.keep, Some(Keep::Current));
     sessions::end_all(&app, &caller, keep_current)

@@ -6,7 +6,7 @@ use crate::{
     auth::{Caller, StreamCaller, network::Origin},
     error::{Error, Result},
     events::{self, ConnectionCut, Form, Reader, StreamSettings},
-    occupancy::Seat,
+    keyed_permits::KeyedPermit,
     services::access::{self, Hold},
 };
 use axum::{
@@ -29,7 +29,7 @@ const FULL_WAIT_MS: i64 = 10_000;
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct Position {
+struct StreamQuery {
     /// A cursor to resume from: a message's seq, or the `id:` of any event.
     since: Option<String>,
     /// 1 to see how agents' answers grow, as `agent_delta`, how far one has read elsewhere, as `read`, and
@@ -45,7 +45,7 @@ struct Position {
 
 /// Follow the room as it happens, as server-sent events.
 #[utoipa::path(get, path = "/rooms/{id}/stream", tag = "Messages",
-    params(("id" = String, Path), ("Last-Event-ID" = Option<String>, Header), Position),
+    params(("id" = String, Path), ("Last-Event-ID" = Option<String>, Header), StreamQuery),
     responses((status = 200, body = String, content_type = "text/event-stream"), (status = "4XX", body = ErrorBody)))]
 async fn stream(
     State(app): State<App>,
@@ -53,13 +53,13 @@ async fn stream(
     origin: Origin,
     cut: Option<Extension<ConnectionCut>>,
     Path(id): Path<String>,
-    Query(position): Query<Position>,
+    Query(query): Query<StreamQuery>,
     headers: HeaderMap,
 ) -> Result<Response> {
     let id = room(&id)?;
     let entry = access::member(&mut app.db.read().await?, &caller, &id, Hold::No).await?;
-    let cursor = cursor(&headers, position.since.as_deref())?;
-    let seats = seats(&app, &caller, &entry.member.user_id, origin)?;
+    let cursor = cursor(&headers, query.since.as_deref())?;
+    let stream_permits = stream_permits(&app, &caller, &entry.member.user_id, origin)?;
     let reader = Reader {
         is_oneself: entry.is_oneself(),
         expires_at: entry.key.as_ref().map(|key| key.expires_at),
@@ -70,8 +70,8 @@ async fn stream(
     let settings = StreamSettings {
         heartbeat: Duration::from_secs(app.config.stream.heartbeat_seconds.max(1)),
         replay_limit: app.config.stream.replay_limit,
-        deltas: matches!(position.deltas.as_deref(), Some("1" | "true")),
-        form: match position.render {
+        deltas: matches!(query.deltas.as_deref(), Some("1" | "true")),
+        form: match query.render {
             None => Form::Plain,
             Some(Render::Html) => Form::WithMessages,
         },
@@ -87,9 +87,9 @@ async fn stream(
     ];
     let frames = frames.inspect(move |_| {
         // Held for as long as the stream is open.
-        let _ = &seats;
+        let _ = &stream_permits;
     });
-    let body = match position.render {
+    let body = match query.render {
         None => Body::from_stream(frames.map(|frames| Ok::<_, Infallible>(frames.into_bytes()))),
         Some(Render::Html) => Body::from_stream(frames.then(move |frames| {
             let app = app.clone();
@@ -99,8 +99,13 @@ async fn stream(
     Ok((headers, body).into_response())
 }
 
-/// The stream's place among those that the key and the address may have open.
-fn seats(app: &App, caller: &Caller, user: &UserId, origin: Origin) -> Result<[Seat<String>; 2]> {
+/// Permits for the stream, among those that the key and the address may have open.
+fn stream_permits(
+    app: &App,
+    caller: &Caller,
+    user: &UserId,
+    origin: Origin,
+) -> Result<[KeyedPermit<String>; 2]> {
     let limits = &app.config.limits;
     let key = match caller {
         Caller::RoomKey(key) => format!("key {}", key.jti),
@@ -108,8 +113,8 @@ fn seats(app: &App, caller: &Caller, user: &UserId, origin: Origin) -> Result<[S
     };
     let address = format!("address {}", origin.network());
     let enter = |whose, most, words| {
-        let seat = app.open_streams.enter(whose, most);
-        seat.ok_or_else(|| Error::limited(ErrorCode::RateLimited, words, FULL_WAIT_MS))
+        let permit = app.open_streams.try_acquire(whose, most);
+        permit.ok_or_else(|| Error::limited(ErrorCode::RateLimited, words, FULL_WAIT_MS))
     };
     Ok([
         enter(
@@ -125,7 +130,7 @@ fn seats(app: &App, caller: &Caller, user: &UserId, origin: Origin) -> Result<[S
     ])
 }
 
-/// Where to resume from. A client that reconnects sends the newest place it knows in the header,
+/// Where to resume from. A client that reconnects sends the newest cursor it knows in the header,
 /// while the query is still the one it began with.
 fn cursor(headers: &HeaderMap, since: Option<&str>) -> Result<Option<Cursor>> {
     let header = headers

@@ -5,7 +5,7 @@ use crate::{
         conditional::{etag, is_held},
         extract::{Path, Query},
         pages,
-        rooms::Page,
+        rooms::PageQuery,
     },
     app::App,
     auth::{self, Caller, network::Origin},
@@ -50,17 +50,17 @@ async fn metrics(State(app): State<App>, origin: Origin) -> Result<impl IntoResp
     let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok((
         [(header::CONTENT_TYPE, content_type)],
-        app.metrics.render(app.hub.readers(), app.fanout.busy()),
+        app.metrics.render(app.hub.readers(), app.lanes.busy()),
     ))
 }
 
 /// List every room. Admin tokens only.
-#[utoipa::path(get, path = "/internal/admin/rooms", tag = "System", params(Page),
+#[utoipa::path(get, path = "/internal/admin/rooms", tag = "System", params(PageQuery),
     responses((status = 200, body = AdminRooms), (status = "4XX", body = ErrorBody)))]
 async fn admin_rooms(
     State(app): State<App>,
     caller: Caller,
-    Query(page): Query<Page>,
+    Query(page): Query<PageQuery>,
 ) -> Result<Reply<AdminRooms>> {
     let (limit, offset) = page.bounds()?;
     rooms::all(&app, &caller, limit, offset).await.map(Reply)

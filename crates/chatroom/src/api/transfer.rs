@@ -26,21 +26,21 @@ const MAX_BATCH: usize = 4 * 1024 * 1024;
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct As {
+struct ExportRoomQuery {
     /// `jsonl`, for programs, or `markdown`, to read; `jsonl` where absent.
     #[param(inline)]
     format: Option<ExportFormat>,
 }
 
 /// Export the room. Anonymous in public rooms. Deleted texts are not in it.
-#[utoipa::path(get, path = "/rooms/{id}/export", tag = "Rooms", params(("id" = String, Path), As),
+#[utoipa::path(get, path = "/rooms/{id}/export", tag = "Rooms", params(("id" = String, Path), ExportRoomQuery),
     responses((status = 200, content((String = "application/jsonl"), (String = "text/markdown"))), (status = "4XX", body = ErrorBody)))]
 async fn export_room(
     State(app): State<App>,
     caller: Caller,
     origin: Origin,
     Path(id): Path<String>,
-    Query(query): Query<As>,
+    Query(query): Query<ExportRoomQuery>,
 ) -> Result<impl IntoResponse> {
     let room = room(&id)?;
     let format = query.format.unwrap_or(ExportFormat::Jsonl);

@@ -5,7 +5,7 @@ use crate::{
     app::App,
     auth::Caller,
     error::Result,
-    services::turns::{retry as retrying, stop as stopping, typing as saying},
+    services::turns::{answer_anew::answer_anew, stop as stopping, typing::post_typing},
 };
 use axum::{Json as Reply, extract::State};
 use protocol::{ErrorBody, PostTyping, RetryTurn, StopTurn, TurnRetried, TurnStopped, TypingTold};
@@ -21,7 +21,7 @@ async fn typing(
     Path(id): Path<String>,
     Json(request): Json<PostTyping>,
 ) -> Result<Reply<TypingTold>> {
-    saying::say(&app, &caller, &room(&id)?, request)
+    post_typing(&app, &caller, &room(&id)?, request)
         .await
         .map(Reply)
 }
@@ -49,7 +49,7 @@ async fn retry(
     Path((id, Seq(seq))): Path<(String, Seq)>,
     JsonOrEmpty(request): JsonOrEmpty<RetryTurn>,
 ) -> Result<Reply<TurnRetried>> {
-    retrying::retry(&app, &caller, &room(&id)?, seq, request)
+    answer_anew(&app, &caller, &room(&id)?, seq, request)
         .await
         .map(Reply)
 }

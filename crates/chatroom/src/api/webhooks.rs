@@ -131,7 +131,7 @@ async fn post_to_webhook(
     headers: HeaderMap,
     request: Request,
 ) -> Result<Reply<WebhookPosted>> {
-    let taken = take(&app, &code, &headers, request).await;
+    let taken = take_payload(&app, &code, &headers, request).await;
     app.metrics.taken_from_webhook(match &taken {
         Ok((outcome, _)) => *outcome,
         Err(refused) if refused.code() == ErrorCode::RateLimited => WebhookTaken::Limited,
@@ -140,7 +140,7 @@ async fn post_to_webhook(
     taken.map(|(_, posted)| Reply(posted))
 }
 
-async fn take(
+async fn take_payload(
     app: &App,
     code: &str,
     headers: &HeaderMap,

@@ -181,7 +181,7 @@ pub fn limited(
     }
     handlers.layer(middleware::from_fn_with_state(
         (app.clone(), row(path)),
-        count,
+        count_request,
     ))
 }
 
@@ -195,22 +195,22 @@ fn row(path: &str) -> Option<&'static Row> {
     })
 }
 
-async fn count(
+async fn count_request(
     State((app, row)): State<(App, Option<&'static Row>)>,
     request: Request,
     next: Next,
 ) -> Result<Response> {
     let origin = Origin::of_request(&request, &app.config.network);
-    take_row(&app, row, request.headers(), origin).await?;
+    count_against_row(&app, row, request.headers(), origin).await?;
     Ok(next.run(request).await)
 }
 
 /// Counts a change that comes by another way as one of the route that ends like this.
-pub async fn take(app: &App, path: &str, headers: &HeaderMap, origin: Origin) -> Result<()> {
-    take_row(app, row(path), headers, origin).await
+pub async fn count_write(app: &App, path: &str, headers: &HeaderMap, origin: Origin) -> Result<()> {
+    count_against_row(app, row(path), headers, origin).await
 }
 
-async fn take_row(
+async fn count_against_row(
     app: &App,
     row: Option<&'static Row>,
     headers: &HeaderMap,
@@ -223,7 +223,7 @@ async fn take_row(
         let who = counted_as(app, bearer, origin, now).await?;
         limits.push(row.limit(app, &who));
     }
-    app.write_counter.take(&app.db, &limits, now).await
+    app.write_counter.count_against(&app.db, &limits, now).await
 }
 
 fn by_address(app: &App, origin: Origin) -> Limit {

@@ -30,7 +30,7 @@ use protocol::ErrorCode;
 pub use read_right::ReadRight;
 use serde::Deserialize;
 use std::{convert::Infallible, net::Ipv4Addr, sync::Arc};
-use tokens::{IdentityClaims, Kind, Person, Refused, RoomKeyClaims};
+use tokens::{IdentityClaims, Person, RoomKeyClaims, TokenKind, TokenRefusal};
 pub use user::{TokenType, User};
 
 /// A bearer that is signed well, of a known kind and in time. It may have been revoked.
@@ -135,23 +135,23 @@ impl Credential {
                 .map(Self::RoomKey)
                 .map_err(|_| NoCaller::RoomKey(key_ended()));
         }
-        match Kind::claimed_by(bearer) {
-            Some(Kind::RoomKey) => match app.tokens.check_room_key(bearer, now) {
+        match TokenKind::claimed_by(bearer) {
+            Some(TokenKind::RoomKey) => match app.tokens.check_room_key(bearer, now) {
                 Ok(claims) => Ok(Self::RoomKey(claims)),
-                Err(Refused::Expired) => Err(NoCaller::RoomKey(key_ended())),
-                Err(Refused::Forged) => Err(NoCaller::Token(token_invalid())),
+                Err(TokenRefusal::Expired) => Err(NoCaller::RoomKey(key_ended())),
+                Err(TokenRefusal::Forged) => Err(NoCaller::Token(token_invalid())),
             },
-            Some(Kind::Identity) => match app.tokens.check_identity(bearer, now) {
+            Some(TokenKind::Identity) => match app.tokens.check_identity(bearer, now) {
                 Ok(claims) => Ok(Self::Identity(claims)),
-                Err(Refused::Expired) => Err(NoCaller::Identity(identity_ended())),
-                Err(Refused::Forged) => Err(NoCaller::Token(token_invalid())),
+                Err(TokenRefusal::Expired) => Err(NoCaller::Identity(identity_ended())),
+                Err(TokenRefusal::Forged) => Err(NoCaller::Token(token_invalid())),
             },
-            Some(Kind::Invite) => Err(NoCaller::Token(Error::new(
+            Some(TokenKind::Invite) => Err(NoCaller::Token(Error::new(
                 ErrorCode::TokenInvalid,
                 "An invite code is no bearer; send it as invite_code to POST /rooms/{id}/join",
             ))),
-            Some(Kind::Client) => Err(NoCaller::Token(token_invalid())),
-            Some(Kind::Mcp) => Err(NoCaller::Token(Error::new(
+            Some(TokenKind::Client) => Err(NoCaller::Token(token_invalid())),
+            Some(TokenKind::Mcp) => Err(NoCaller::Token(Error::new(
                 ErrorCode::TokenInvalid,
                 "This token is for /mcp and opens nothing else",
             ))),
@@ -305,11 +305,11 @@ impl FromRequestParts<App> for StreamCaller {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self> {
         #[derive(Deserialize)]
-        struct Token {
+        struct TokenQuery {
             token: Option<String>,
         }
         let Ok(origin) = Origin::from_request_parts(parts, app).await;
-        let query = Query::<Token>::try_from_uri(&parts.uri)
+        let query = Query::<TokenQuery>::try_from_uri(&parts.uri)
             .ok()
             .and_then(|query| query.0.token);
         let header = bearer(&parts.headers)?.map(str::to_owned);

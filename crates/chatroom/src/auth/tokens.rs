@@ -25,7 +25,7 @@ const MAX_TOKEN_BYTES: usize = 8192;
 
 /// The kinds of token this server signs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum TokenKind {
     RoomKey,
     Identity,
     Invite,
@@ -35,7 +35,7 @@ pub enum Kind {
     Client,
 }
 
-impl Kind {
+impl TokenKind {
     const fn as_str(self) -> &'static str {
         match self {
             Self::RoomKey => "room_key",
@@ -72,7 +72,7 @@ impl Kind {
 
 /// Why a token was not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
+pub enum TokenRefusal {
     /// Forged, or no token of this kind at all.
     Forged,
     /// Ours, but its time is over.
@@ -110,7 +110,7 @@ pub struct IdentityClaims {
 struct McpClaims(IdentityClaims);
 
 impl Claims for McpClaims {
-    const KIND: Kind = Kind::Mcp;
+    const KIND: TokenKind = TokenKind::Mcp;
     fn kind(&self) -> &str {
         &self.0.kind
     }
@@ -131,7 +131,7 @@ pub struct ClientClaims {
 impl ClientClaims {
     pub fn new(name: String, redirect_uris: Vec<String>, now: Now) -> Self {
         Self {
-            kind: Kind::Client.as_str().to_owned(),
+            kind: TokenKind::Client.as_str().to_owned(),
             name,
             redirect_uris,
             iat: now.seconds(),
@@ -140,7 +140,7 @@ impl ClientClaims {
 }
 
 impl Claims for ClientClaims {
-    const KIND: Kind = Kind::Client;
+    const KIND: TokenKind = TokenKind::Client;
     fn kind(&self) -> &str {
         &self.kind
     }
@@ -172,7 +172,7 @@ pub struct InviteClaims {
 }
 
 trait Claims: Serialize + DeserializeOwned {
-    const KIND: Kind;
+    const KIND: TokenKind;
     fn kind(&self) -> &str;
     fn exp(&self) -> i64;
 }
@@ -180,7 +180,7 @@ trait Claims: Serialize + DeserializeOwned {
 macro_rules! claims {
     ($($name:ident = $kind:ident),+) => {
         $(impl Claims for $name {
-            const KIND: Kind = Kind::$kind;
+            const KIND: TokenKind = TokenKind::$kind;
             fn kind(&self) -> &str { &self.kind }
             fn exp(&self) -> i64 { self.exp }
         })+
@@ -216,7 +216,7 @@ const MOST_CHECKED: usize = 10_000;
 
 impl Tokens {
     pub fn new(secrets: &Secrets) -> Self {
-        let pair = |kind: Kind| {
+        let pair = |kind: TokenKind| {
             let key = secrets.derive(&format!("token:{}", kind.as_str()));
             KeyPair {
                 sign: EncodingKey::from_secret(&key),
@@ -230,11 +230,11 @@ impl Tokens {
         validation.validate_aud = false;
         validation.required_spec_claims.clear();
         Self {
-            room_key: pair(Kind::RoomKey),
-            identity: pair(Kind::Identity),
-            invite: pair(Kind::Invite),
-            mcp: pair(Kind::Mcp),
-            client: pair(Kind::Client),
+            room_key: pair(TokenKind::RoomKey),
+            identity: pair(TokenKind::Identity),
+            invite: pair(TokenKind::Invite),
+            mcp: pair(TokenKind::Mcp),
+            client: pair(TokenKind::Client),
             header: Header::new(Algorithm::HS256),
             validation,
             checked: Mutex::default(),
@@ -244,7 +244,7 @@ impl Tokens {
     /// The token of this row: the same row gives the same token.
     pub fn room_key(&self, row: &KeyRow) -> String {
         self.sign(&RoomKeyClaims {
-            kind: Kind::RoomKey.as_str().to_owned(),
+            kind: TokenKind::RoomKey.as_str().to_owned(),
             jti: row.jti.clone(),
             room_id: row.room_id.clone(),
             user_id: row.user_id.clone(),
@@ -257,7 +257,7 @@ impl Tokens {
     /// The token of this row; a person's tells of them.
     pub fn identity(&self, row: &IdentityRow, person: Option<&Person>) -> String {
         self.sign(&IdentityClaims {
-            kind: Kind::Identity.as_str().to_owned(),
+            kind: TokenKind::Identity.as_str().to_owned(),
             jti: row.jti.clone(),
             user_id: row.user_id.clone(),
             person: person.cloned(),
@@ -269,7 +269,7 @@ impl Tokens {
     /// The code of this row, with its prefix.
     pub fn invite(&self, row: &InviteRow) -> String {
         let token = self.sign(&InviteClaims {
-            kind: Kind::Invite.as_str().to_owned(),
+            kind: TokenKind::Invite.as_str().to_owned(),
             jti: row.jti.clone(),
             room_id: row.room_id.clone(),
             created_by: row.created_by.clone(),
@@ -286,16 +286,20 @@ impl Tokens {
         &self,
         token: &str,
         now: Now,
-    ) -> Option<Result<Arc<RoomKeyClaims>, Refused>> {
+    ) -> Option<Result<Arc<RoomKeyClaims>, TokenRefusal>> {
         let claims = self.remembered().get(&hash(token))?.clone();
         Some(if claims.exp <= now.seconds() {
-            Err(Refused::Expired)
+            Err(TokenRefusal::Expired)
         } else {
             Ok(claims)
         })
     }
 
-    pub fn check_room_key(&self, token: &str, now: Now) -> Result<Arc<RoomKeyClaims>, Refused> {
+    pub fn check_room_key(
+        &self,
+        token: &str,
+        now: Now,
+    ) -> Result<Arc<RoomKeyClaims>, TokenRefusal> {
         let claims: Arc<RoomKeyClaims> = Arc::new(self.check(token, now)?);
         let mut remembered = self.remembered();
         if remembered.len() >= MOST_CHECKED {
@@ -311,14 +315,14 @@ impl Tokens {
             .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    pub fn check_identity(&self, token: &str, now: Now) -> Result<IdentityClaims, Refused> {
+    pub fn check_identity(&self, token: &str, now: Now) -> Result<IdentityClaims, TokenRefusal> {
         self.check(token, now)
     }
 
     /// A token for `/mcp` alone, of this row and until then.
     pub fn mcp(&self, row: &IdentityRow, person: &Person, now: Now, expires_at: i64) -> String {
         self.sign(&McpClaims(IdentityClaims {
-            kind: Kind::Mcp.as_str().to_owned(),
+            kind: TokenKind::Mcp.as_str().to_owned(),
             jti: row.jti.clone(),
             user_id: row.user_id.clone(),
             person: Some(person.clone()),
@@ -328,8 +332,8 @@ impl Tokens {
     }
 
     /// What a token for `/mcp` says; nothing where it is of another kind.
-    pub fn check_mcp(&self, token: &str, now: Now) -> Option<Result<IdentityClaims, Refused>> {
-        (Kind::claimed_by(token) == Some(Kind::Mcp))
+    pub fn check_mcp(&self, token: &str, now: Now) -> Option<Result<IdentityClaims, TokenRefusal>> {
+        (TokenKind::claimed_by(token) == Some(TokenKind::Mcp))
             .then(|| self.check(token, now).map(|McpClaims(claims)| claims))
     }
 
@@ -343,20 +347,21 @@ impl Tokens {
         self.check(id, Now(0)).ok()
     }
 
-    pub fn check_invite(&self, code: &str, now: Now) -> Result<InviteClaims, Refused> {
+    pub fn check_invite(&self, code: &str, now: Now) -> Result<InviteClaims, TokenRefusal> {
         self.check(
-            code.strip_prefix(INVITE_PREFIX).ok_or(Refused::Forged)?,
+            code.strip_prefix(INVITE_PREFIX)
+                .ok_or(TokenRefusal::Forged)?,
             now,
         )
     }
 
-    fn pair(&self, kind: Kind) -> &KeyPair {
+    fn pair(&self, kind: TokenKind) -> &KeyPair {
         match kind {
-            Kind::RoomKey => &self.room_key,
-            Kind::Identity => &self.identity,
-            Kind::Invite => &self.invite,
-            Kind::Mcp => &self.mcp,
-            Kind::Client => &self.client,
+            TokenKind::RoomKey => &self.room_key,
+            TokenKind::Identity => &self.identity,
+            TokenKind::Invite => &self.invite,
+            TokenKind::Mcp => &self.mcp,
+            TokenKind::Client => &self.client,
         }
     }
 
@@ -365,18 +370,18 @@ impl Tokens {
             .unwrap_or_else(|_| unreachable!("plain claims under HMAC always sign"))
     }
 
-    fn check<C: Claims>(&self, token: &str, now: Now) -> Result<C, Refused> {
+    fn check<C: Claims>(&self, token: &str, now: Now) -> Result<C, TokenRefusal> {
         if token.len() > MAX_TOKEN_BYTES {
-            return Err(Refused::Forged);
+            return Err(TokenRefusal::Forged);
         }
         let claims = jsonwebtoken::decode::<C>(token, &self.pair(C::KIND).check, &self.validation)
-            .map_err(|_| Refused::Forged)?
+            .map_err(|_| TokenRefusal::Forged)?
             .claims;
         if claims.kind() != C::KIND.as_str() {
-            return Err(Refused::Forged);
+            return Err(TokenRefusal::Forged);
         }
         if claims.exp() <= now.seconds() {
-            return Err(Refused::Expired);
+            return Err(TokenRefusal::Expired);
         }
         Ok(claims)
     }
@@ -416,12 +421,12 @@ mod tests {
         assert!(tokens.check_identity(&identity, Now(150_000)).is_ok());
         assert_eq!(
             tokens.check_room_key(&identity, Now(150_000)).unwrap_err(),
-            Refused::Forged
+            TokenRefusal::Forged
         );
         let as_invite = format!("{INVITE_PREFIX}{identity}");
         assert_eq!(
             tokens.check_invite(&as_invite, Now(150_000)).unwrap_err(),
-            Refused::Forged
+            TokenRefusal::Forged
         );
     }
 
@@ -431,12 +436,12 @@ mod tests {
         let token = tokens.identity(&identity(), None);
         assert_eq!(
             tokens.check_identity(&token, Now(200_000)).unwrap_err(),
-            Refused::Expired
+            TokenRefusal::Expired
         );
         let forged = format!("{}x", &token[..token.len() - 1]);
         assert_eq!(
             tokens.check_identity(&forged, Now(150_000)).unwrap_err(),
-            Refused::Forged
+            TokenRefusal::Forged
         );
     }
 
@@ -455,7 +460,7 @@ mod tests {
         ] {
             assert_eq!(
                 tokens.check_identity(&token, Now(0)).unwrap_err(),
-                Refused::Forged
+                TokenRefusal::Forged
             );
         }
     }

@@ -11,7 +11,7 @@ use crate::{
 };
 use clap::Parser;
 use options::{
-    Ban, Calls, Cli, Command, Credential, Database, Location, RunningServer, Serve, User,
+    Ban, Calls, Cli, Command, CredentialCommand, Database, Location, RunningServer, Serve, User,
 };
 use std::{error::Error, path::Path, process::ExitCode, time::Duration};
 use tracing_subscriber::{
@@ -191,13 +191,13 @@ fn set_calls_paused(database: Database, paused: bool) -> Result<(), Box<dyn Erro
     Ok(())
 }
 
-fn credentials(command: Credential, identities: bool) -> Result<(), Box<dyn Error>> {
+fn credentials(command: CredentialCommand, identities: bool) -> Result<(), Box<dyn Error>> {
     match command {
-        Credential::List { user, beside } => {
+        CredentialCommand::List { user, beside } => {
             let found = block_on(beside.server()?.credentials(&user, identities))??;
             table::print(&["ID", "KIND", "ROOM", "ISSUED", "EXPIRES"], &found);
         }
-        Credential::Revoke { id, beside } => {
+        CredentialCommand::Revoke { id, beside } => {
             block_on(beside.server()?.revoke(&id))??;
             eprintln!("Revoked {id}.");
         }

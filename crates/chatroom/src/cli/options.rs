@@ -24,16 +24,16 @@ pub enum Command {
     /// Serve rooms over HTTP until SIGTERM or Ctrl-C.
     Serve(Serve),
     /// Print a user token, signed with this server's own key.
-    Token(Token),
+    Token(TokenOptions),
     /// Let people in, list them, and end what they hold.
     #[command(subcommand)]
     User(User),
     /// List and revoke room keys.
     #[command(subcommand)]
-    Key(Credential),
+    Key(CredentialCommand),
     /// List and revoke identity tokens.
     #[command(subcommand)]
-    Identity(Credential),
+    Identity(CredentialCommand),
     /// Keep a user or a network out of the server.
     #[command(subcommand)]
     Ban(Ban),
@@ -110,7 +110,7 @@ pub struct Serve {
 }
 
 #[derive(Args)]
-pub struct Token {
+pub struct TokenOptions {
     #[command(flatten)]
     pub location: Location,
     /// The user's id.
@@ -180,7 +180,7 @@ pub enum User {
 }
 
 #[derive(Subcommand)]
-pub enum Credential {
+pub enum CredentialCommand {
     /// List those of a user: id, kind, room, when issued, when it ends.
     List {
         /// The user's id.

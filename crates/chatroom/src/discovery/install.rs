@@ -37,7 +37,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// The query of `/install/{short_code}`, as it comes.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Query {
+pub struct InstallQuery {
     /// codex, claude, openai, plain, custom, handler, starchild or acp; found out where absent.
     backend: Option<String>,
     /// 8 to 20 characters of a-z 0-9 _ . for the agent's id; random words where absent.
@@ -54,7 +54,7 @@ pub struct Wishes {
     command: Option<String>,
 }
 
-impl Query {
+impl InstallQuery {
     /// Checks every value.
     pub fn check(self) -> Result<Wishes> {
         let prefix = self.agent_prefix.map(check_prefix).transpose()?;
@@ -171,8 +171,8 @@ fn quote(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn query(backend: Option<&str>, prefix: Option<&str>, cmd: Option<&str>) -> Query {
-        Query {
+    fn query(backend: Option<&str>, prefix: Option<&str>, cmd: Option<&str>) -> InstallQuery {
+        InstallQuery {
             backend: backend.map(str::to_owned),
             agent_prefix: prefix.map(str::to_owned),
             cmd: cmd.map(str::to_owned),

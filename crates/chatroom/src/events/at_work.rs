@@ -25,18 +25,18 @@ use std::{
 /// How long a state lasts that is not said again.
 const LASTS: Duration = Duration::from_secs(15);
 /// How often is looked for those who are silent.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const SWEEP_EVERY: Duration = Duration::from_millis(500);
 /// What a member says is counted for so long.
 const RATE_WINDOW: Duration = Duration::from_secs(10);
 
 /// Whose turn it is: a member's agent and its person may be at work at the same time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Who {
+struct TurnKey {
     user: String,
     is_person: bool,
 }
 
-impl Who {
+impl TurnKey {
     fn of(event: &AgentTyping) -> Self {
         Self {
             user: event.user_id.clone(),
@@ -65,7 +65,7 @@ impl Turn {
 }
 
 /// A call to an agent that this node makes.
-struct Call {
+struct RunningCall {
     seq: i64,
     stop: CancellationToken,
 }
@@ -73,11 +73,11 @@ struct Call {
 /// The members who are at work, as this node knows.
 pub struct AtWork {
     hub: Arc<Hub>,
-    turns: Mutex<HashMap<RoomId, HashMap<Who, Turn>>>,
+    turns: Mutex<HashMap<RoomId, HashMap<TurnKey, Turn>>>,
     /// How many turns there are: posting looks at this alone where there are none.
     count: AtomicUsize,
     rates: Mutex<HashMap<(RoomId, UserId), (Instant, i64)>>,
-    calls: Mutex<HashMap<(RoomId, UserId), Call>>,
+    calls: Mutex<HashMap<(RoomId, UserId), RunningCall>>,
 }
 
 impl AtWork {
@@ -92,10 +92,10 @@ impl AtWork {
     }
 
     /// Notes what somebody does, and tells the readers on this node what is new of it.
-    pub fn note(&self, room: &RoomId, event: AgentTyping, text: Option<String>) {
+    pub fn record_typing(&self, room: &RoomId, event: AgentTyping, text: Option<String>) {
         let mut rooms = lock(&self.turns);
         if !event.typing {
-            self.remove(&mut rooms, room, &Who::of(&event), |ended| {
+            self.remove_turn(&mut rooms, room, &TurnKey::of(&event), |ended| {
                 // Readers know the turn by what it answers.
                 AgentTyping {
                     reply_to_seq: ended.reply_to_seq,
@@ -106,7 +106,7 @@ impl AtWork {
             return;
         }
         let turns = rooms.entry(room.clone()).or_default();
-        let before = turns.get(&Who::of(&event));
+        let before = turns.get(&TurnKey::of(&event));
         let is_new = before.is_none();
         let changed = before.is_none_or(|turn| turn.event != event);
         let grown = text.is_some() && before.is_none_or(|turn| turn.text != text);
@@ -117,17 +117,17 @@ impl AtWork {
             event,
         };
         if changed {
-            self.tell(room, Audience::Readers, EventKind::AgentTyping, &turn.event);
+            self.publish_ephemeral(room, Audience::Readers, EventKind::AgentTyping, &turn.event);
         }
         if let Some(delta) = turn.delta().filter(|_| grown) {
-            self.tell(room, Audience::DeltaReaders, EventKind::AgentDelta, &delta);
+            self.publish_ephemeral(room, Audience::DeltaReaders, EventKind::AgentDelta, &delta);
         }
-        turns.insert(Who::of(&turn.event), turn);
+        turns.insert(TurnKey::of(&turn.event), turn);
         self.count.fetch_add(usize::from(is_new), Ordering::Relaxed);
     }
 
     /// Ends somebody's turn; what readers are told, if there was one.
-    pub fn end(
+    pub fn end_turn(
         &self,
         room: &RoomId,
         user: &str,
@@ -137,19 +137,19 @@ impl AtWork {
         if self.count.load(Ordering::Relaxed) == 0 {
             return None;
         }
-        let who = Who {
+        let who = TurnKey {
             user: user.to_owned(),
             is_person: role == RoleClass::Human,
         };
         let mut rooms = lock(&self.turns);
-        self.remove(&mut rooms, room, &who, |turn| {
+        self.remove_turn(&mut rooms, room, &who, |turn| {
             idle(turn, reason.clone(), None)
         })
     }
 
     /// What an agent does just now.
     pub fn turn_of(&self, room: &RoomId, user: &UserId, role: RoleClass) -> Option<AgentTyping> {
-        let who = Who {
+        let who = TurnKey {
             user: user.to_string(),
             is_person: role == RoleClass::Human,
         };
@@ -158,8 +158,8 @@ impl AtWork {
     }
 
     /// An agent that the server calls is still at work.
-    pub fn refresh(&self, room: &RoomId, user: &UserId) -> Option<AgentTyping> {
-        let who = Who {
+    pub fn refresh_turn(&self, room: &RoomId, user: &UserId) -> Option<AgentTyping> {
+        let who = TurnKey {
             user: user.to_string(),
             is_person: false,
         };
@@ -184,7 +184,7 @@ impl AtWork {
 
     /// Counts what a member says; gives how long to wait where that was too often. What it says on
     /// other nodes is counted when they tell of it.
-    pub fn take(&self, room: &RoomId, user: &UserId, most: i64) -> Result<(), Duration> {
+    pub fn count_typing(&self, room: &RoomId, user: &UserId, most: i64) -> Result<(), Duration> {
         let mut rates = lock(&self.rates);
         let (since, count) = rates
             .entry((room.clone(), user.clone()))
@@ -201,16 +201,16 @@ impl AtWork {
 
     /// Somebody has stopped an agent: its call is dropped if this node makes it, the agent is told
     /// if it reads here, and readers see who it was.
-    pub fn stop(&self, room: &RoomId, stop: &AgentStop) {
+    pub fn stop_agent(&self, room: &RoomId, stop: &AgentStop) {
         let meant = |seq: Option<i64>| stop.reply_to_seq.is_none() || stop.reply_to_seq == seq;
-        let who = Who {
+        let who = TurnKey {
             user: stop.user_id.clone(),
             is_person: false,
         };
         let mut rooms = lock(&self.turns);
         let turn = rooms.get(room).and_then(|turns| turns.get(&who));
         if turn.is_some_and(|turn| meant(turn.event.reply_to_seq)) {
-            self.remove(&mut rooms, room, &who, |turn| {
+            self.remove_turn(&mut rooms, room, &who, |turn| {
                 idle(turn, IdleReason::Stopped, Some(stop.by_user_id.clone()))
             });
         }
@@ -225,14 +225,14 @@ impl AtWork {
             call.stop.cancel();
         }
         drop(calls);
-        self.tell(room, Audience::Member(user), EventKind::AgentStop, stop);
+        self.publish_ephemeral(room, Audience::Member(user), EventKind::AgentStop, stop);
     }
 
     /// Says that this node calls an agent for a message, until the guard is dropped.
     pub fn begin_call(self: &Arc<Self>, room: &RoomId, user: &UserId, seq: i64) -> CallGuard {
         let stop = CancellationToken::new();
         let lane = (room.clone(), user.clone());
-        let call = Call {
+        let call = RunningCall {
             seq,
             stop: stop.clone(),
         };
@@ -245,18 +245,18 @@ impl AtWork {
     }
 
     /// Ends the turns of those who fell silent, for as long as the server runs.
-    pub async fn watch(self: Arc<Self>) {
-        let mut ticks = tokio::time::interval(LOOK_EVERY);
+    pub async fn end_silent_turns(self: Arc<Self>) {
+        let mut ticks = tokio::time::interval(SWEEP_EVERY);
         loop {
             ticks.tick().await;
-            self.end_silent();
+            self.end_silent_now();
         }
     }
 
-    fn end_silent(&self) {
+    fn end_silent_now(&self) {
         lock(&self.rates).retain(|_, (since, _)| since.elapsed() < RATE_WINDOW);
         let mut rooms = lock(&self.turns);
-        let silent: Vec<(RoomId, Who)> = rooms
+        let silent: Vec<(RoomId, TurnKey)> = rooms
             .iter()
             .flat_map(|(room, turns)| {
                 let silent = turns
@@ -266,18 +266,18 @@ impl AtWork {
             })
             .collect();
         for (room, who) in silent {
-            self.remove(&mut rooms, &room, &who, |turn| {
+            self.remove_turn(&mut rooms, &room, &who, |turn| {
                 idle(turn, IdleReason::Silent, None)
             });
         }
     }
 
     /// Forgets a turn, and tells readers what it came to.
-    fn remove(
+    fn remove_turn(
         &self,
-        rooms: &mut HashMap<RoomId, HashMap<Who, Turn>>,
+        rooms: &mut HashMap<RoomId, HashMap<TurnKey, Turn>>,
         room: &RoomId,
-        who: &Who,
+        who: &TurnKey,
         ended: impl FnOnce(AgentTyping) -> AgentTyping,
     ) -> Option<AgentTyping> {
         let turns = rooms.get_mut(room)?;
@@ -287,11 +287,17 @@ impl AtWork {
         }
         self.count.fetch_sub(1, Ordering::Relaxed);
         let event = ended(turn.event);
-        self.tell(room, Audience::Readers, EventKind::AgentTyping, &event);
+        self.publish_ephemeral(room, Audience::Readers, EventKind::AgentTyping, &event);
         Some(event)
     }
 
-    fn tell(&self, room: &RoomId, to: Audience, kind: EventKind, data: &impl serde::Serialize) {
+    fn publish_ephemeral(
+        &self,
+        room: &RoomId,
+        to: Audience,
+        kind: EventKind,
+        data: &impl serde::Serialize,
+    ) {
         let frame = ephemeral(kind, data);
         self.hub.publish_ephemeral(room, Ephemeral { to, frame });
     }

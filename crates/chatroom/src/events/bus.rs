@@ -1,6 +1,6 @@
 //! Several nodes on one database: what one commits wakes the readers on the others.
 //!
-//! The bus carries places, never messages: a node that hears of a new place reads the log. A
+//! The bus carries cursors, never messages: a node that hears of a new head reads the log. A
 //! message lost on the bus is made up for by [`super::follow`].
 
 use super::{
@@ -33,16 +33,18 @@ const PRESENCE_LASTS: Duration = Duration::from_secs(10);
 #[error("cannot reach the bus: {0}")]
 pub struct BusError(#[from] async_nats::ConnectError);
 
+/// What a node sends over the bus.
 #[derive(Debug, Serialize, Deserialize)]
-struct Note {
+struct BusMessage {
     node: String,
     #[serde(flatten)]
-    what: What,
+    event: BusEvent,
 }
 
+/// What other nodes are told.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
-enum What {
+enum BusEvent {
     Commit {
         room: RoomId,
         seq: i64,
@@ -60,7 +62,8 @@ enum What {
         room: RoomId,
         stop: AgentStop,
     },
-    Tell {
+    #[serde(rename = "tell")]
+    ToMember {
         room: RoomId,
         user: UserId,
         frame: String,
@@ -77,7 +80,7 @@ enum What {
 /// This node's end of the bus.
 pub struct Bus {
     client: async_nats::Client,
-    outbox: mpsc::Sender<What>,
+    outbox: mpsc::Sender<BusEvent>,
     elsewhere: Arc<Elsewhere>,
 }
 
@@ -107,15 +110,15 @@ impl Bus {
         tokio::spawn(warn_if_away(client.clone()));
         let (outbox, inbox) = mpsc::channel(QUEUE);
         let elsewhere = Arc::new(Elsewhere::default());
-        tokio::spawn(send(client.clone(), node.clone(), inbox));
-        tokio::spawn(receive(
+        tokio::spawn(send_messages(client.clone(), node.clone(), inbox));
+        tokio::spawn(receive_messages(
             client.clone(),
             node,
             hub.clone(),
             at_work,
             elsewhere.clone(),
         ));
-        tokio::spawn(tell_presence(outbox.clone(), hub));
+        tokio::spawn(publish_presence(outbox.clone(), hub));
         Ok(Self {
             client,
             outbox,
@@ -129,9 +132,9 @@ impl Bus {
     }
 
     /// Tells other nodes of a commit.
-    pub fn committed(&self, room: &RoomId, head: Cursor) {
+    pub fn publish_commit(&self, room: &RoomId, head: Cursor) {
         // A full queue means the bus is away; the others look for what they missed.
-        let _ = self.outbox.try_send(What::Commit {
+        let _ = self.outbox.try_send(BusEvent::Commit {
             room: room.clone(),
             seq: head.seq,
             sub: head.sub,
@@ -139,33 +142,35 @@ impl Bus {
     }
 
     /// Tells other nodes that the room's readers must prove anew that they may read.
-    pub fn recheck(&self, room: &RoomId) {
-        let _ = self.outbox.try_send(What::Recheck { room: room.clone() });
+    pub fn publish_recheck(&self, room: &RoomId) {
+        let _ = self
+            .outbox
+            .try_send(BusEvent::Recheck { room: room.clone() });
     }
 
     /// Tells the user's own streams on other nodes.
     pub fn publish_to_user(&self, user: &UserId, frame: &Bytes) {
-        let _ = self.outbox.try_send(What::ToUser {
+        let _ = self.outbox.try_send(BusEvent::ToUser {
             user: user.clone(),
             frame: String::from_utf8_lossy(frame).into_owned(),
         });
     }
 
     /// Tells other nodes what a member does, and what it has written so far.
-    pub fn typing(&self, room: &RoomId, event: AgentTyping, text: Option<String>) {
+    pub fn publish_typing(&self, room: &RoomId, event: AgentTyping, text: Option<String>) {
         let room = room.clone();
-        let _ = self.outbox.try_send(What::Typing { room, event, text });
+        let _ = self.outbox.try_send(BusEvent::Typing { room, event, text });
     }
 
     /// Tells other nodes that an agent was stopped.
-    pub fn stop(&self, room: &RoomId, stop: AgentStop) {
+    pub fn publish_stop(&self, room: &RoomId, stop: AgentStop) {
         let room = room.clone();
-        let _ = self.outbox.try_send(What::Stop { room, stop });
+        let _ = self.outbox.try_send(BusEvent::Stop { room, stop });
     }
 
     /// Tells a member who may read on other nodes.
-    pub fn tell(&self, room: &RoomId, user: &UserId, frame: &Bytes) {
-        let _ = self.outbox.try_send(What::Tell {
+    pub fn publish_to_member(&self, room: &RoomId, user: &UserId, frame: &Bytes) {
+        let _ = self.outbox.try_send(BusEvent::ToMember {
             room: room.clone(),
             user: user.clone(),
             frame: String::from_utf8_lossy(frame).into_owned(),
@@ -201,13 +206,17 @@ async fn warn_if_away(client: async_nats::Client) {
     }
 }
 
-async fn send(client: async_nats::Client, node: String, mut inbox: mpsc::Receiver<What>) {
-    while let Some(what) = inbox.recv().await {
-        let note = Note {
+async fn send_messages(
+    client: async_nats::Client,
+    node: String,
+    mut inbox: mpsc::Receiver<BusEvent>,
+) {
+    while let Some(event) = inbox.recv().await {
+        let message = BusMessage {
             node: node.clone(),
-            what,
+            event,
         };
-        let Ok(payload) = serde_json::to_vec(&note) else {
+        let Ok(payload) = serde_json::to_vec(&message) else {
             continue;
         };
         if let Err(error) = client.publish(SUBJECT, payload.into()).await {
@@ -216,63 +225,63 @@ async fn send(client: async_nats::Client, node: String, mut inbox: mpsc::Receive
     }
 }
 
-async fn receive(
+async fn receive_messages(
     client: async_nats::Client,
     node: String,
     hub: Arc<Hub>,
     at_work: Arc<AtWork>,
     elsewhere: Arc<Elsewhere>,
 ) {
-    let mut notes = match client.subscribe(SUBJECT).await {
-        Ok(notes) => notes,
+    let mut messages = match client.subscribe(SUBJECT).await {
+        Ok(messages) => messages,
         Err(error) => {
             tracing::error!(%error, "cannot listen to the bus; this node looks for what it missed");
             return;
         }
     };
-    while let Some(message) = notes.next().await {
-        let Ok(note) = serde_json::from_slice::<Note>(&message.payload) else {
+    while let Some(message) = messages.next().await {
+        let Ok(message) = serde_json::from_slice::<BusMessage>(&message.payload) else {
             tracing::warn!("a message on the bus is not from a node of ours");
             continue;
         };
-        if note.node == node {
+        if message.node == node {
             continue;
         }
-        match note.what {
-            What::Commit { room, seq, sub } => hub.wake(&room, Cursor { seq, sub }),
-            What::Recheck { room } => hub.recheck(&room),
-            What::ToUser { user, frame } => {
+        match message.event {
+            BusEvent::Commit { room, seq, sub } => hub.wake_readers(&room, Cursor { seq, sub }),
+            BusEvent::Recheck { room } => hub.recheck(&room),
+            BusEvent::ToUser { user, frame } => {
                 hub.users().publish(&user, UserEvent::Frame(frame.into()));
             }
-            What::Typing { room, event, text } => {
+            BusEvent::Typing { room, event, text } => {
                 // Counted here too: a limit that each node counts alone is none.
                 if let Ok(user) = event.user_id.parse() {
-                    let _ = at_work.take(&room, &user, 0);
+                    let _ = at_work.count_typing(&room, &user, 0);
                 }
-                at_work.note(&room, event, text);
+                at_work.record_typing(&room, event, text);
             }
-            What::Stop { room, stop } => at_work.stop(&room, &stop),
-            What::Tell { room, user, frame } => {
+            BusEvent::Stop { room, stop } => at_work.stop_agent(&room, &stop),
+            BusEvent::ToMember { room, user, frame } => {
                 let (to, frame) = (Audience::Member(user), frame.into());
                 hub.publish_ephemeral(&room, Ephemeral { to, frame });
             }
-            What::Presence { rooms } => {
+            BusEvent::Presence { rooms } => {
                 let mut elsewhere = elsewhere
                     .lock()
                     .unwrap_or_else(|poisoned| poisoned.into_inner());
-                elsewhere.insert(note.node, (Instant::now(), rooms.into_iter().collect()));
+                elsewhere.insert(message.node, (Instant::now(), rooms.into_iter().collect()));
             }
         }
     }
 }
 
-async fn tell_presence(outbox: mpsc::Sender<What>, hub: Arc<Hub>) {
+async fn publish_presence(outbox: mpsc::Sender<BusEvent>, hub: Arc<Hub>) {
     let mut ticks = tokio::time::interval(PRESENCE_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         if outbox
-            .send(What::Presence {
+            .send(BusEvent::Presence {
                 rooms: hub.presence(),
             })
             .await

@@ -1,4 +1,4 @@
-//! Which rooms have moved on, for those who follow many rooms at once.
+//! Which rooms have moved on, for those who track many rooms at once.
 
 use protocol::RoomId;
 use std::{
@@ -9,46 +9,46 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// Notes the rooms that have moved on. To note a room that nobody follows costs a look.
+/// Marks the rooms that have moved on. To mark a room that nobody tracks costs a lookup.
 #[derive(Default)]
 pub struct DirtyRooms {
-    followed: RwLock<HashSet<RoomId>>,
+    tracked: RwLock<HashSet<RoomId>>,
     moved: Mutex<HashMap<RoomId, Instant>>,
     wakeup: Notify,
 }
 
 impl DirtyRooms {
-    /// From now on the room's moves are noted.
-    pub fn follow(&self, room: &RoomId) {
+    /// From now on the room is marked when it moves on.
+    pub fn track(&self, room: &RoomId) {
         let known = |rooms: &HashSet<RoomId>| rooms.contains(room);
         if !known(
             &self
-                .followed
+                .tracked
                 .read()
                 .unwrap_or_else(|poisoned| poisoned.into_inner()),
         ) {
-            let mut followed = self
-                .followed
+            let mut tracked = self
+                .tracked
                 .write()
                 .unwrap_or_else(|poisoned| poisoned.into_inner());
-            followed.insert(room.clone());
+            tracked.insert(room.clone());
         }
     }
 
     /// A room has moved on.
-    pub fn note(&self, room: &RoomId) {
-        let followed = self
-            .followed
+    pub fn mark_if_tracked(&self, room: &RoomId) {
+        let tracked = self
+            .tracked
             .read()
             .unwrap_or_else(|poisoned| poisoned.into_inner())
             .contains(room);
-        if followed {
-            self.note_always(room);
+        if tracked {
+            self.mark_dirty(room);
         }
     }
 
-    /// A room has moved on, whether it is followed here or not.
-    pub fn note_always(&self, room: &RoomId) {
+    /// A room has moved on, whether it is tracked here or not.
+    pub fn mark_dirty(&self, room: &RoomId) {
         let mut moved = self
             .moved
             .lock()
@@ -81,13 +81,13 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn only_rooms_that_are_followed_are_noted() {
+    async fn only_rooms_that_are_tracked_are_marked() {
         let rooms = DirtyRooms::default();
         let [a, b] = ["rm_a", "rm_b"].map(|id| id.parse().unwrap());
-        rooms.follow(&a);
-        rooms.note(&b);
-        rooms.note(&a);
-        rooms.note(&a);
+        rooms.track(&a);
+        rooms.mark_if_tracked(&b);
+        rooms.mark_if_tracked(&a);
+        rooms.mark_if_tracked(&a);
         assert_eq!(rooms.next().await.into_keys().collect::<Vec<_>>(), [a]);
     }
 }

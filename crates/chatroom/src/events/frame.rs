@@ -158,7 +158,7 @@ impl FrameBuffer {
     }
 }
 
-/// An event that is in no log and has no place.
+/// An event that is in no log and has no cursor.
 pub fn ephemeral(kind: EventKind, data: &impl Serialize) -> Bytes {
     let mut buffer = BytesMut::new();
     let _ = write!(buffer, "event: {kind}\ndata: ");

@@ -7,11 +7,12 @@
 use super::{
     dirty_rooms::DirtyRooms,
     frame::{Form, Frames},
-    ring::{Look, Ring},
+    ring::{Ring, RingRead},
     users::Users,
 };
 use bytes::Bytes;
 use protocol::{Cursor, RoomId, UserId};
+use runtime::CancellationToken;
 use std::{
     collections::HashMap,
     sync::{
@@ -28,9 +29,9 @@ const EPHEMERALS: usize = 64;
 #[derive(Debug, Clone)]
 pub struct Commit {
     pub room_id: RoomId,
-    /// The room's place before.
+    /// The room's head before.
     pub from: Cursor,
-    /// The room's place after.
+    /// The room's head after.
     pub head: Cursor,
     pub frames: Frames,
 }
@@ -73,7 +74,8 @@ impl ConnectionCut {
 pub struct Hub {
     channels: Mutex<HashMap<RoomId, Arc<Channel>>>,
     capacity: usize,
-    closing: AtomicBool,
+    /// Not a `Shutdown`: a stream that ends leaves nothing to be forced.
+    shutdown: CancellationToken,
     dirty_rooms: DirtyRooms,
     /// Rooms in which something was said on this node that cannot be searched yet.
     unindexed_rooms: DirtyRooms,
@@ -82,6 +84,8 @@ pub struct Hub {
 
 struct Channel {
     room_id: RoomId,
+    /// Of its own, so that the readers of one room do not wait for those of another at its lock.
+    shutdown: CancellationToken,
     ring: Mutex<Ring>,
     wake: watch::Sender<u64>,
     recheck: AtomicU64,
@@ -99,11 +103,12 @@ struct RingPosition {
 }
 
 impl Hub {
-    pub fn new(capacity: usize) -> Self {
+    /// Every stream ends when the shutdown begins.
+    pub fn new(capacity: usize, shutdown: CancellationToken) -> Self {
         Self {
             channels: Mutex::default(),
             capacity: capacity.max(1),
-            closing: AtomicBool::new(false),
+            shutdown,
             dirty_rooms: DirtyRooms::default(),
             unindexed_rooms: DirtyRooms::default(),
             users: Arc::default(),
@@ -112,10 +117,10 @@ impl Hub {
 
     /// Hands a commit to the room's readers.
     pub fn publish(&self, commit: Commit) {
-        self.dirty_rooms.note(&commit.room_id);
-        self.users.note(&commit.room_id);
+        self.dirty_rooms.mark_if_tracked(&commit.room_id);
+        self.users.mark_moved(&commit.room_id);
         if commit.head.seq > commit.from.seq {
-            self.unindexed_rooms.note_always(&commit.room_id);
+            self.unindexed_rooms.mark_dirty(&commit.room_id);
         }
         if let Some(channel) = self.channel(&commit.room_id) {
             channel.publish(commit, self.capacity);
@@ -123,9 +128,9 @@ impl Hub {
     }
 
     /// Tells the room's readers that the log has grown elsewhere.
-    pub fn wake(&self, room: &RoomId, head: Cursor) {
-        self.dirty_rooms.note_always(room);
-        self.users.note(room);
+    pub fn wake_readers(&self, room: &RoomId, head: Cursor) {
+        self.dirty_rooms.mark_dirty(room);
+        self.users.mark_moved(room);
         if let Some(channel) = self.channel(room) {
             channel.skip_to(head);
         }
@@ -157,7 +162,7 @@ impl Hub {
         }
     }
 
-    /// Which rooms have moved on, for those who follow many.
+    /// Which rooms have moved on, for those who track many.
     pub fn dirty_rooms(&self) -> &DirtyRooms {
         &self.dirty_rooms
     }
@@ -215,15 +220,7 @@ impl Hub {
             .sum()
     }
 
-    /// Ends every stream, now and from now on.
-    pub fn close(&self) {
-        self.closing.store(true, Ordering::Release);
-        for channel in lock(&self.channels).values() {
-            channel.wake.send_modify(|tick| *tick += 1);
-        }
-    }
-
-    /// Begins to read a room. The place to read from is set once it is known.
+    /// Begins to read a room. The cursor to read from is set once it is known.
     pub fn subscribe(
         self: &Arc<Self>,
         room: &RoomId,
@@ -234,7 +231,7 @@ impl Hub {
         let mut channels = lock(&self.channels);
         let channel = channels
             .entry(room.clone())
-            .or_insert_with(|| Arc::new(Channel::new(room)))
+            .or_insert_with(|| Arc::new(Channel::new(room, &self.shutdown)))
             .clone();
         *lock(&channel.present).entry(user.clone()).or_default() += 1;
         let position = Arc::new(RingPosition {
@@ -260,9 +257,10 @@ impl Hub {
 }
 
 impl Channel {
-    fn new(room: &RoomId) -> Self {
+    fn new(room: &RoomId, shutdown: &CancellationToken) -> Self {
         Self {
             room_id: room.clone(),
+            shutdown: shutdown.child_token(),
             ring: Mutex::default(),
             wake: watch::Sender::new(0),
             recheck: AtomicU64::new(0),
@@ -319,9 +317,9 @@ pub struct Subscription {
 
 impl Subscription {
     /// What there is after the cursor, in this form.
-    pub fn look(&self, cursor: Cursor, form: Form) -> Look {
+    pub fn frames_after(&self, cursor: Cursor, form: Form) -> RingRead {
         self.position.seq.store(cursor.seq, Ordering::Release);
-        lock(&self.channel.ring).after(cursor, form)
+        lock(&self.channel.ring).read_after(cursor, form)
     }
 
     /// What is told from now on and not worth keeping.
@@ -336,15 +334,19 @@ impl Subscription {
         self.position.live.store(true, Ordering::Release);
     }
 
-    /// Returns once something may have happened.
+    /// Returns once something may have happened, or the server shuts down.
     pub async fn woken(&mut self) {
-        // The sender lives in the channel, which this subscription holds.
-        let _ = self.wake.changed().await;
+        tokio::select! {
+            biased;
+            // The sender lives in the channel, which this subscription holds.
+            _ = self.wake.changed() => {}
+            () = self.channel.shutdown.cancelled() => {}
+        }
     }
 
     /// Whether the server shuts down.
-    pub fn is_closing(&self) -> bool {
-        self.hub.closing.load(Ordering::Acquire)
+    pub fn is_shutting_down(&self) -> bool {
+        self.channel.shutdown.is_cancelled()
     }
 
     /// Whether the reader has to prove anew that it may read. Tells so once for each demand.
@@ -383,7 +385,7 @@ mod tests {
 
     #[test]
     fn the_channel_of_a_room_nobody_reads_is_gone() {
-        let hub = Arc::new(Hub::new(8));
+        let hub = Arc::new(Hub::new(8, CancellationToken::new()));
         let room: RoomId = "rm_a".parse().unwrap();
         let user: UserId = "u_a".parse().unwrap();
         let reader = hub.subscribe(&room, &user, ConnectionCut::default());

@@ -36,7 +36,7 @@ impl Live {
             self.end_turns_of(&commit.room_id, message);
         }
         if let Some(bus) = &self.bus {
-            bus.committed(&commit.room_id, commit.head);
+            bus.publish_commit(&commit.room_id, commit.head);
         }
         self.hub.publish(commit);
     }
@@ -47,53 +47,59 @@ impl Live {
     }
 
     /// Tells what a member does, and what it has written so far.
-    pub fn say(&self, room: &RoomId, event: AgentTyping, text: Option<String>) {
+    pub fn publish_typing(&self, room: &RoomId, event: AgentTyping, text: Option<String>) {
         if let Some(bus) = &self.bus {
             let text = text.clone().filter(|_| bus.is_read(room));
-            bus.typing(room, event.clone(), text);
+            bus.publish_typing(room, event.clone(), text);
         }
-        self.at_work.note(room, event, text);
+        self.at_work.record_typing(room, event, text);
     }
 
     /// Ends a member's turn.
-    pub fn end(&self, room: &RoomId, user: &str, role: RoleClass, reason: &IdleReason) {
-        if let Some(event) = self.at_work.end(room, user, role, reason)
+    pub fn end_turn(&self, room: &RoomId, user: &str, role: RoleClass, reason: &IdleReason) {
+        if let Some(event) = self.at_work.end_turn(room, user, role, reason)
             && let Some(bus) = &self.bus
         {
-            bus.typing(room, event, None);
+            bus.publish_typing(room, event, None);
         }
     }
 
     /// An agent that is called is still at work.
-    pub fn refresh(&self, room: &RoomId, user: &UserId) {
-        if let Some(event) = self.at_work.refresh(room, user)
+    pub fn refresh_turn(&self, room: &RoomId, user: &UserId) {
+        if let Some(event) = self.at_work.refresh_turn(room, user)
             && let Some(bus) = &self.bus
         {
-            bus.typing(room, event, None);
+            bus.publish_typing(room, event, None);
         }
     }
 
     /// Stops an agent, whichever node calls it or is read by it.
-    pub fn stop(&self, room: &RoomId, stop: AgentStop) {
-        self.at_work.stop(room, &stop);
+    pub fn stop_agent(&self, room: &RoomId, stop: AgentStop) {
+        self.at_work.stop_agent(room, &stop);
         if let Some(bus) = &self.bus {
-            bus.stop(room, stop);
+            bus.publish_stop(room, stop);
         }
     }
 
     /// Lets whoever makes the calls for a room look at it, on any node. It has not moved on.
-    pub fn nudge(&self, room: &RoomId, head: Cursor) {
-        self.hub.dirty_rooms().note_always(room);
+    pub fn wake_dispatcher(&self, room: &RoomId, head: Cursor) {
+        self.hub.dirty_rooms().mark_dirty(room);
         if let Some(bus) = &self.bus {
-            bus.committed(room, head);
+            bus.publish_commit(room, head);
         }
     }
 
     /// Tells a member on its own streams.
-    pub fn tell(&self, room: &RoomId, user: &UserId, kind: EventKind, data: &impl Serialize) {
+    pub fn publish_to_member(
+        &self,
+        room: &RoomId,
+        user: &UserId,
+        kind: EventKind,
+        data: &impl Serialize,
+    ) {
         let frame = ephemeral(kind, data);
         if let Some(bus) = &self.bus {
-            bus.tell(room, user, &frame);
+            bus.publish_to_member(room, user, &frame);
         }
         let to = Audience::Member(user.clone());
         self.hub.publish_ephemeral(room, Ephemeral { to, frame });
@@ -106,14 +112,14 @@ impl Live {
                     Via::Web => RoleClass::Human,
                     _ => RoleClass::Agent,
                 };
-                self.end(room, &message.sender_user_id, role, &IdleReason::Posted);
+                self.end_turn(room, &message.sender_user_id, role, &IdleReason::Posted);
             }
             (
                 _,
                 Some(Notice::MemberLeft { user_id, .. } | Notice::MemberRemoved { user_id, .. }),
             ) => {
                 for role in [RoleClass::Agent, RoleClass::Human] {
-                    self.end(room, user_id, role, &IdleReason::Left);
+                    self.end_turn(room, user_id, role, &IdleReason::Left);
                 }
             }
             _ => {}

@@ -16,7 +16,7 @@ const CUT_EVERY: u64 = 64;
 #[derive(Default)]
 pub struct Ring {
     commits: VecDeque<(Cursor, Frames)>,
-    /// The frames held begin after this place; unknown until the first commit.
+    /// The frames held begin after this cursor; unknown until the first commit.
     tail: Option<Cursor>,
     head: Cursor,
     bytes: usize,
@@ -25,8 +25,8 @@ pub struct Ring {
     evictions: u64,
 }
 
-/// What a reader finds when it looks into the channel.
-pub enum Look {
+/// What a reader finds in the ring after its cursor.
+pub enum RingRead {
     /// Frames after its cursor, and where they end.
     Frames(Frames, Cursor),
     /// Nothing new.
@@ -38,7 +38,7 @@ pub enum Look {
 }
 
 impl Ring {
-    /// Adds a commit. Gives the place up to which frames are gone when it is time to look for
+    /// Adds a commit. Gives the cursor up to which frames are gone when it is time to look for
     /// readers that stand before it.
     pub fn push(&mut self, commit: Commit, capacity: usize) -> Option<Cursor> {
         if self.tail.is_some() && commit.head <= self.head {
@@ -51,7 +51,7 @@ impl Ring {
         self.bytes += commit.frames.size();
         self.head = commit.head;
         self.commits.push_back((commit.head, commit.frames));
-        let mut look = false;
+        let mut look_for_slow = false;
         while self.commits.len() > capacity
             || (self.bytes > MAX_CHANNEL_BYTES && self.commits.len() > 1)
         {
@@ -62,12 +62,12 @@ impl Ring {
             self.tail = Some(head);
             self.evicted = head;
             self.evictions += 1;
-            look |= self.evictions.is_multiple_of(CUT_EVERY);
+            look_for_slow |= self.evictions.is_multiple_of(CUT_EVERY);
         }
-        look.then_some(self.evicted)
+        look_for_slow.then_some(self.evicted)
     }
 
-    /// Forgets all frames: what comes next follows this place.
+    /// Forgets all frames: what comes next follows this cursor.
     pub fn skip_to(&mut self, cursor: Cursor) {
         if self.tail.is_some() && cursor <= self.head {
             return;
@@ -78,24 +78,24 @@ impl Ring {
         self.head = cursor;
     }
 
-    /// The newest place that readers were told of.
+    /// The newest cursor that readers were told of.
     pub fn head(&self) -> Cursor {
         self.head
     }
 
-    /// What stands after a reader's place, in the form that it wants.
-    pub fn after(&self, cursor: Cursor, form: Form) -> Look {
+    /// What stands after a reader's cursor, in the form that it wants.
+    pub fn read_after(&self, cursor: Cursor, form: Form) -> RingRead {
         let Some(tail) = self.tail else {
-            return Look::UpToDate;
+            return RingRead::UpToDate;
         };
         if cursor >= self.head {
-            return Look::UpToDate;
+            return RingRead::UpToDate;
         }
         if cursor < self.evicted {
-            return Look::CutOff;
+            return RingRead::CutOff;
         }
         if cursor < tail {
-            return Look::ReadLog;
+            return RingRead::ReadLog;
         }
         let start = self.commits.partition_point(|(head, _)| *head <= cursor);
         let begins_at = match start.checked_sub(1) {
@@ -104,17 +104,17 @@ impl Ring {
         };
         if cursor != begins_at {
             // A page of the log may end inside a commit, whose frames begin before that.
-            return Look::ReadLog;
+            return RingRead::ReadLog;
         }
         let mut fresh = self.commits.range(start..);
         match (fresh.next(), fresh.len()) {
-            (None, _) => Look::UpToDate,
-            (Some((head, frames)), 0) => Look::Frames(frames.in_form(form), *head),
+            (None, _) => RingRead::UpToDate,
+            (Some((head, frames)), 0) => RingRead::Frames(frames.in_form(form), *head),
             (Some((_, first)), _) => {
                 let mut all = FrameBuffer::default();
                 all.append(first, form);
                 fresh.for_each(|(_, frames)| all.append(frames, form));
-                Look::Frames(all.finish(), self.head)
+                RingRead::Frames(all.finish(), self.head)
             }
         }
     }
@@ -134,12 +134,12 @@ mod tests {
         }
     }
 
-    fn frames(look: Look) -> String {
-        match look {
-            Look::Frames(frames, _) => String::from_utf8(frames.into_bytes().to_vec()).unwrap(),
-            Look::UpToDate => "up to date".into(),
-            Look::ReadLog => "read the log".into(),
-            Look::CutOff => "cut off".into(),
+    fn frames(read: RingRead) -> String {
+        match read {
+            RingRead::Frames(frames, _) => String::from_utf8(frames.into_bytes().to_vec()).unwrap(),
+            RingRead::UpToDate => "up to date".into(),
+            RingRead::ReadLog => "read the log".into(),
+            RingRead::CutOff => "cut off".into(),
         }
     }
 
@@ -148,9 +148,15 @@ mod tests {
         let mut ring = Ring::default();
         ring.push(commit(4, 5), 10);
         ring.push(commit(5, 7), 10);
-        assert_eq!(frames(ring.after(Cursor::at(4), Form::Plain)), "[4-5][5-7]");
-        assert_eq!(frames(ring.after(Cursor::at(5), Form::Plain)), "[5-7]");
-        assert_eq!(frames(ring.after(Cursor::at(7), Form::Plain)), "up to date");
+        assert_eq!(
+            frames(ring.read_after(Cursor::at(4), Form::Plain)),
+            "[4-5][5-7]"
+        );
+        assert_eq!(frames(ring.read_after(Cursor::at(5), Form::Plain)), "[5-7]");
+        assert_eq!(
+            frames(ring.read_after(Cursor::at(7), Form::Plain)),
+            "up to date"
+        );
     }
 
     #[test]
@@ -158,7 +164,7 @@ mod tests {
         let mut ring = Ring::default();
         ring.push(commit(4, 5), 10);
         assert_eq!(
-            frames(ring.after(Cursor::at(3), Form::Plain)),
+            frames(ring.read_after(Cursor::at(3), Form::Plain)),
             "read the log"
         );
     }
@@ -169,12 +175,12 @@ mod tests {
         ring.push(commit(1, 2), 10);
         ring.push(commit(3, 4), 10);
         assert_eq!(
-            frames(ring.after(Cursor::at(2), Form::Plain)),
+            frames(ring.read_after(Cursor::at(2), Form::Plain)),
             "read the log"
         );
-        assert_eq!(frames(ring.after(Cursor::at(3), Form::Plain)), "[3-4]");
+        assert_eq!(frames(ring.read_after(Cursor::at(3), Form::Plain)), "[3-4]");
         ring.push(commit(2, 3), 10);
-        assert_eq!(frames(ring.after(Cursor::at(3), Form::Plain)), "[3-4]");
+        assert_eq!(frames(ring.read_after(Cursor::at(3), Form::Plain)), "[3-4]");
     }
 
     #[test]
@@ -183,14 +189,14 @@ mod tests {
         ring.push(commit(1, 4), 10);
         ring.push(commit(4, 8), 10);
         assert_eq!(
-            frames(ring.after(Cursor::at(2), Form::Plain)),
+            frames(ring.read_after(Cursor::at(2), Form::Plain)),
             "read the log"
         );
         assert_eq!(
-            frames(ring.after(Cursor::at(6), Form::Plain)),
+            frames(ring.read_after(Cursor::at(6), Form::Plain)),
             "read the log"
         );
-        assert_eq!(frames(ring.after(Cursor::at(4), Form::Plain)), "[4-8]");
+        assert_eq!(frames(ring.read_after(Cursor::at(4), Form::Plain)), "[4-8]");
     }
 
     #[test]
@@ -198,7 +204,7 @@ mod tests {
         let mut ring = Ring::default();
         ring.push(commit(1, 2), 10);
         ring.push(commit(1, 2), 10);
-        assert_eq!(frames(ring.after(Cursor::at(1), Form::Plain)), "[1-2]");
+        assert_eq!(frames(ring.read_after(Cursor::at(1), Form::Plain)), "[1-2]");
     }
 
     #[test]
@@ -208,9 +214,12 @@ mod tests {
             ring.push(commit(n, n + 1), 4);
         }
         assert_eq!(ring.commits.len(), 4);
-        assert_eq!(frames(ring.after(Cursor::at(3), Form::Plain)), "cut off");
         assert_eq!(
-            frames(ring.after(Cursor::at(16), Form::Plain)),
+            frames(ring.read_after(Cursor::at(3), Form::Plain)),
+            "cut off"
+        );
+        assert_eq!(
+            frames(ring.read_after(Cursor::at(16), Form::Plain)),
             "[16-17][17-18][18-19][19-20]"
         );
     }

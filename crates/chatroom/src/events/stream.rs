@@ -5,7 +5,7 @@ use super::{
     frame::{Form, FrameBuffer, Frames, HEARTBEAT, ephemeral},
     hub::{Audience, ConnectionCut, Ephemeral, Hub, Subscription},
     replay::{self, Start},
-    ring::Look,
+    ring::RingRead,
     users::{UserEvent, UserEvents},
 };
 use crate::{
@@ -59,7 +59,7 @@ impl Reader {
 
 /// How streams behave.
 #[derive(Debug, Clone, Copy)]
-pub struct Settings {
+pub struct StreamSettings {
     pub heartbeat: Duration,
     pub replay_limit: i64,
     /// Whether the reader wants to see how agents' answers grow.
@@ -96,7 +96,7 @@ pub async fn open(
     db: &Db,
     reader: Reader,
     cursor: Option<Cursor>,
-    settings: Settings,
+    settings: StreamSettings,
     cut: ConnectionCut,
 ) -> Result<impl Stream<Item = Frames> + Send + use<>> {
     // Subscribed before the room is read, so that no commit falls between the two.
@@ -180,7 +180,7 @@ impl State {
             return Some(opening);
         }
         loop {
-            if self.subscription.is_closing()
+            if self.subscription.is_shutting_down()
                 || self.reader.expired()
                 || (self.subscription.must_recheck() && !self.recheck().await)
             {
@@ -189,16 +189,16 @@ impl State {
             if self.cursor < self.log_until {
                 return self.read_log().await;
             }
-            match self.subscription.look(self.cursor, self.form) {
-                Look::Frames(frames, head) => {
+            match self.subscription.frames_after(self.cursor, self.form) {
+                RingRead::Frames(frames, head) => {
                     self.spoke_at = Instant::now();
                     self.keep_up();
                     self.cursor = head;
                     return Some(self.after_ephemerals(frames));
                 }
-                Look::CutOff if self.live => return None,
-                Look::ReadLog | Look::CutOff => return self.read_log().await,
-                Look::UpToDate => self.keep_up(),
+                RingRead::CutOff if self.live => return None,
+                RingRead::ReadLog | RingRead::CutOff => return self.read_log().await,
+                RingRead::UpToDate => self.keep_up(),
             }
             tokio::select! {
                 biased;

@@ -55,10 +55,10 @@ impl Users {
         self.lock().keys().cloned().collect()
     }
 
-    /// A room has moved on. Nothing is noted where nobody listens.
-    pub fn note(&self, room: &RoomId) {
+    /// A room has moved on. Nothing is marked where nobody listens.
+    pub fn mark_moved(&self, room: &RoomId) {
         if !self.lock().is_empty() {
-            self.moved.note_always(room);
+            self.moved.mark_dirty(room);
         }
     }
 
@@ -127,12 +127,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn rooms_are_noted_while_somebody_listens() {
+    async fn rooms_are_marked_while_somebody_listens() {
         let users = Arc::new(Users::default());
         let [a, b]: [RoomId; 2] = ["rm_a", "rm_b"].map(|id| id.parse().unwrap());
-        users.note(&a);
+        users.mark_moved(&a);
         let _listener = users.listen(&"u_a".parse().unwrap());
-        users.note(&b);
+        users.mark_moved(&b);
         let moved = users.moved_rooms().next().await;
         assert_eq!(moved.into_keys().collect::<Vec<_>>(), [b]);
     }

@@ -12,7 +12,7 @@ pub async fn run(app: App) {
     let mut notifier = Notifier::new(app);
     loop {
         ticks.tick().await;
-        if let Err(error) = notifier.look().await {
+        if let Err(error) = notifier.send_due().await {
             tracing::debug!(%error, "cannot look for notifications; it is tried again soon");
         }
     }

@@ -12,7 +12,7 @@ pub async fn run(app: App) {
     loop {
         let moved = app.hub.users().moved_rooms().next().await;
         let rooms: Vec<RoomId> = moved.into_keys().collect();
-        if let Err(error) = inbox::tell_of_moves(&app, &rooms).await {
+        if let Err(error) = inbox::notify_moved_rooms(&app, &rooms).await {
             tracing::debug!(%error, "cannot tell people of their other rooms");
         }
         tokio::time::sleep(GATHER).await;

@@ -10,6 +10,7 @@ mod search;
 mod sweep;
 
 use crate::{app::App, events};
+use runtime::Shutdown;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
@@ -17,17 +18,23 @@ use tokio::task::JoinSet;
 /// would each open a connection.
 const BETWEEN: Duration = Duration::from_millis(40);
 
-/// The jobs of a running server.
-#[derive(Default)]
-pub struct Jobs(JoinSet<()>);
+/// The jobs of a running server. They end when a shutdown begins, or with this: none of them leaves
+/// anything half done.
+pub struct Jobs {
+    tasks: JoinSet<()>,
+    shutdown: Shutdown,
+}
 
 impl Jobs {
     pub fn start(app: &App) -> Self {
-        let mut jobs = Self::default();
-        jobs.begin(0, app.live.at_work().clone().watch());
+        let mut jobs = Self {
+            tasks: JoinSet::new(),
+            shutdown: app.shutdown.clone(),
+        };
+        jobs.begin(0, app.live.at_work().clone().end_silent_turns());
         jobs.begin(0, inbox::run(app.clone()));
         jobs.begin(0, erase::run(app.clone()));
-        jobs.begin(0, events::follow(app.hub.clone(), app.db.clone()));
+        jobs.begin(0, events::reconcile(app.hub.clone(), app.db.clone()));
         if app.config.search.enabled {
             jobs.begin(1, search::run(app.clone()));
         }
@@ -41,15 +48,17 @@ impl Jobs {
         jobs
     }
 
-    fn begin(&mut self, turn: u32, job: impl Future<Output = ()> + Send + 'static) {
-        self.0.spawn(async move {
-            tokio::time::sleep(BETWEEN * turn).await;
-            job.await;
+    fn begin(&mut self, nth: u32, job: impl Future<Output = ()> + Send + 'static) {
+        let shutdown = self.shutdown.clone();
+        self.tasks.spawn(async move {
+            let job = async {
+                tokio::time::sleep(BETWEEN * nth).await;
+                job.await;
+            };
+            tokio::select! {
+                () = job => {}
+                () = shutdown.begun() => {}
+            }
         });
-    }
-
-    /// Ends them all: none of them leaves anything half done.
-    pub fn stop(mut self) {
-        self.0.abort_all();
     }
 }

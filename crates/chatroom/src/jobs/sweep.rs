@@ -48,5 +48,5 @@ async fn sweep(app: &App) -> Result<(), DbError> {
         tx.commit().await?;
     }
     scorer::expire(&app.db, now).await?;
-    scorer::settle_all(&app.db).await
+    scorer::score_all_rooms(&app.db).await
 }

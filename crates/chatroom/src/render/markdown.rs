@@ -69,7 +69,7 @@ fn push(markdown: &str, budget: &mut Budget) -> Option<String> {
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let parser = TextMergeStream::new(Parser::new_ext(markdown, options));
-    let mut writer = Writer {
+    let mut writer = HtmlWriter {
         events: Vec::new(),
         open: Vec::new(),
         links: 0,
@@ -80,7 +80,7 @@ fn push(markdown: &str, budget: &mut Budget) -> Option<String> {
         if n > MAX_EVENTS {
             return None;
         }
-        writer.take(event);
+        writer.write_event(event);
     }
     let mut out = String::with_capacity(markdown.len() * 2);
     html::push_html(&mut out, writer.events.into_iter());
@@ -94,7 +94,7 @@ fn plain(text: &str) -> String {
 }
 
 /// Turns markdown's events into those that a page may show.
-struct Writer<'a, 'b> {
+struct HtmlWriter<'a, 'b> {
     events: Vec<Event<'a>>,
     /// The open elements, and whether each is shown.
     open: Vec<bool>,
@@ -109,8 +109,8 @@ struct Code {
     text: String,
 }
 
-impl<'a> Writer<'a, '_> {
-    fn take(&mut self, event: Event<'a>) {
+impl<'a> HtmlWriter<'a, '_> {
+    fn write_event(&mut self, event: Event<'a>) {
         match event {
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.end(tag),

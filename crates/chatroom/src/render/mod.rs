@@ -24,14 +24,14 @@ use tokio::sync::Semaphore;
 
 /// What one generation of the cache holds, in bytes of text and HTML.
 const GENERATION_BYTES: usize = 1024 * 1024;
-/// How long a request waits for its turn; then its code stays plain.
-const TURN_TIMEOUT: Duration = Duration::from_millis(300 * DEBUG_BUILD_FACTOR);
+/// How long a request waits for its permit; then its code stays plain.
+const PERMIT_TIMEOUT: Duration = Duration::from_millis(300 * DEBUG_BUILD_FACTOR);
 
 /// Renders messages, each text once for all who read it at about the same time.
 pub struct Renderer {
     cache: Mutex<Cache>,
     /// Rendering takes turns, so that it never takes the machine from those who post.
-    turn: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 /// Texts with their HTML.
@@ -49,7 +49,7 @@ impl Default for Renderer {
     fn default() -> Self {
         Self {
             cache: Mutex::default(),
-            turn: Arc::new(Semaphore::new(1)),
+            permits: Arc::new(Semaphore::new(1)),
         }
     }
 }
@@ -89,8 +89,9 @@ impl Renderer {
         if missing.is_empty() {
             return rendered;
         }
-        let turn = tokio::time::timeout(TURN_TIMEOUT, self.turn.clone().acquire_owned()).await;
-        let turn = turn.ok().and_then(Result::ok);
+        let permit =
+            tokio::time::timeout(PERMIT_TIMEOUT, self.permits.clone().acquire_owned()).await;
+        let permit = permit.ok().and_then(Result::ok);
         // Somebody else may have rendered them meanwhile.
         missing.retain(|text| match self.cached(text) {
             Some(html) => rendered.insert(text.clone(), html).is_some(),
@@ -100,13 +101,13 @@ impl Renderer {
         let _waiting = abandoned.on_drop();
         let rendering = tokio::task::spawn_blocking(move || {
             highlight::load();
-            let budget = match turn {
+            let budget = match permit {
                 Some(_) => RequestBudget::new(abandoned.clone()),
                 None => RequestBudget::none(abandoned.clone()),
             };
             let fresh = render(missing, &budget, &abandoned);
-            // The turn ends with the work, not with whoever waits for it.
-            drop(turn);
+            // The permit is given back with the work, not with whoever waits for it.
+            drop(permit);
             fresh
         });
         match rendering.await {

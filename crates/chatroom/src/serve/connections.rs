@@ -5,7 +5,7 @@ use crate::{
     app::App,
     auth::network::{Peer, one_customer},
     events::ConnectionCut,
-    occupancy::Occupancy,
+    keyed_permits::KeyedPermits,
 };
 use hyper::server::conn::http1;
 use hyper_util::{
@@ -13,7 +13,7 @@ use hyper_util::{
     server::graceful::{GracefulShutdown, Watcher},
     service::TowerToHyperService,
 };
-use runtime::CancellationToken;
+use runtime::Shutdown;
 use std::{
     io,
     net::{IpAddr, SocketAddr},
@@ -43,9 +43,9 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 pub struct Acceptor<'a> {
     service: api::Service,
     graceful: &'a GracefulShutdown,
-    cut_off: &'a CancellationToken,
+    shutdown: &'a Shutdown,
     /// The connections that are open, for each address.
-    open: Occupancy<IpAddr>,
+    open: KeyedPermits<IpAddr>,
     app: App,
 }
 
@@ -53,24 +53,24 @@ impl<'a> Acceptor<'a> {
     pub fn new(
         service: api::Service,
         graceful: &'a GracefulShutdown,
-        cut_off: &'a CancellationToken,
+        shutdown: &'a Shutdown,
         app: App,
     ) -> Self {
         Self {
             service,
             graceful,
-            cut_off,
-            open: Occupancy::default(),
+            shutdown,
+            open: KeyedPermits::default(),
             app,
         }
     }
 
-    /// Takes connections until it is time to stop.
-    pub async fn accept(&self, listener: &TcpListener, stop: impl Future<Output = ()>) {
-        tokio::pin!(stop);
+    /// Takes connections until a signal begins the shutdown.
+    pub async fn accept(&self, listener: &TcpListener, signal: impl Future<Output = ()>) {
+        tokio::pin!(signal);
         loop {
             tokio::select! {
-                () = &mut stop => return,
+                () = &mut signal => return,
                 accepted = listener.accept() => match accepted {
                     Ok((socket, peer)) => self.serve(socket, peer.ip().to_canonical()),
                     Err(error) => {
@@ -89,7 +89,7 @@ impl<'a> Acceptor<'a> {
             true => 0,
             false => self.app.config.limits.connections_per_address,
         };
-        let Some(seat) = self.open.enter(one_customer(peer), most) else {
+        let Some(permit) = self.open.try_acquire(one_customer(peer), most) else {
             tracing::debug!(%peer, "an address has too many connections");
             tokio::spawn(refuse_connection(socket));
             return;
@@ -97,12 +97,12 @@ impl<'a> Acceptor<'a> {
         let head_time = Duration::from_secs(self.app.config.limits.head_seconds.max(1));
         let service = self.service.clone();
         let serving = connection(socket, peer, service, head_time, self.graceful.watcher());
-        let cut_off = self.cut_off.clone();
+        let shutdown = self.shutdown.clone();
         tokio::spawn(async move {
-            let _seat = seat;
+            let _permit = permit;
             tokio::select! {
                 () = serving => {}
-                () = cut_off.cancelled() => {}
+                () = shutdown.forced() => {}
             }
         });
     }

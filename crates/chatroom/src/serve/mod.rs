@@ -26,7 +26,7 @@ use crate::{
     private_files::make_private_folder,
     render::Renderer,
     services::{
-        delivery::{self, Fanout},
+        delivery::{self, LaneRegistry},
         members::names,
         messages::posting::{Traffic, Writer},
         people,
@@ -36,7 +36,7 @@ use crate::{
 };
 use connections::{Acceptor, listen};
 use hyper_util::server::graceful::GracefulShutdown;
-use runtime::CancellationToken;
+use runtime::Shutdown;
 use sqlx::migrate::MigrateError;
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
@@ -124,7 +124,8 @@ pub async fn serve(config: Config, opened: impl FnOnce(Opened)) -> Result<(), Se
     denylist.reload(&mut db.read().await?).await?;
 
     let node = secrets.random_code("node-", 8)?;
-    let hub = Arc::new(Hub::new(config.stream.buffer));
+    let shutdown = Shutdown::default();
+    let hub = Arc::new(Hub::new(config.stream.buffer, shutdown.graceful_token()));
     let at_work = Arc::new(AtWork::new(hub.clone()));
     let bus = match &config.bus {
         None => None,
@@ -148,7 +149,6 @@ pub async fn serve(config: Config, opened: impl FnOnce(Opened)) -> Result<(), Se
         .public_url
         .clone()
         .unwrap_or_else(|| format!("http://{address}"));
-    let closing = CancellationToken::new();
     let app = App::new(Parts {
         public_url: public_url.trim_end_matches('/').to_owned(),
         tokens: Tokens::new(&secrets),
@@ -163,7 +163,7 @@ pub async fn serve(config: Config, opened: impl FnOnce(Opened)) -> Result<(), Se
         traffic: traffic.clone(),
         storage: Storage::default(),
         node: node.clone(),
-        fanout: Fanout::new(&config.fanout),
+        lanes: LaneRegistry::new(&config.fanout),
         outbound: Outbound::new(config.fanout.private_endpoints, &config.network),
         visitor_reads: Default::default(),
         write_counter: Default::default(),
@@ -174,7 +174,7 @@ pub async fn serve(config: Config, opened: impl FnOnce(Opened)) -> Result<(), Se
         renderer: Renderer::default(),
         text_deleted: Notify::new(),
         mcp_keys: Default::default(),
-        closing: closing.clone(),
+        shutdown: shutdown.clone(),
         config,
     });
     if let Some(url) = app.config.auth.jwks_url.clone() {
@@ -182,9 +182,9 @@ pub async fn serve(config: Config, opened: impl FnOnce(Opened)) -> Result<(), Se
     }
     reserved::prepare(&app).await?;
     names::prepare(&app).await?;
-    let jobs = Jobs::start(&app);
-    let calling = delivery::Calling::start(app.clone());
-    let mut stop = Stop::new().map_err(ServeError::Signals)?;
+    let _jobs = Jobs::start(&app);
+    let dispatcher = delivery::DispatcherHandle::start(app.clone());
+    let mut signals = ShutdownSignals::new().map_err(ServeError::Signals)?;
     let service = api::service(app.clone());
     tracing::info!(%address, engine = if db.is_sqlite() { "sqlite" } else { "postgres" }, "serving");
     opened(Opened {
@@ -193,28 +193,25 @@ pub async fn serve(config: Config, opened: impl FnOnce(Opened)) -> Result<(), Se
     });
 
     let graceful = GracefulShutdown::new();
-    let cut_off = CancellationToken::new();
-    let acceptor = Acceptor::new(service, &graceful, &cut_off, app);
-    acceptor.accept(&listener, stop.requested()).await;
+    let acceptor = Acceptor::new(service, &graceful, &shutdown, app);
+    acceptor.accept(&listener, signals.received()).await;
     drop(acceptor);
     tracing::info!("stopping: streams are closed, work in hand is finished");
     let deadline = Instant::now() + grace;
     drop(listener);
-    hub.close();
-    closing.cancel();
-    jobs.stop();
+    shutdown.begin();
     // The rest of the time is for writing down what they came to.
     let for_requests = grace.mul_f32(0.8);
     let (answered, ()) = tokio::join!(
         tokio::time::timeout(for_requests, graceful.shutdown()),
-        calling.finish(for_requests)
+        dispatcher.finish(for_requests)
     );
     if answered.is_err() {
         tracing::warn!("some requests took too long and are cut off");
-        cut_off.cancel();
+        shutdown.force();
     }
-    let closing = close(writing, &traffic, &db, &node);
-    if tokio::time::timeout_at(deadline, closing).await.is_err() {
+    let finishing = finish(writing, &traffic, &db, &node);
+    if tokio::time::timeout_at(deadline, finishing).await.is_err() {
         tracing::warn!(
             seconds = grace.as_secs(),
             "not all work in hand was finished in time"
@@ -225,7 +222,7 @@ pub async fn serve(config: Config, opened: impl FnOnce(Opened)) -> Result<(), Se
 }
 
 /// Waits for the posts in hand, and closes the database.
-async fn close(writing: JoinHandle<()>, traffic: &Traffic, db: &Db, node: &str) {
+async fn finish(writing: JoinHandle<()>, traffic: &Traffic, db: &Db, node: &str) {
     if let Err(error) = writing.await {
         tracing::error!(%error, "the task that writes messages failed");
     }
@@ -235,13 +232,13 @@ async fn close(writing: JoinHandle<()>, traffic: &Traffic, db: &Db, node: &str) 
     db.close().await;
 }
 
-/// The signals that end the server.
-struct Stop {
+/// The signals that begin a shutdown.
+struct ShutdownSignals {
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
 }
 
-impl Stop {
+impl ShutdownSignals {
     fn new() -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
@@ -249,7 +246,7 @@ impl Stop {
         })
     }
 
-    async fn requested(&mut self) {
+    async fn received(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}

@@ -21,16 +21,16 @@ const MOST_KEPT: i64 = 100;
 const SHORTEST_SECRET: usize = 16;
 
 /// A request, by which its answer is found again; or one that nobody will repeat.
-pub struct Repeatable(Option<Attempt>);
+pub struct IdempotentRequest(Option<HashedRequest>);
 
-/// All of it hashed.
-struct Attempt {
+/// Whose request it is and what it asks for, all of it hashed.
+struct HashedRequest {
     id: String,
     caller: String,
     request: String,
 }
 
-impl Repeatable {
+impl IdempotentRequest {
     /// A request that nobody will repeat.
     pub fn never() -> Self {
         Self(None)
@@ -63,7 +63,7 @@ impl Repeatable {
         };
         let request = serde_json::to_string(request).map_err(Error::internal)?;
         let hash = |what: &str, text: &str| app.secrets.hash_code(&format!("{what} {text}"));
-        Ok(Self(Some(Attempt {
+        Ok(Self(Some(HashedRequest {
             id: hash("reply", &format!("{caller}\n{route}\n{key}")),
             caller: hash("caller", &caller),
             request: hash("request", &request),
@@ -73,19 +73,19 @@ impl Repeatable {
     /// The answer that was given before. Where there is none, others who ask the same wait until
     /// the transaction ends.
     pub async fn answered<T: DeserializeOwned>(&self, app: &App, tx: &mut Tx) -> Result<Option<T>> {
-        let Some(attempt) = &self.0 else {
+        let Some(hashed) = &self.0 else {
             return Ok(None);
         };
-        let (id, now) = (&attempt.id, Now::get().seconds());
+        let (id, now) = (&hashed.id, Now::get().seconds());
         if tx
-            .reserve_reply(id, &attempt.caller, &attempt.request, now)
+            .reserve_reply(id, &hashed.caller, &hashed.request, now)
             .await?
         {
             return Ok(None);
         }
         let unreadable = || Error::internal("a kept answer cannot be read");
         let kept = tx.kept_reply(id).await?.ok_or_else(unreadable)?;
-        if kept.request != attempt.request {
+        if kept.request != hashed.request {
             return Err(Error::bad_request(
                 "This Idempotency-Key was used for another request; use a new key for a new request",
             ));
@@ -96,13 +96,13 @@ impl Repeatable {
 
     /// Keeps the answer for the next time.
     pub async fn keep(&self, app: &App, tx: &mut Tx, reply: &impl Serialize) -> Result<()> {
-        let Some(attempt) = &self.0 else {
+        let Some(hashed) = &self.0 else {
             return Ok(());
         };
         let reply = serde_json::to_string(reply).map_err(Error::internal)?;
         let sealed = app.secrets.seal(&reply).map_err(Error::internal)?;
-        tx.keep_reply(&attempt.id, &sealed).await?;
-        tx.forget_replies_beyond(&attempt.caller, MOST_KEPT).await?;
+        tx.keep_reply(&hashed.id, &sealed).await?;
+        tx.forget_replies_beyond(&hashed.caller, MOST_KEPT).await?;
         Ok(())
     }
 }

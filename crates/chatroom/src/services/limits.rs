@@ -64,7 +64,7 @@ impl Windows {
     }
 
     /// Counts one more under every limit, or under none if one of them is reached.
-    pub fn take(&mut self, limits: &[Limit], now: Now) -> Result<()> {
+    pub fn count_against(&mut self, limits: &[Limit], now: Now) -> Result<()> {
         self.refuse_full(limits, now)?;
         for limit in limits.iter().filter(|limit| limit.most > 0) {
             match self.window(limit, now).is_some() {
@@ -141,9 +141,9 @@ impl Windows {
 }
 
 /// Counts one more in the store, as part of a transaction.
-pub async fn take(tx: &mut Tx, limits: &[Limit], now: Now) -> Result<()> {
+pub async fn count_against(tx: &mut Tx, limits: &[Limit], now: Now) -> Result<()> {
     let mut windows = lock_windows(tx, limits).await?;
-    windows.take(limits, now)?;
+    windows.count_against(limits, now)?;
     tx.save_windows(&windows.changed()).await?;
     Ok(())
 }
@@ -178,20 +178,20 @@ impl Counter {
     const SWEEP_EVERY: usize = 10_000;
 
     /// Counts one more under every limit, or under none if one of them is reached.
-    pub async fn take(&self, db: &Db, limits: &[Limit], now: Now) -> Result<()> {
+    pub async fn count_against(&self, db: &Db, limits: &[Limit], now: Now) -> Result<()> {
         if limits.iter().all(|limit| limit.most <= 0) {
             return Ok(());
         }
         if db.is_sqlite() {
             let mut memory = self.memory(now);
-            memory.windows.take(limits, now)?;
+            memory.windows.count_against(limits, now)?;
             memory.windows.saved();
             return Ok(());
         }
         self.memory(now).windows.refuse_full(limits, now)?;
-        let mut tx = db.begin_aside().await?;
+        let mut tx = db.begin_keeping_cache().await?;
         let mut windows = lock_windows(&mut tx, limits).await?;
-        if let Err(refused) = windows.take(limits, now) {
+        if let Err(refused) = windows.count_against(limits, now) {
             self.memory(now).windows.add(windows.into_rows());
             return Err(refused);
         }
@@ -229,31 +229,31 @@ mod tests {
         let mut windows = Windows::default();
         let six = [limit("a", 6, 60)];
         for n in 0..6 {
-            windows.take(&six, Now(n * 1000)).unwrap();
+            windows.count_against(&six, Now(n * 1000)).unwrap();
         }
         assert_eq!(
-            windows.take(&six, Now(59_999)).unwrap_err().code(),
+            windows.count_against(&six, Now(59_999)).unwrap_err().code(),
             ErrorCode::RateLimited
         );
-        windows.take(&six, Now(60_000)).unwrap();
+        windows.count_against(&six, Now(60_000)).unwrap();
     }
 
     #[test]
     fn one_in_a_window_is_a_cooldown() {
         let mut windows = Windows::default();
         let cooldown = [limit("a", 1, 15)];
-        windows.take(&cooldown, Now(0)).unwrap();
-        assert!(windows.take(&cooldown, Now(14_999)).is_err());
-        windows.take(&cooldown, Now(15_000)).unwrap();
-        assert!(windows.take(&cooldown, Now(29_999)).is_err());
+        windows.count_against(&cooldown, Now(0)).unwrap();
+        assert!(windows.count_against(&cooldown, Now(14_999)).is_err());
+        windows.count_against(&cooldown, Now(15_000)).unwrap();
+        assert!(windows.count_against(&cooldown, Now(29_999)).is_err());
     }
 
     #[test]
     fn what_one_limit_refuses_is_counted_by_none() {
         let mut windows = Windows::default();
         let both = [limit("many", 10, 60), limit("one", 1, 60)];
-        windows.take(&both, Now(0)).unwrap();
-        windows.take(&both, Now(1)).unwrap_err();
+        windows.count_against(&both, Now(0)).unwrap();
+        windows.count_against(&both, Now(1)).unwrap_err();
         assert_eq!(windows.open["many"].count, 1);
     }
 
@@ -261,7 +261,7 @@ mod tests {
     fn zero_means_no_limit() {
         let mut windows = Windows::default();
         for _ in 0..1000 {
-            windows.take(&[limit("a", 0, 60)], Now(0)).unwrap();
+            windows.count_against(&[limit("a", 0, 60)], Now(0)).unwrap();
         }
         assert!(windows.changed().is_empty());
     }
@@ -269,14 +269,24 @@ mod tests {
     #[test]
     fn whoever_asked_earlier_and_is_served_later_is_counted_too() {
         let mut windows = Windows::default();
-        windows.take(&[limit("a", 1, 60)], Now(100_005)).unwrap();
-        assert!(windows.take(&[limit("a", 1, 60)], Now(100_000)).is_err());
+        windows
+            .count_against(&[limit("a", 1, 60)], Now(100_005))
+            .unwrap();
+        assert!(
+            windows
+                .count_against(&[limit("a", 1, 60)], Now(100_000))
+                .is_err()
+        );
     }
 
     #[test]
     fn a_clock_set_back_does_not_lock_anybody_out() {
         let mut windows = Windows::default();
-        windows.take(&[limit("a", 1, 60)], Now(1_000_000)).unwrap();
-        windows.take(&[limit("a", 1, 60)], Now(5_000)).unwrap();
+        windows
+            .count_against(&[limit("a", 1, 60)], Now(1_000_000))
+            .unwrap();
+        windows
+            .count_against(&[limit("a", 1, 60)], Now(5_000))
+            .unwrap();
     }
 }

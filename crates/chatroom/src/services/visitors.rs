@@ -15,5 +15,7 @@ pub async fn count_read(app: &App, ip: IpAddr, resource: &str) -> Result<()> {
         words: "Too many anonymous reads from your address",
         stored: true,
     };
-    app.visitor_reads.take(&app.db, &[limit], Now::get()).await
+    app.visitor_reads
+        .count_against(&app.db, &[limit], Now::get())
+        .await
 }

@@ -140,10 +140,10 @@ impl Conn {
         )
     }
 
-    /// Puts the next look at one off, if nobody else has since it was read: then it is the caller's to
+    /// Leases one by putting off when it is due, if nobody else has since it was read: then it is the caller's to
     /// deal with until that time.
-    pub async fn claim_a2a_push(&mut self, push: &PushRow, until_ms: i64) -> DbResult<bool> {
-        let claimed = exec!(
+    pub async fn lease_a2a_push(&mut self, push: &PushRow, until_ms: i64) -> DbResult<bool> {
+        let leased = exec!(
             self,
             "UPDATE a2a_pushes SET due_ms = $6 WHERE room_id = $1 AND seq = $2 AND user_id = $3 AND id = $4 \
              AND due_ms = $5",
@@ -154,14 +154,14 @@ impl Conn {
             push.due_ms,
             until_ms
         )?;
-        Ok(claimed == 1)
+        Ok(leased == 1)
     }
 
-    /// What came of a notification, if the configuration is still the one that was claimed.
+    /// What came of a notification, if the configuration is still the one that was leased.
     pub async fn settle_a2a_push(
         &mut self,
         push: &PushRow,
-        claimed_until_ms: i64,
+        leased_until_ms: i64,
         told: &str,
         attempt: i64,
         due_ms: i64,
@@ -174,7 +174,7 @@ impl Conn {
             push.seq,
             &push.user_id,
             &push.id,
-            claimed_until_ms,
+            leased_until_ms,
             told,
             attempt,
             due_ms

@@ -73,7 +73,7 @@ impl Sql {
     /// In tests, remembers the text, so that a test can look at every query's plan.
     pub fn noted(self) -> Self {
         #[cfg(test)]
-        super::plans::note(self.sqlite);
+        super::plans::record_query(self.sqlite);
         self
     }
 }
@@ -82,13 +82,13 @@ impl Sql {
 #[derive(Clone)]
 pub enum Db {
     /// One writer, so that writes never meet a lock, and readers beside it. Whoever writes holds
-    /// the turn.
+    /// the write lock.
     Sqlite {
         writer: SqliteWriter,
         readers: SqliteReaders,
         /// For the posting task alone: whoever reads much does not keep others from posting.
         posting_reader: SqliteReaders,
-        turn: Arc<Mutex<Turn>>,
+        write_lock: Arc<Mutex<WriteLock>>,
     },
     Postgres {
         pool: PgPool,
@@ -125,13 +125,17 @@ impl SqliteWriter {
         Ok(Self { pool, deadline })
     }
 
-    async fn begin(&self, turn: OwnedMutexGuard<Turn>, statement_time: Duration) -> DbResult<Tx> {
-        turn.refuse_damaged()?;
+    async fn begin(
+        &self,
+        write_lock: OwnedMutexGuard<WriteLock>,
+        statement_time: Duration,
+    ) -> DbResult<Tx> {
+        write_lock.refuse_damaged()?;
         let tx = self.pool.begin_with("BEGIN IMMEDIATE").await?;
         let timer = QueryTimer::new(self.deadline.clone(), statement_time);
         Ok(Tx {
             conn: Conn::SqliteTx(tx, timer),
-            _turn: Some(turn),
+            _write_lock: Some(write_lock),
         })
     }
 }
@@ -187,8 +191,8 @@ impl Conn {
     }
 }
 
-/// The turn to write to SQLite.
-pub struct Turn {
+/// The right to write to SQLite; one holds it at a time.
+pub struct WriteLock {
     /// Transactions begun by anybody but the posting thread.
     by_others: u64,
     /// What the posting thread writes with.
@@ -197,7 +201,7 @@ pub struct Turn {
     damaged: bool,
 }
 
-impl Turn {
+impl WriteLock {
     fn refuse_damaged(&self) -> DbResult<()> {
         match self.damaged {
             true => Err(DbError::AnyDriverError(Box::new(Damaged))),
@@ -220,7 +224,7 @@ impl Turn {
 pub struct Tx {
     conn: Conn,
     /// Held until the transaction is over.
-    _turn: Option<OwnedMutexGuard<Turn>>,
+    _write_lock: Option<OwnedMutexGuard<WriteLock>>,
 }
 
 impl std::ops::Deref for Tx {
@@ -247,11 +251,11 @@ impl Tx {
     }
 }
 
-/// The turn to write a group of posts, until it is written.
-pub enum GroupTurn {
+/// The transaction that a group of posts is written in.
+pub enum GroupTx {
     /// Nobody else writes meanwhile.
     Sqlite {
-        turn: OwnedMutexGuard<Turn>,
+        write_lock: OwnedMutexGuard<WriteLock>,
         posting_reader: SqliteReaders,
         reader: Option<Conn>,
     },
@@ -259,11 +263,11 @@ pub enum GroupTurn {
     Postgres(Tx),
 }
 
-impl GroupTurn {
+impl GroupTx {
     /// How many transactions others have begun. Unknown where other processes write too.
     pub fn writes_by_others(&self) -> Option<u64> {
         match self {
-            Self::Sqlite { turn, .. } => Some(turn.by_others),
+            Self::Sqlite { write_lock, .. } => Some(write_lock.by_others),
             Self::Postgres(_) => None,
         }
     }
@@ -289,9 +293,9 @@ impl GroupTurn {
     /// Writes the group: when this returns, it is on the disk. On SQLite this blocks the thread.
     pub async fn write(self, group: &Group<'_>) -> DbResult<()> {
         match self {
-            Self::Sqlite { mut turn, .. } => {
-                let written = turn.groups.write(group);
-                turn.note_damage(written)
+            Self::Sqlite { mut write_lock, .. } => {
+                let written = write_lock.groups.write(group);
+                write_lock.note_damage(written)
             }
             Self::Postgres(mut tx) => {
                 tx.write_group(group).await?;
@@ -326,7 +330,7 @@ impl Db {
             writer,
             readers: SqliteReaders::new(reading.clone(), READERS, read_time),
             posting_reader: SqliteReaders::new(reading, 1, read_time),
-            turn: Arc::new(Mutex::new(Turn {
+            write_lock: Arc::new(Mutex::new(WriteLock {
                 by_others: 0,
                 groups: GroupWriter::open(file)?,
                 damaged: false,
@@ -360,63 +364,67 @@ impl Db {
     /// A transaction to write in. On SQLite there is one at a time.
     pub async fn begin(&self) -> DbResult<Tx> {
         Ok(match self {
-            Self::Sqlite { writer, turn, .. } => {
-                let mut turn = turn.clone().lock_owned().await;
-                turn.by_others += 1;
-                writer.begin(turn, SQLITE_STATEMENT_TIME).await?
+            Self::Sqlite {
+                writer, write_lock, ..
+            } => {
+                let mut write_lock = write_lock.clone().lock_owned().await;
+                write_lock.by_others += 1;
+                writer.begin(write_lock, SQLITE_STATEMENT_TIME).await?
             }
             Self::Postgres { pool, .. } => Tx {
                 conn: Conn::PostgresTx(PostgresTx::begin(pool).await?),
-                _turn: None,
+                _write_lock: None,
             },
         })
     }
 
-    /// A transaction that touches nothing the posting task remembers: it goes unnoticed there.
-    pub async fn begin_aside(&self) -> DbResult<Tx> {
+    /// A transaction that touches nothing the posting task has cached: its cache stays valid.
+    pub async fn begin_keeping_cache(&self) -> DbResult<Tx> {
         Ok(match self {
-            Self::Sqlite { writer, turn, .. } => {
-                let turn = turn.clone().lock_owned().await;
-                writer.begin(turn, SQLITE_STATEMENT_TIME).await?
+            Self::Sqlite {
+                writer, write_lock, ..
+            } => {
+                let write_lock = write_lock.clone().lock_owned().await;
+                writer.begin(write_lock, SQLITE_STATEMENT_TIME).await?
             }
             Self::Postgres { .. } => self.begin().await?,
         })
     }
 
-    /// The turn to write a group of posts.
-    pub async fn begin_group(&self) -> DbResult<GroupTurn> {
+    /// The transaction for a group of posts.
+    pub async fn begin_group(&self) -> DbResult<GroupTx> {
         Ok(match self {
             Self::Sqlite {
                 posting_reader,
-                turn,
+                write_lock,
                 ..
             } => {
-                let turn = turn.clone().lock_owned().await;
-                turn.refuse_damaged()?;
-                GroupTurn::Sqlite {
-                    turn,
+                let write_lock = write_lock.clone().lock_owned().await;
+                write_lock.refuse_damaged()?;
+                GroupTx::Sqlite {
+                    write_lock,
                     posting_reader: posting_reader.clone(),
                     reader: None,
                 }
             }
-            Self::Postgres { posting, .. } => GroupTurn::Postgres(Tx {
+            Self::Postgres { posting, .. } => GroupTx::Postgres(Tx {
                 conn: Conn::PostgresTx(PostgresTx::begin(posting).await?),
-                _turn: None,
+                _write_lock: None,
             }),
         })
     }
 
     /// Another process has written: what the posting task remembers may be out of date.
     pub async fn note_write_by_others(&self) {
-        if let Self::Sqlite { turn, .. } = self {
-            turn.lock().await.by_others += 1;
+        if let Self::Sqlite { write_lock, .. } = self {
+            write_lock.lock().await.by_others += 1;
         }
     }
 
     /// Reads all of SQLite's file once, and lets nobody write to a damaged one. PostgreSQL has
     /// checksums of its own.
     pub async fn check_pages(&self, file: &Path) -> DbResult<()> {
-        let Self::Sqlite { turn, .. } = self else {
+        let Self::Sqlite { write_lock, .. } = self else {
             return Ok(());
         };
         let mut conn = SqliteConnectOptions::new()
@@ -434,17 +442,17 @@ impl Db {
             }
             other => other.map(drop),
         };
-        turn.lock().await.note_damage(checked)
+        write_lock.lock().await.note_damage(checked)
     }
 
     /// Empties SQLite's write-ahead log, which holds what was written over since. Whether it could:
     /// a reader may be in the way.
     pub async fn empty_wal(&self) -> DbResult<bool> {
-        let Self::Sqlite { turn, .. } = self else {
+        let Self::Sqlite { write_lock, .. } = self else {
             return Ok(true);
         };
-        let mut turn = turn.clone().lock_owned().await;
-        tokio::task::spawn_blocking(move || turn.groups.empty_wal())
+        let mut write_lock = write_lock.clone().lock_owned().await;
+        tokio::task::spawn_blocking(move || write_lock.groups.empty_wal())
             .await
             .map_err(|_| DbError::WorkerCrashed)?
     }
@@ -565,11 +573,14 @@ mod tests {
 
     /// Begins a transaction whose statements have so much time.
     async fn begin(db: &Db, statement_time: Duration) -> Tx {
-        let Db::Sqlite { writer, turn, .. } = db else {
+        let Db::Sqlite {
+            writer, write_lock, ..
+        } = db
+        else {
             unreachable!("this is SQLite");
         };
-        let turn = turn.clone().lock_owned().await;
-        writer.begin(turn, statement_time).await.unwrap()
+        let write_lock = write_lock.clone().lock_owned().await;
+        writer.begin(write_lock, statement_time).await.unwrap()
     }
 
     #[tokio::test]

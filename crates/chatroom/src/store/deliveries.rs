@@ -37,7 +37,7 @@ row_struct! {
         pub due_ms: i64,
         pub generation: i64,
         /// The message that the agent is to be called for once more.
-        pub retry_seq: Option<i64>,
+        pub answer_anew_seq: Option<i64>,
         /// Answers in the minute that began then.
         pub replies: i64,
         pub replies_since_ms: i64,
@@ -87,7 +87,7 @@ impl Conn {
 
     /// Lets a member be called from `start` on; one who was called before goes on where it was,
     /// but not before `oldest`.
-    pub async fn arm_delivery(
+    pub async fn enable_delivery(
         &mut self,
         room: &RoomId,
         user: &UserId,
@@ -109,7 +109,7 @@ impl Conn {
     }
 
     /// Calls a member no more.
-    pub async fn disarm_delivery(&mut self, room: &RoomId, user: &UserId) -> DbResult<()> {
+    pub async fn disable_delivery(&mut self, room: &RoomId, user: &UserId) -> DbResult<()> {
         exec!(
             self,
             "DELETE FROM deliveries WHERE room_id = $1 AND user_id = $2",
@@ -246,7 +246,7 @@ impl Conn {
         row!(
             self,
             LaneRow,
-            "SELECT d.next_seq, d.attempt, d.due_ms, d.generation, d.retry_seq, d.replies, d.replies_since_ms, \
+            "SELECT d.next_seq, d.attempt, d.due_ms, d.generation, d.retry_seq AS answer_anew_seq, d.replies, d.replies_since_ms, \
              m.user_name, m.endpoint_trusted, m.agent_endpoint, m.akm_key, m.container_id, r.data_content \
              FROM deliveries d JOIN rooms r ON r.room_id = d.room_id \
              JOIN room_members m ON m.room_id = d.room_id AND m.user_id = d.user_id \

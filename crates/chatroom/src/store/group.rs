@@ -2,16 +2,16 @@
 //!
 //! On SQLite this does not go through the pool: each query there changes threads twice, which
 //! costs more than the write itself. The posting thread has a connection of its own instead, for
-//! whoever holds the turn to write.
+//! whoever holds the write lock.
 
 use super::{
     Conn, DbError, DbResult,
     db::exec,
     limits::{SAVE_WINDOW, WindowRow, on_window_conflict},
-    looks::{ADD_LOOK, FORGET_LOOKS},
     messages::MessageRow,
     posting::{Addressed, json},
     rooms::RoomRow,
+    skeletons::{ADD_SKELETON, FORGET_SKELETONS},
     spending::{ADD_SPENDING, SET_USAGE, SpendingRow},
 };
 use protocol::{Message, MessageType, RoomId, UserId, Via, mentions::fold};
@@ -75,7 +75,7 @@ pub struct NewName {
     pub room_id: RoomId,
     pub user_id: UserId,
     pub name: String,
-    pub looks: Vec<String>,
+    pub skeletons: Vec<String>,
 }
 
 /// What a group of posts writes.
@@ -206,12 +206,12 @@ impl GroupWriter {
             let values = (&new.name, fold(&new.name), room, user);
             self.connection.prepare_cached(NAME)?.execute(values)?;
             self.connection
-                .prepare_cached(FORGET_LOOKS)?
+                .prepare_cached(FORGET_SKELETONS)?
                 .execute((room, user))?;
-            for look in &new.looks {
+            for skeleton in &new.skeletons {
                 self.connection
-                    .prepare_cached(ADD_LOOK)?
-                    .execute((room, user, look))?;
+                    .prepare_cached(ADD_SKELETON)?
+                    .execute((room, user, skeleton))?;
             }
         }
         for m in group.messages {
@@ -344,7 +344,7 @@ impl Conn {
         for new in group.names {
             self.set_member_name(&new.room_id, &new.user_id, &new.name)
                 .await?;
-            self.set_looks(&new.room_id, &new.user_id, &new.looks)
+            self.set_skeletons(&new.room_id, &new.user_id, &new.skeletons)
                 .await?;
         }
         for m in group.messages {

@@ -54,9 +54,9 @@ row_struct! {
     }
 }
 
-/// A place among somebody's mentions: newest first, then by room and seq.
+/// A cursor among somebody's mentions: newest first, then by room and seq.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MentionPlace {
+pub struct MentionCursor {
     pub at: i64,
     pub room: String,
     pub seq: i64,
@@ -142,11 +142,11 @@ impl Conn {
         )
     }
 
-    /// What mentions the user in rooms that they are still in, newest first, before a place.
+    /// What mentions the user in rooms that they are still in, newest first, before a cursor.
     pub async fn inbox_mentions(
         &mut self,
         user: &UserId,
-        before: &MentionPlace,
+        before: &MentionCursor,
         limit: i64,
     ) -> DbResult<Vec<InboxMentionRow>> {
         rows!(

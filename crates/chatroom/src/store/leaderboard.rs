@@ -35,7 +35,7 @@ row_struct! {
 row_struct! {
     /// An event that was counted.
     #[derive(Debug)]
-    pub struct EventRow {
+    pub struct ScoreEventRow {
         pub id: i64,
         pub kind: ScoreKind,
         pub points: f64,
@@ -189,10 +189,10 @@ impl Conn {
         room: &RoomId,
         user: &UserId,
         limit: i64,
-    ) -> DbResult<Vec<EventRow>> {
+    ) -> DbResult<Vec<ScoreEventRow>> {
         rows!(
             self,
-            EventRow,
+            ScoreEventRow,
             "SELECT id, kind, points, source_user_id, source_seq, source_emoji, created_at \
              FROM reputation_events WHERE room_id = $1 AND user_id = $2 ORDER BY created_at DESC, id DESC LIMIT $3",
             room,

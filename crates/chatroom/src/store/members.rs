@@ -3,7 +3,7 @@
 use super::{
     Conn, DbResult,
     db::{Sql, exec, row, rows},
-    looks::FORGET_LOOKS,
+    skeletons::FORGET_SKELETONS,
 };
 use protocol::{AdapterType, MemberKind, Role, RoomId, UserId, mentions::fold};
 
@@ -256,8 +256,8 @@ impl Conn {
 
     /// Whether there was such a member. It is no longer called either.
     pub async fn delete_member(&mut self, room: &RoomId, user: &UserId) -> DbResult<bool> {
-        self.disarm_delivery(room, user).await?;
-        exec!(self, FORGET_LOOKS, room, user)?;
+        self.disable_delivery(room, user).await?;
+        exec!(self, FORGET_SKELETONS, room, user)?;
         self.forget_threads(room, user).await?;
         let deleted = exec!(
             self,

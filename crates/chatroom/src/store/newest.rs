@@ -5,7 +5,7 @@ use super::{
     Conn, DbResult,
     db::{Engine, Sql},
     postgres_tx::in_time,
-    search::{Expression, FoundRow, Where, first_place},
+    search::{Expression, FoundRow, Where, first_sort_key},
 };
 use sqlx::{Postgres, Sqlite};
 
@@ -82,7 +82,7 @@ impl Conn {
             Where::Room(room) => (IN_ROOM.noted(), room.as_str()),
             Where::RoomsOf(user) => (IN_ROOMS_OF.noted(), user.as_str()),
         };
-        let since = first_place(since);
+        let since = first_sort_key(since);
         let answer_time = self.answer_time();
         let result = match self.engine() {
             Engine::Sqlite(conn) => {

@@ -10,7 +10,7 @@ use super::{
     deliveries::Held,
     group::NewMessage,
     identities::IdentityRow,
-    inbox::MentionPlace,
+    inbox::MentionCursor,
     invites::InviteRow,
     keys::{KeyRow, ShareCodeRow},
     leaderboard::Ranking,
@@ -21,7 +21,7 @@ use super::{
     oauth::GrantRow,
     posting::Addressed,
     rooms::Text,
-    search::{Bounds, Expression, Phrase, SearchableMessage, Terms, Where},
+    search::{Expression, Phrase, SearchPage, SearchableMessage, Terms, Where},
     spending::SpendingRow,
     turns::StopRow,
     webhooks::{WebhookDeliveryRow, WebhookRow},
@@ -36,7 +36,7 @@ use std::{collections::BTreeSet, sync::Mutex, time::Duration};
 static SEEN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
 /// Remembers a query's text.
-pub fn note(sql: &'static str) {
+pub fn record_query(sql: &'static str) {
     SEEN.lock().unwrap().insert(sql);
 }
 
@@ -202,14 +202,14 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.set_lineage(id, a, "l").await?;
     tx.user_is_known(a).await?;
     tx.name_is_taken(&[id], "A").await?;
-    tx.set_looks(id, a, &["a".to_owned()]).await?;
-    tx.look_is_taken(&[id], &["a".to_owned()], b).await?;
-    tx.members_without_looks(5).await?;
+    tx.set_skeletons(id, a, &["a".to_owned()]).await?;
+    tx.skeleton_is_taken(&[id], &["a".to_owned()], b).await?;
+    tx.members_without_skeletons(5).await?;
     tx.set_message_event(id, 1, "{}").await?;
 
-    tx.disarm_delivery(id, a).await?;
+    tx.disable_delivery(id, a).await?;
     tx.delivery_position(id, a).await?;
-    tx.arm_delivery(id, a, 1, 1).await?;
+    tx.enable_delivery(id, a, 1, 1).await?;
     tx.lanes_after(None, 5).await?;
     tx.schedule_ms().await?;
     tx.lanes_behind(&[id], 1, 9).await?;
@@ -237,8 +237,8 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.forget_stops_before(9).await?;
     tx.delivery(id, a).await?;
     tx.stop_delivery(id, a, 1).await?;
-    tx.retry_delivery(id, a, 1).await?;
-    tx.finish_retry(held, 1, 1).await?;
+    tx.request_answer_anew(id, a, 1).await?;
+    tx.finish_answer_anew(held, 1, 1).await?;
     tx.mentioned_by(id, 1).await?;
     tx.inviter_of(id, a).await?;
     ask_agents_at_work(&mut tx).await?;
@@ -319,7 +319,7 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.read_position(id, a).await?;
     tx.advance_read_position(id, a, 1).await?;
     tx.inbox_rooms(a, 10, 100).await?;
-    let before = MentionPlace {
+    let before = MentionCursor {
         at: 9,
         room: "rm_a".into(),
         seq: 9,
@@ -511,7 +511,7 @@ async fn ask_search(tx: &mut Tx) -> DbResult<()> {
         marks: vec!["/in_rm_a".into()],
         any_of: Vec::new(),
     };
-    let bounds = Bounds {
+    let page = SearchPage {
         below: i64::MAX,
         since: 0,
         has_reaction: false,
@@ -520,14 +520,14 @@ async fn ask_search(tx: &mut Tx) -> DbResult<()> {
     };
     for place in [Where::Room(id), Where::RoomsOf(a)] {
         for is_rare in [false, true] {
-            let bounds = Bounds { is_rare, ..bounds };
-            assert_eq!(tx.found_messages(&wanted, place, bounds).await?.len(), 1);
+            let page = SearchPage { is_rare, ..page };
+            assert_eq!(tx.found_messages(&wanted, place, page).await?.len(), 1);
         }
         let newest = tx.newest_messages(&wanted, place, 0, 5000, 1).await?;
         assert_eq!(newest.map(|found| found.len()), Some(1));
     }
     tx.unindex_message(id, 1).await?;
-    let gone = tx.found_messages(&wanted, Where::Room(id), bounds).await?;
+    let gone = tx.found_messages(&wanted, Where::Room(id), page).await?;
     assert!(gone.is_empty());
     Ok(())
 }
@@ -559,8 +559,8 @@ async fn ask_a2a(tx: &mut Tx) -> DbResult<()> {
         std::slice::from_ref(&push)
     );
     assert_eq!(tx.due_a2a_pushes(7, 5).await?.len(), 1);
-    assert!(tx.claim_a2a_push(&push, 8).await?);
-    assert!(!tx.claim_a2a_push(&push, 8).await?);
+    assert!(tx.lease_a2a_push(&push, 8).await?);
+    assert!(!tx.lease_a2a_push(&push, 8).await?);
     tx.settle_a2a_push(&push, 8, "x", 1, 9).await?;
     assert_eq!(tx.a2a_pushes_of(id, 1, a).await?[0].due_ms, 9);
     assert!(tx.delete_a2a_push(id, 1, a, "p").await?);
@@ -713,7 +713,7 @@ async fn ask_webhooks(tx: &mut Tx, room: &RoomId, by: &UserId) -> DbResult<()> {
     tx.rotate_webhook(id, Some("h"), None).await?;
     tx.set_webhook_enabled(id, true, None).await?;
     tx.set_webhook_failing(id, Some(1)).await?;
-    tx.arm_webhook(room, id, Cursor::at(1)).await?;
+    tx.enable_webhook_delivery(room, id, Cursor::at(1)).await?;
     tx.webhook_lane(room, id, "n").await?;
     tx.webhook_position(room, id).await?;
     let held = Held {

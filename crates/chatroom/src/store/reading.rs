@@ -70,19 +70,19 @@ pub fn note_timeout<T>(result: &DbResult<T>, query: &'static str) {
 
 /// How many connections each address holds.
 #[derive(Clone, Default)]
-struct Shares(Arc<Mutex<HashMap<IpAddr, Arc<Semaphore>>>>);
+struct AddressPermits(Arc<Mutex<HashMap<IpAddr, Arc<Semaphore>>>>);
 
 /// An address's right to one connection.
-struct Share {
-    shares: Shares,
+struct AddressPermit {
+    address_permits: AddressPermits,
     address: IpAddr,
     permit: Option<OwnedSemaphorePermit>,
 }
 
-impl Shares {
+impl AddressPermits {
     /// Waits until the address whose request this is holds few enough. What the server does of
-    /// its own accord needs no share.
-    async fn take(&self, timeout: Duration) -> DbResult<Option<Share>> {
+    /// its own accord needs none.
+    async fn acquire(&self, timeout: Duration) -> DbResult<Option<AddressPermit>> {
         let Ok(address) = REQUESTED_BY.try_with(|address| *address) else {
             return Ok(None);
         };
@@ -90,26 +90,26 @@ impl Shares {
             .entry(address)
             .or_insert_with(|| Arc::new(Semaphore::new(READERS_PER_ADDRESS)))
             .clone();
-        let mut share = Share {
-            shares: self.clone(),
+        let mut address_permit = AddressPermit {
+            address_permits: self.clone(),
             address,
             permit: None,
         };
-        share.permit = Some(acquire(permits, timeout).await?);
-        Ok(Some(share))
+        address_permit.permit = Some(acquire(permits, timeout).await?);
+        Ok(Some(address_permit))
     }
 }
 
-impl Drop for Share {
+impl Drop for AddressPermit {
     fn drop(&mut self) {
         self.permit = None;
-        let mut shares = lock(&self.shares.0);
+        let mut address_permits = lock(&self.address_permits.0);
         // Whoever holds or awaits a permit holds the semaphore too.
-        if shares
+        if address_permits
             .get(&self.address)
             .is_some_and(|permits| Arc::strong_count(permits) == 1)
         {
-            shares.remove(&self.address);
+            address_permits.remove(&self.address);
         }
     }
 }
@@ -134,7 +134,7 @@ struct SqliteParts {
     most_time: Duration,
     permits: Arc<Semaphore>,
     idle: Mutex<Vec<Arc<AsyncMutex<SqliteSlot>>>>,
-    shares: Shares,
+    address_permits: AddressPermits,
 }
 
 struct SqliteSlot {
@@ -224,13 +224,13 @@ impl SqliteReaders {
             most_time,
             permits: Arc::new(Semaphore::new(most)),
             idle: Mutex::default(),
-            shares: Shares::default(),
+            address_permits: AddressPermits::default(),
         }))
     }
 
     /// A connection to read with.
     pub async fn acquire(&self) -> DbResult<SqliteReader> {
-        let share = self.0.shares.take(self.0.most_time).await?;
+        let address_permit = self.0.address_permits.acquire(self.0.most_time).await?;
         let permit = acquire(self.0.permits.clone(), self.0.most_time).await?;
         let idle = lock(&self.0.idle).pop();
         let slot = match idle {
@@ -243,7 +243,7 @@ impl SqliteReaders {
             slot,
             readers: self.clone(),
             _permit: permit,
-            _share: share,
+            _address_permit: address_permit,
         })
     }
 
@@ -267,7 +267,7 @@ pub struct SqliteReader {
     timer: QueryTimer,
     readers: SqliteReaders,
     _permit: OwnedSemaphorePermit,
-    _share: Option<Share>,
+    _address_permit: Option<AddressPermit>,
 }
 
 impl SqliteReader {
@@ -298,7 +298,7 @@ impl Drop for SqliteReader {
 pub struct PostgresReaders {
     pool: PgPool,
     most_time: Duration,
-    shares: Shares,
+    address_permits: AddressPermits,
 }
 
 impl PostgresReaders {
@@ -323,18 +323,18 @@ impl PostgresReaders {
         Self {
             pool,
             most_time,
-            shares: Shares::default(),
+            address_permits: AddressPermits::default(),
         }
     }
 
     /// A connection to read with.
     pub async fn acquire(&self) -> DbResult<PostgresReader> {
-        let share = self.shares.take(self.most_time).await?;
+        let address_permit = self.address_permits.acquire(self.most_time).await?;
         Ok(PostgresReader {
             conn: self.pool.acquire().await?,
             asking: false,
             answer_time: self.most_time + LATE_ANSWER,
-            share,
+            address_permit,
         })
     }
 
@@ -350,7 +350,7 @@ pub struct PostgresReader {
     conn: PoolConnection<Postgres>,
     asking: bool,
     answer_time: Duration,
-    share: Option<Share>,
+    address_permit: Option<AddressPermit>,
 }
 
 impl PostgresReader {
@@ -377,13 +377,14 @@ impl Drop for PostgresReader {
             return;
         }
         self.conn.close_on_drop();
-        // The address gets its share back when the server has noticed too.
-        if let (Some(share), Ok(runtime)) =
-            (self.share.take(), tokio::runtime::Handle::try_current())
-        {
+        // The address gets its permit back when the server has noticed too.
+        if let (Some(address_permit), Ok(runtime)) = (
+            self.address_permit.take(),
+            tokio::runtime::Handle::try_current(),
+        ) {
             runtime.spawn(async move {
                 tokio::time::sleep(CONNECTION_CHECK).await;
-                drop(share);
+                drop(address_permit);
             });
         }
     }
@@ -430,12 +431,12 @@ pub(super) mod tests {
     }
 
     #[tokio::test]
-    async fn an_address_cannot_take_more_than_its_share() {
-        let shares = Shares::default();
+    async fn an_address_cannot_take_more_than_its_permits() {
+        let address_permits = AddressPermits::default();
         let (one, other) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
         let take = |address| {
             requested_by(address, async {
-                shares.take(Duration::from_millis(20)).await
+                address_permits.acquire(Duration::from_millis(20)).await
             })
         };
         let mut held = Vec::new();
@@ -447,6 +448,6 @@ pub(super) mod tests {
         held.pop();
         assert!(take(one).await.is_ok());
         held.clear();
-        assert!(lock(&shares.0).is_empty());
+        assert!(lock(&address_permits.0).is_empty());
     }
 }

@@ -45,7 +45,7 @@ impl RoomRow {
         self.room_id.is_reserved()
     }
 
-    /// The newest place in the room's order of events.
+    /// The newest cursor of the room.
     pub fn head(&self) -> Cursor {
         Cursor {
             seq: self.last_seq,
@@ -60,7 +60,7 @@ impl RoomRow {
         self.last_seq
     }
 
-    /// The place of the event without a seq that comes next, likewise.
+    /// The cursor of the event without a seq that comes next, likewise.
     pub fn next_sub(&mut self) -> Cursor {
         self.last_sub += 1;
         self.head()

@@ -16,7 +16,7 @@ use std::{
 };
 
 /// Places within one second.
-const PLACES: i64 = 1 << 20;
+const SORT_KEYS_PER_SECOND: i64 = 1 << 20;
 
 /// What a message is found by.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,8 +62,8 @@ pub enum Where<'a> {
 
 /// Which of the messages that fit to read, newest first.
 #[derive(Debug, Clone, Copy)]
-pub struct Bounds {
-    /// Below this place.
+pub struct SearchPage {
+    /// Below this sort key.
     pub below: i64,
     /// At this time or later.
     pub since: i64,
@@ -89,10 +89,10 @@ row_struct! {
     }
 }
 
-/// The first place of a second.
-pub fn first_place(seconds: i64) -> i64 {
+/// The first sort key of a second.
+pub fn first_sort_key(seconds: i64) -> i64 {
     // No clock comes so far; whoever writes such a date means "any".
-    seconds.clamp(0, i64::MAX / PLACES - 1) * PLACES
+    seconds.clamp(0, i64::MAX / SORT_KEYS_PER_SECOND - 1) * SORT_KEYS_PER_SECOND
 }
 
 impl Terms {
@@ -212,25 +212,25 @@ impl Conn {
         &mut self,
         wanted: &Expression,
         place: Where<'_>,
-        bounds: Bounds,
+        page: SearchPage,
     ) -> DbResult<Vec<FoundRow>> {
-        let (sql, whose) = match (place, bounds.is_rare) {
+        let (sql, whose) = match (place, page.is_rare) {
             (Where::Room(room), false) => (IN_ROOM.noted(), room.as_str()),
             (Where::Room(room), true) => (RARE_IN_ROOM.noted(), room.as_str()),
             (Where::RoomsOf(user), false) => (IN_ROOMS_OF.noted(), user.as_str()),
             (Where::RoomsOf(user), true) => (RARE_IN_ROOMS_OF.noted(), user.as_str()),
         };
-        let since = first_place(bounds.since);
+        let since = first_sort_key(page.since);
         let answer_time = self.answer_time();
         let result = match self.engine() {
             Engine::Sqlite(conn) => {
                 sqlx::query_as::<Sqlite, FoundRow>(sql.sqlite)
                     .bind(wanted.as_fts5())
-                    .bind(bounds.below)
+                    .bind(page.below)
                     .bind(since)
-                    .bind(bounds.has_reaction)
+                    .bind(page.has_reaction)
                     .bind(whose)
-                    .bind(bounds.limit)
+                    .bind(page.limit)
                     .fetch_all(conn)
                     .await
             }
@@ -239,11 +239,11 @@ impl Conn {
                 let asking = sqlx::query_as::<Postgres, FoundRow>(sql.postgres)
                     .persistent(false)
                     .bind(wanted.as_tsquery())
-                    .bind(bounds.below)
+                    .bind(page.below)
                     .bind(since)
-                    .bind(bounds.has_reaction)
+                    .bind(page.has_reaction)
                     .bind(whose)
-                    .bind(bounds.limit)
+                    .bind(page.limit)
                     .fetch_all(conn);
                 in_time(answer_time, asking).await
             }
@@ -297,7 +297,7 @@ impl Conn {
         if let Self::Postgres(_) | Self::PostgresTx(_) = self {
             let rows: Vec<_> = messages
                 .iter()
-                .map(|m| (&m.room_id, m.seq, place_of(m), m.terms.as_tsvector()))
+                .map(|m| (&m.room_id, m.seq, sort_key_of(m), m.terms.as_tsvector()))
                 .collect();
             exec!(
                 self,
@@ -315,7 +315,7 @@ impl Conn {
         let mut in_second = HashMap::new();
         let mut rows = Vec::with_capacity(messages.len());
         for m in messages {
-            let place = first_place(m.created_at);
+            let place = first_sort_key(m.created_at);
             let before: &mut i64 = in_second.entry(place).or_default();
             rows.push((&m.room_id, m.seq, place, *before, m.terms.as_text()));
             *before += 1;
@@ -361,12 +361,12 @@ impl Conn {
     }
 }
 
-/// On PostgreSQL places need not be unique; it is enough that two seldom share one.
-fn place_of(message: &SearchableMessage) -> i64 {
+/// On PostgreSQL sort keys need not be unique; it is enough that two seldom share one.
+fn sort_key_of(message: &SearchableMessage) -> i64 {
     let mut hasher = DefaultHasher::new();
     (message.room_id.as_str(), message.seq).hash(&mut hasher);
     let within = i64::try_from(hasher.finish() % (1 << 20)).unwrap_or(0);
-    first_place(message.created_at) + within
+    first_sort_key(message.created_at) + within
 }
 
 #[cfg(test)]

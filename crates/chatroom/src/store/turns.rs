@@ -24,7 +24,7 @@ row_struct! {
     pub struct DeliveryRow {
         pub next_seq: i64,
         pub attempt: i64,
-        pub retry_seq: Option<i64>,
+        pub answer_anew_seq: Option<i64>,
     }
 }
 
@@ -86,7 +86,7 @@ impl Conn {
         row!(
             self,
             DeliveryRow,
-            "SELECT next_seq, attempt, retry_seq FROM deliveries WHERE room_id = $1 AND user_id = $2",
+            "SELECT next_seq, attempt, retry_seq AS answer_anew_seq FROM deliveries WHERE room_id = $1 AND user_id = $2",
             room,
             user
         )
@@ -115,7 +115,7 @@ impl Conn {
     }
 
     /// Has an agent called once more for a message; whether it is not about to be for another.
-    pub async fn retry_delivery(
+    pub async fn request_answer_anew(
         &mut self,
         room: &RoomId,
         user: &UserId,
@@ -134,7 +134,12 @@ impl Conn {
 
     /// The message that an agent was called for once more is dealt with, and its answer counted;
     /// whether it was still to be and the lane still ours.
-    pub async fn finish_retry(&mut self, held: Held<'_>, seq: i64, now_ms: i64) -> DbResult<bool> {
+    pub async fn finish_answer_anew(
+        &mut self,
+        held: Held<'_>,
+        seq: i64,
+        now_ms: i64,
+    ) -> DbResult<bool> {
         let done = exec!(
             self,
             "UPDATE deliveries SET retry_seq = NULL, \

@@ -43,7 +43,7 @@ row_struct! {
 }
 
 impl WebhookLaneRow {
-    /// The last place that it has dealt with.
+    /// The last cursor that it has dealt with.
     pub fn position(&self) -> Cursor {
         Cursor {
             seq: self.next_seq - 1,
@@ -138,8 +138,8 @@ impl Conn {
             "DELETE FROM webhook_deliveries WHERE hook_id = $1",
             hook
         )?;
-        self.disarm_delivery(room, hook).await?;
-        self.set_looks(room, hook, &[]).await
+        self.disable_delivery(room, hook).await?;
+        self.set_skeletons(room, hook, &[]).await
     }
 
     /// Gives a webhook another address or secret.
@@ -187,8 +187,8 @@ impl Conn {
         Ok(())
     }
 
-    /// Lets a webhook be called for what comes after this place.
-    pub async fn arm_webhook(
+    /// Lets a webhook be called for what comes after this cursor.
+    pub async fn enable_webhook_delivery(
         &mut self,
         room: &RoomId,
         hook: &UserId,
@@ -225,7 +225,7 @@ impl Conn {
         )
     }
 
-    /// The last place that a webhook has dealt with, whoever calls it.
+    /// The last cursor that a webhook has dealt with, whoever calls it.
     pub async fn webhook_position(
         &mut self,
         room: &RoomId,
@@ -237,7 +237,7 @@ impl Conn {
         Ok(found.map(|(seq, sub)| Cursor { seq, sub }))
     }
 
-    /// Moves a webhook on to this place; whether it is still ours.
+    /// Moves a webhook on to this cursor; whether it is still ours.
     pub async fn pass_event(&mut self, held: Held<'_>, at: Cursor) -> DbResult<bool> {
         let moved = exec!(
             self,
@@ -254,7 +254,7 @@ impl Conn {
         Ok(moved == 1)
     }
 
-    /// Notes that what comes after this place could not be sent; whether the webhook is still ours.
+    /// Notes that what comes after this cursor could not be sent; whether the webhook is still ours.
     pub async fn fail_event(
         &mut self,
         held: Held<'_>,

@@ -1,19 +1,19 @@
 //! Why a request was refused, in A2A's words.
 
-use crate::{api::mcp::Refused, error::Error};
+use crate::{api::mcp::ApiRefusal, error::Error};
 use protocol::{
     ErrorCode,
     a2a::{A2aError, ErrorKind},
 };
 
 /// What a handler here returns.
-pub type Result<T, E = Failure> = std::result::Result<T, E>;
+pub type Result<T, E = A2aFailure> = std::result::Result<T, E>;
 
 /// An error of A2A, made of those of the layers below.
 #[derive(Debug)]
-pub struct Failure(pub A2aError);
+pub struct A2aFailure(pub A2aError);
 
-impl Failure {
+impl A2aFailure {
     /// What is told of a task to somebody who may not see it: that there is none.
     pub fn of_task(self) -> Self {
         match self.0.kind {
@@ -23,20 +23,20 @@ impl Failure {
     }
 }
 
-impl From<A2aError> for Failure {
+impl From<A2aError> for A2aFailure {
     fn from(error: A2aError) -> Self {
         Self(error)
     }
 }
 
-impl From<Error> for Failure {
+impl From<Error> for A2aFailure {
     fn from(error: Error) -> Self {
         Self(A2aError::new(kind(error.code()), error.message()))
     }
 }
 
-impl From<Refused> for Failure {
-    fn from(refused: Refused) -> Self {
+impl From<ApiRefusal> for A2aFailure {
+    fn from(refused: ApiRefusal) -> Self {
         let code = refused.0.split_once(": ").and_then(|(code, words)| {
             let code: ErrorCode = code.parse().ok()?;
             Some((code, words))

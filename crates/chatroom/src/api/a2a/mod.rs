@@ -4,9 +4,9 @@
 //! What a client does in a room, a request to the API does, as for MCP: [`RoomApi`] sends it through the
 //! same routes with the caller's own credential. What a task is, `services::a2a` reads from the log.
 
-mod door;
+mod endpoint;
 mod failure;
 mod operations;
 mod watch;
 
-pub use door::Door;
+pub use endpoint::A2aEndpoint;

@@ -1,12 +1,12 @@
 //! What clients ask for.
 
 use super::{
-    failure::{Failure, Result},
+    failure::{A2aFailure, Result},
     watch::Watch,
 };
 use crate::{
     api::{
-        mcp::{Call, Following, RoomApi},
+        mcp::{ApiCall, Following, RoomApi},
         write_limits,
     },
     auth::{Caller, network::Origin, secrets::sha256_hex},
@@ -27,7 +27,7 @@ use serde_json::json;
 use std::time::Duration;
 
 /// What is sent back.
-pub enum Answer {
+pub enum OperationReply {
     Once(Outcome),
     Stream(Box<Watch>),
 }
@@ -44,7 +44,7 @@ pub struct Request {
 }
 
 impl Request {
-    pub async fn answer(mut self, operation: Operation) -> Result<Answer> {
+    pub async fn answer(mut self, operation: Operation) -> Result<OperationReply> {
         self.take_tenant(&operation)?;
         let outcome = match operation {
             Operation::SendMessage(request) => self.send(*request).await?,
@@ -71,7 +71,7 @@ impl Request {
             }
             Operation::DeletePushConfig(request) => {
                 let (task, caller) = self.task(&request.task_id).await?;
-                self.count("/stop").await?;
+                self.count_write("/stop").await?;
                 push::delete(&self.api.app, &caller, &task.name, &request.id).await?;
                 Outcome::Done
             }
@@ -83,7 +83,7 @@ impl Request {
                 .into());
             }
         };
-        Ok(Answer::Once(outcome))
+        Ok(OperationReply::Once(outcome))
     }
 
     /// The tenant of a room's address is the room.
@@ -108,8 +108,9 @@ impl Request {
     }
 
     /// Counts a change as the API counts the one at the end of this path.
-    async fn count(&self, path: &str) -> Result<()> {
-        let counted = write_limits::take(&self.api.app, path, &self.headers, self.origin).await;
+    async fn count_write(&self, path: &str) -> Result<()> {
+        let counted =
+            write_limits::count_write(&self.api.app, path, &self.headers, self.origin).await;
         Ok(counted?)
     }
 
@@ -119,10 +120,10 @@ impl Request {
         if self.room.as_ref().is_some_and(|room| *room != name.room) {
             return Err(A2aError::task_not_found().into());
         }
-        let caller = self.caller(&name.room).await.map_err(Failure::of_task)?;
+        let caller = self.caller(&name.room).await.map_err(A2aFailure::of_task)?;
         let ip = self.origin.network();
         let task = tasks::read(&self.api.app, &caller, ip, &name).await;
-        let task = task.map_err(|error| Failure::from(error).of_task())?;
+        let task = task.map_err(|error| A2aFailure::from(error).of_task())?;
         Ok((task, caller))
     }
 
@@ -139,15 +140,17 @@ impl Request {
         Ok(Outcome::Sent(Box::new(StreamResponse::Task(task))))
     }
 
-    async fn stream(self, request: SendMessage) -> Result<Answer> {
+    async fn stream(self, request: SendMessage) -> Result<OperationReply> {
         request.wanted()?;
         let mut sent = self.post(request, false).await?;
         let following = sent.following.take();
         let following = following.ok_or_else(|| A2aError::invalid("nothing to follow"))?;
-        Ok(Answer::Stream(Box::new(self.watch(sent, following))))
+        Ok(OperationReply::Stream(Box::new(
+            self.watch(sent, following),
+        )))
     }
 
-    async fn subscribe(self, id: &str) -> Result<Answer> {
+    async fn subscribe(self, id: &str) -> Result<OperationReply> {
         let (task, _) = self.task(id).await?;
         refuse_over(&task)?;
         let following = self.follow(&task.name.room).await?;
@@ -158,7 +161,9 @@ impl Request {
             caller,
             following: None,
         };
-        Ok(Answer::Stream(Box::new(self.watch(sent, following))))
+        Ok(OperationReply::Stream(Box::new(
+            self.watch(sent, following),
+        )))
     }
 
     fn watch(&self, sent: Sent, following: Following) -> Watch {
@@ -259,10 +264,10 @@ impl Request {
         };
         let key = format!("a2a-{}", sha256_hex(request.message.message_id.as_bytes()));
         let body = json!({"content": text, "reply_to_seq": reply_to});
-        let call = Call {
+        let call = ApiCall {
             idempotency_key: Some(&key),
             with_key: true,
-            ..Call::change(Method::POST, &room, "/messages", body)
+            ..ApiCall::change(Method::POST, &room, "/messages", body)
         };
         let posted: Posted = serde_json::from_value(self.api.call(call).await?)
             .map_err(crate::error::Error::internal)?;
@@ -273,7 +278,7 @@ impl Request {
         };
         let (task, _) = self.task(&TaskName { room, seq }.to_string()).await?;
         if let Some(push) = push {
-            self.count("/stop").await?;
+            self.count_write("/stop").await?;
             push::create(app, &caller, &task, push).await?;
         }
         Ok(Sent {
@@ -285,19 +290,19 @@ impl Request {
 
     async fn cancel(&self, id: &str) -> Result<Outcome> {
         let (task, caller) = self.task(id).await?;
-        if task.standing.state.is_terminal() {
+        if task.status.state.is_terminal() {
             return Err(
                 A2aError::new(ErrorKind::TaskNotCancelable, "The task is over already").into(),
             );
         }
-        self.count("/stop").await?;
+        self.count_write("/stop").await?;
         tasks::cancel(&self.api.app, &caller, &task).await?;
         let room = &task.name.room;
         for (user, seq) in &task.pending {
             let path = format!("/members/{}/stop", encoded(user.as_str()));
-            let call = Call {
+            let call = ApiCall {
                 with_key: true,
-                ..Call::change(Method::POST, room, &path, json!({"reply_to_seq": seq}))
+                ..ApiCall::change(Method::POST, room, &path, json!({"reply_to_seq": seq}))
             };
             if let Err(refused) = self.api.call(call).await {
                 tracing::debug!(why = refused.0, %room, %user, "a task is taken back; somebody works on");
@@ -326,7 +331,7 @@ impl Request {
     async fn create_push(&self, config: PushConfig) -> Result<Outcome> {
         let task = config.task_id.clone().unwrap_or_default();
         let (task, caller) = self.task(&task).await?;
-        self.count("/stop").await?;
+        self.count_write("/stop").await?;
         let app = &self.api.app;
         let checked = push::check(app, &caller, config, self.older)?;
         let made = push::create(app, &caller, &task, checked).await?;
@@ -348,7 +353,7 @@ pub struct Sent {
 }
 
 fn refuse_over(task: &LoadedTask) -> Result<()> {
-    match task.standing.state.is_terminal() {
+    match task.status.state.is_terminal() {
         false => Ok(()),
         true => Err(A2aError::new(
             ErrorKind::UnsupportedOperation,

@@ -20,7 +20,7 @@ use std::{
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 /// What ends a task may be no message: it is looked at so often whatever happens.
-const LOOK_ANYWAY: Duration = Duration::from_secs(2);
+const RELOAD_EVERY: Duration = Duration::from_secs(2);
 
 /// A task that is followed.
 pub struct Watch {
@@ -29,7 +29,7 @@ pub struct Watch {
     ip: IpAddr,
     task: LoadedTask,
     following: Following,
-    looks: Interval,
+    reloads: Interval,
     told: Told,
     /// What agents have written so far.
     growing: BTreeMap<String, String>,
@@ -58,18 +58,18 @@ impl Watch {
         following: Following,
     ) -> Self {
         let first = task.to_task();
-        let mut looks = tokio::time::interval_at(Instant::now() + LOOK_ANYWAY, LOOK_ANYWAY);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut reloads = tokio::time::interval_at(Instant::now() + RELOAD_EVERY, RELOAD_EVERY);
+        reloads.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
             app,
             caller,
             ip,
             following,
-            looks,
+            reloads,
             told: Told::all_of(&first),
             growing: BTreeMap::new(),
             doing: None,
-            ended: task.standing.state.is_terminal(),
+            ended: task.status.state.is_terminal(),
             ready: VecDeque::from([StreamResponse::Task(first)]),
             task,
         }
@@ -87,7 +87,7 @@ impl Watch {
     pub async fn until_over(mut self, most: Duration) -> Self {
         let deadline = Instant::now() + most;
         loop {
-            let state = self.task.standing.state;
+            let state = self.task.status.state;
             if self.ended || state.is_terminal() || state.is_interrupted() {
                 return self;
             }
@@ -115,10 +115,10 @@ impl Watch {
                         true
                     }
                 },
-                _ = self.looks.tick() => true,
+                _ = self.reloads.tick() => true,
             };
             if is_new {
-                self.look().await;
+                self.reload_task().await;
             }
             let (task, growing) = self.shown();
             let events = self.told.tell(&task, &growing);
@@ -127,7 +127,7 @@ impl Watch {
     }
 
     /// Reads the task anew. Where that cannot be, nothing more is told.
-    async fn look(&mut self) {
+    async fn reload_task(&mut self) {
         let name = self.task.name.clone();
         match tasks::read(&self.app, &self.caller, self.ip, &name).await {
             Ok(task) => {
@@ -139,7 +139,7 @@ impl Watch {
                     }
                 }
                 self.task = task;
-                self.ended |= self.task.standing.state.is_terminal();
+                self.ended |= self.task.status.state.is_terminal();
             }
             Err(error) => {
                 tracing::debug!(%error, task = %name, "a task is followed no more");

@@ -34,16 +34,16 @@ pub struct RoomApi {
 
 /// Why the API refused, in its own words.
 #[derive(Debug)]
-pub struct Refused(pub String);
+pub struct ApiRefusal(pub String);
 
-impl From<Error> for Refused {
+impl From<Error> for ApiRefusal {
     fn from(error: Error) -> Self {
         Self(error.to_string())
     }
 }
 
 /// A request in the making.
-pub struct Call<'a> {
+pub struct ApiCall<'a> {
     pub method: Method,
     pub room: Option<&'a RoomId>,
     /// With its query, encoded.
@@ -54,7 +54,7 @@ pub struct Call<'a> {
     pub with_key: bool,
 }
 
-impl<'a> Call<'a> {
+impl<'a> ApiCall<'a> {
     /// Reads something of a room.
     pub fn get(room: &'a RoomId, rest: &str) -> Self {
         Self {
@@ -78,7 +78,7 @@ impl<'a> Call<'a> {
 }
 
 impl RoomApi {
-    /// For the caller whose request this is, as the door found it.
+    /// For the caller whose request this is, as the endpoint found it.
     pub fn new(app: &App, routes: &Router, caller: McpCaller, parts: &Parts) -> Self {
         let forwarded = FORWARDED.iter().flat_map(|name| {
             let values = parts.headers.get_all(*name).iter();
@@ -98,15 +98,16 @@ impl RoomApi {
     }
 
     /// Sends a request and reads its answer.
-    pub async fn call(&self, call: Call<'_>) -> Result<Value, Refused> {
+    pub async fn call(&self, call: ApiCall<'_>) -> Result<Value, ApiRefusal> {
         let response = self.send(call).await?;
         let body = to_bytes(response.into_body(), MAX_ANSWER).await;
-        let body = body.map_err(|_| Refused("the answer is too large; ask for less".to_owned()))?;
-        serde_json::from_slice(&body).map_err(|_| Refused("the answer is no JSON".to_owned()))
+        let body =
+            body.map_err(|_| ApiRefusal("the answer is too large; ask for less".to_owned()))?;
+        serde_json::from_slice(&body).map_err(|_| ApiRefusal("the answer is no JSON".to_owned()))
     }
 
     /// Sends a request; gives its answer, whose body may go on.
-    pub async fn send(&self, call: Call<'_>) -> Result<Response, Refused> {
+    pub async fn send(&self, call: ApiCall<'_>) -> Result<Response, ApiRefusal> {
         let bearer = self
             .caller
             .bearer_for(&self.app, call.room, call.with_key)
@@ -125,13 +126,13 @@ impl RoomApi {
         }
         let body = to_bytes(response.into_body(), MAX_ANSWER).await;
         let error: Option<ErrorBody> = body.ok().and_then(|b| serde_json::from_slice(&b).ok());
-        Err(Refused(error.map_or_else(
+        Err(ApiRefusal(error.map_or_else(
             || "the request was refused".to_owned(),
             |error| format!("{}: {}", error.error, error.message),
         )))
     }
 
-    fn request(&self, call: Call<'_>, bearer: Arc<str>) -> axum::http::Result<Request<Body>> {
+    fn request(&self, call: ApiCall<'_>, bearer: Arc<str>) -> axum::http::Result<Request<Body>> {
         let mut bearer = HeaderValue::try_from(format!("Bearer {bearer}"))?;
         bearer.set_sensitive(true);
         let mut request = Request::builder()

@@ -1,7 +1,7 @@
 //! A room's stream, for those who wait or have subscribed. It is the API's own: what ends a reader's
 //! right there ends it here.
 
-use super::api::{Call, Refused, RoomApi};
+use super::api::{ApiCall, ApiRefusal, RoomApi};
 use axum::body::BodyDataStream;
 use futures_util::StreamExt;
 use protocol::{
@@ -17,14 +17,14 @@ pub struct Following {
 
 impl Following {
     /// Opens the room's stream from now on, perhaps with what agents have written so far.
-    pub async fn open(api: &RoomApi, room: &RoomId, deltas: bool) -> Result<Self, Refused> {
+    pub async fn open(api: &RoomApi, room: &RoomId, deltas: bool) -> Result<Self, ApiRefusal> {
         let path = match deltas {
             true => "/stream?deltas=1",
             false => "/stream",
         };
-        let call = Call {
+        let call = ApiCall {
             with_key: true,
-            ..Call::get(room, path)
+            ..ApiCall::get(room, path)
         };
         let response = api.send(call).await?;
         Ok(Self {

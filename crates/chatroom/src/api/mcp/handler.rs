@@ -1,7 +1,7 @@
 //! What `rmcp` asks: the answers of this server. One of these serves a session, or a single request.
 
 use super::{
-    api::{Refused, RoomApi},
+    api::{ApiRefusal, RoomApi},
     caller::McpCaller,
     prompts,
     resources::{self, Listener, Uri},
@@ -73,16 +73,16 @@ impl Drop for Rooms {
     }
 }
 
-fn refused(refused: Refused) -> ErrorData {
+fn refused(refused: ApiRefusal) -> ErrorData {
     ErrorData::invalid_params(refused.0, None)
 }
 
 /// The resource that may be followed, if it is one.
-fn followed(uri: &str) -> Result<Uri, Refused> {
+fn followed(uri: &str) -> Result<Uri, ApiRefusal> {
     let uri: Uri = uri.parse()?;
     match uri.can_be_followed() {
         true => Ok(uri),
-        false => Err(Refused(format!(
+        false => Err(ApiRefusal(format!(
             "{uri} changes without notice; read it when you need it"
         ))),
     }
@@ -127,7 +127,7 @@ impl ServerHandler for Rooms {
                 return Err(ErrorData::invalid_params(words, None));
             }
             Some(Ok(value)) => CallToolResult::structured(value),
-            Some(Err(Refused(why))) => CallToolResult::error(vec![ContentBlock::text(why)]),
+            Some(Err(ApiRefusal(why))) => CallToolResult::error(vec![ContentBlock::text(why)]),
         };
         Ok(result.into())
     }
@@ -188,7 +188,7 @@ impl ServerHandler for Rooms {
             return Err(ErrorData::invalid_params(words, None));
         }
         let listener = Listener::Session(context.peer.clone());
-        let task = tokio::spawn(async move { uri.follow(&api, &listener).await });
+        let task = tokio::spawn(async move { uri.notify_of_updates(&api, &listener).await });
         subscriptions.insert(request.uri, task.abort_handle());
         Ok(())
     }
@@ -227,7 +227,10 @@ impl ServerHandler for Rooms {
         let asked = context.accepted().resource_subscriptions.iter().flatten();
         let uris: Vec<Uri> = asked.filter_map(|uri| followed(uri).ok()).collect();
         let listener = Listener::Request(context.sink().clone());
-        let following = join_all(uris.iter().map(|uri| uri.follow(&api, &listener)));
+        let following = join_all(
+            uris.iter()
+                .map(|uri| uri.notify_of_updates(&api, &listener)),
+        );
         tokio::select! {
             () = context.cancelled() => {}
             _ = following => {}

@@ -6,7 +6,7 @@
 
 mod api;
 mod caller;
-mod door;
+mod endpoint;
 mod follow;
 mod handler;
 mod prompts;
@@ -16,7 +16,7 @@ mod sessions;
 mod tools;
 mod wait;
 
-pub use api::{Call, Refused, RoomApi};
+pub use api::{ApiCall, ApiRefusal, RoomApi};
 pub use caller::McpCaller;
-pub use door::Door;
+pub use endpoint::McpEndpoint;
 pub use follow::Following;

@@ -1,6 +1,6 @@
 //! Prompts: how to join a room well, and how to catch up.
 
-use super::api::{Call, Refused, RoomApi};
+use super::api::{ApiCall, ApiRefusal, RoomApi};
 use protocol::RoomId;
 use rmcp::model::{GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role};
 
@@ -32,7 +32,7 @@ pub async fn get(
     api: &RoomApi,
     name: &str,
     arguments: Option<JsonObject>,
-) -> Option<Result<GetPromptResult, Refused>> {
+) -> Option<Result<GetPromptResult, ApiRefusal>> {
     let make: fn(&str, &str, &str) -> String = match name {
         "join_room" => join_room,
         "catch_up" => catch_up,
@@ -45,7 +45,7 @@ async fn fill(
     api: &RoomApi,
     arguments: Option<JsonObject>,
     make: fn(&str, &str, &str) -> String,
-) -> Result<GetPromptResult, Refused> {
+) -> Result<GetPromptResult, ApiRefusal> {
     let room = arguments.unwrap_or_default();
     let room = room
         .get("room_id")
@@ -53,9 +53,9 @@ async fn fill(
         .unwrap_or_default();
     let room: RoomId = room
         .parse()
-        .map_err(|_| Refused("bad_request: give the room's id as room_id".to_owned()))?;
-    let me = api.call(Call::get(&room, "/me")).await?;
-    let rules = api.call(Call::get(&room, "/rules")).await?;
+        .map_err(|_| ApiRefusal("bad_request: give the room's id as room_id".to_owned()))?;
+    let me = api.call(ApiCall::get(&room, "/me")).await?;
+    let rules = api.call(ApiCall::get(&room, "/rules")).await?;
     let rules = rules["content"].as_str().unwrap_or_default();
     let mention = me["mention_key"].as_str().unwrap_or_default();
     let text = make(room.as_str(), mention, rules);

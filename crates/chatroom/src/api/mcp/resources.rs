@@ -1,7 +1,7 @@
 //! Rooms and rules as resources: `room://rm_…`, `room://rm_…/rules` and `room://rm_…/data`.
 
 use super::{
-    api::{Call, Refused, RoomApi},
+    api::{ApiCall, ApiRefusal, RoomApi},
     follow::Following,
 };
 use protocol::{EventKind, MyRoom, RoomId};
@@ -44,11 +44,11 @@ impl fmt::Display for Uri {
 }
 
 impl FromStr for Uri {
-    type Err = Refused;
+    type Err = ApiRefusal;
 
-    fn from_str(text: &str) -> Result<Self, Refused> {
+    fn from_str(text: &str) -> Result<Self, ApiRefusal> {
         let unknown = || {
-            Refused(format!(
+            ApiRefusal(format!(
                 "{text} is no resource here; there are {SCHEME}rm_…, /rules and /data"
             ))
         };
@@ -69,13 +69,13 @@ impl FromStr for Uri {
 
 impl Uri {
     /// What the resource holds now.
-    pub async fn read(&self, api: &RoomApi) -> Result<ResourceContents, Refused> {
+    pub async fn read(&self, api: &RoomApi) -> Result<ResourceContents, ApiRefusal> {
         let path = match self.part {
             Part::State => "/state",
             Part::Rules => "/rules",
             Part::Data => "/data",
         };
-        let answer = api.call(Call::get(&self.room, path)).await?;
+        let answer = api.call(ApiCall::get(&self.room, path)).await?;
         let uri = self.to_string();
         Ok(match self.part {
             Part::State => {
@@ -94,7 +94,7 @@ impl Uri {
     }
 
     /// Tells of changes for as long as somebody hears of them and the caller may read the room.
-    pub async fn follow(&self, api: &RoomApi, listener: &Listener) {
+    pub async fn notify_of_updates(&self, api: &RoomApi, listener: &Listener) {
         while let Ok(mut stream) = Following::open(api, &self.room, false).await {
             while let Some(event) = stream.next().await {
                 let concerns = match self.part {
@@ -102,7 +102,7 @@ impl Uri {
                     Part::Rules => event == EventKind::RulesUpdated,
                     Part::Data => false,
                 };
-                if concerns && !listener.tell(self).await {
+                if concerns && !listener.notify_updated(self).await {
                     return;
                 }
             }
@@ -121,7 +121,7 @@ pub enum Listener {
 
 impl Listener {
     /// Whether it was heard.
-    async fn tell(&self, uri: &Uri) -> bool {
+    async fn notify_updated(&self, uri: &Uri) -> bool {
         match self {
             Self::Session(peer) => {
                 let changed = ResourceUpdatedNotificationParam::new(uri.to_string());

@@ -31,7 +31,7 @@ const EVENTS_PER_ANSWER: usize = 64;
 #[derive(Default)]
 pub struct ResumableSessions {
     pub local: LocalSessionManager,
-    answers: Mutex<HashMap<SessionId, Vec<Arc<Answer>>>>,
+    answers: Mutex<HashMap<SessionId, Vec<Arc<ResumableAnswer>>>>,
 }
 
 impl ResumableSessions {
@@ -43,7 +43,7 @@ impl ResumableSessions {
     }
 
     /// Keeps a new answer, and forgets what was kept long enough.
-    async fn keep(&self, id: &SessionId, answer: &Arc<Answer>) {
+    async fn keep(&self, id: &SessionId, answer: &Arc<ResumableAnswer>) {
         let open = self.local.sessions.read().await;
         let mut answers = self.answers();
         answers.retain(|session, _| open.contains_key(session));
@@ -58,19 +58,19 @@ impl ResumableSessions {
         of_session.push(answer.clone());
     }
 
-    fn answer_with(&self, id: &SessionId, event_id: &str) -> Option<(Arc<Answer>, usize)> {
+    fn answer_with(&self, id: &SessionId, event_id: &str) -> Option<(Arc<ResumableAnswer>, usize)> {
         let answers = self.answers();
         let mut of_session = answers.get(id)?.iter();
         of_session.find_map(|answer| Some((answer.clone(), answer.position_after(event_id)?)))
     }
 
-    fn answers(&self) -> MutexGuard<'_, HashMap<SessionId, Vec<Arc<Answer>>>> {
+    fn answers(&self) -> MutexGuard<'_, HashMap<SessionId, Vec<Arc<ResumableAnswer>>>> {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// What a request is answered with, in the order of the events.
-struct Answer {
+struct ResumableAnswer {
     events: watch::Sender<Events>,
 }
 
@@ -82,7 +82,7 @@ struct Events {
     completed: Option<Instant>,
 }
 
-impl Answer {
+impl ResumableAnswer {
     /// Reads a stream to its end, whoever listens.
     fn of(events: impl Stream<Item = ServerSseMessage> + Send + 'static) -> Arc<Self> {
         let answer = Arc::new(Self {
@@ -176,7 +176,7 @@ impl SessionManager for ResumableSessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        let answer = Answer::of(self.local.create_stream(id, message).await?);
+        let answer = ResumableAnswer::of(self.local.create_stream(id, message).await?);
         self.keep(id, &answer).await;
         Ok(answer.from(0))
     }

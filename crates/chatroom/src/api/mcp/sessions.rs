@@ -14,12 +14,12 @@ const FULL_WAIT_MS: i64 = 30_000;
 
 /// The owners of the sessions that are open on this node.
 #[derive(Default)]
-pub struct Sessions {
+pub struct McpSessions {
     owners: Mutex<HashMap<String, String>>,
     pub manager: Arc<ResumableSessions>,
 }
 
-impl Sessions {
+impl McpSessions {
     pub fn new(manager: LocalSessionManager) -> Self {
         Self {
             owners: Mutex::default(),

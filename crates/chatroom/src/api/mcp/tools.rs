@@ -1,7 +1,7 @@
 //! The tools: what each is called, what it takes, and which request it is.
 
 use super::{
-    api::{Call, Refused, RoomApi},
+    api::{ApiCall, ApiRefusal, RoomApi},
     wait,
 };
 use axum::http::Method;
@@ -184,7 +184,7 @@ struct OfMessage {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Post {
+struct PostArguments {
     room_id: RoomId,
     content: String,
     reply_to_seq: Option<i64>,
@@ -214,7 +214,7 @@ pub async fn call(
     name: &str,
     arguments: JsonObject,
     context: &RequestContext<RoleServer>,
-) -> Option<Result<Value, Refused>> {
+) -> Option<Result<Value, ApiRefusal>> {
     let arguments = Value::Object(arguments);
     Some(match name {
         "list_rooms" => list_rooms(api, arguments).await,
@@ -237,9 +237,9 @@ pub async fn call(
     })
 }
 
-fn parse<T: DeserializeOwned>(arguments: Value) -> Result<T, Refused> {
+fn parse<T: DeserializeOwned>(arguments: Value) -> Result<T, ApiRefusal> {
     serde_json::from_value(arguments)
-        .map_err(|error| Refused(format!("bad_request: the arguments do not fit: {error}")))
+        .map_err(|error| ApiRefusal(format!("bad_request: the arguments do not fit: {error}")))
 }
 
 /// A query string of what there is.
@@ -260,19 +260,19 @@ fn shown(number: Option<i64>) -> Option<String> {
     number.map(|number| number.to_string())
 }
 
-async fn list_rooms(api: &RoomApi, arguments: Value) -> Result<Value, Refused> {
+async fn list_rooms(api: &RoomApi, arguments: Value) -> Result<Value, ApiRefusal> {
     let Nothing {} = parse(arguments)?;
     Ok(json!({"rooms": api.caller.rooms(&api.app).await?}))
 }
 
-async fn of_room(api: &RoomApi, arguments: Value, rest: &str) -> Result<Value, Refused> {
+async fn of_room(api: &RoomApi, arguments: Value, rest: &str) -> Result<Value, ApiRefusal> {
     let OfRoom { room_id } = parse(arguments)?;
-    api.call(Call::get(&room_id, rest)).await
+    api.call(ApiCall::get(&room_id, rest)).await
 }
 
-async fn read_messages(api: &RoomApi, arguments: Value) -> Result<Value, Refused> {
+async fn read_messages(api: &RoomApi, arguments: Value) -> Result<Value, ApiRefusal> {
     let wanted: ReadMessages = parse(arguments)?;
-    // Without a place the newest are meant.
+    // Without a cursor the newest are meant.
     let newest = (wanted.since.is_none() && wanted.before.is_none()).then(|| i64::MAX.to_string());
     let query = query(&[
         ("since", shown(wanted.since)),
@@ -280,20 +280,20 @@ async fn read_messages(api: &RoomApi, arguments: Value) -> Result<Value, Refused
         ("limit", shown(wanted.limit)),
         ("mentions", wanted.mentions_me.then(|| "me".to_owned())),
     ]);
-    let call = Call::get(&wanted.room_id, &format!("/messages{query}"));
+    let call = ApiCall::get(&wanted.room_id, &format!("/messages{query}"));
     api.call(call).await
 }
 
-async fn search(api: &RoomApi, arguments: Value) -> Result<Value, Refused> {
+async fn search(api: &RoomApi, arguments: Value) -> Result<Value, ApiRefusal> {
     let wanted: Search = parse(arguments)?;
     let query = query(&[("q", Some(wanted.query)), ("limit", shown(wanted.limit))]);
     match &wanted.room_id {
         Some(room) => {
-            let call = Call::get(room, &format!("/search{query}"));
+            let call = ApiCall::get(room, &format!("/search{query}"));
             api.call(call).await
         }
         None => {
-            let call = Call {
+            let call = ApiCall {
                 method: Method::GET,
                 room: None,
                 path: format!("/search{query}"),
@@ -306,27 +306,27 @@ async fn search(api: &RoomApi, arguments: Value) -> Result<Value, Refused> {
     }
 }
 
-async fn read_thread(api: &RoomApi, arguments: Value) -> Result<Value, Refused> {
+async fn read_thread(api: &RoomApi, arguments: Value) -> Result<Value, ApiRefusal> {
     let OfMessage { room_id, seq } = parse(arguments)?;
-    let call = Call::get(&room_id, &format!("/messages/{seq}/thread"));
+    let call = ApiCall::get(&room_id, &format!("/messages/{seq}/thread"));
     api.call(call).await
 }
 
-async fn post(api: &RoomApi, arguments: Value) -> Result<Value, Refused> {
-    let post: Post = parse(arguments)?;
+async fn post(api: &RoomApi, arguments: Value) -> Result<Value, ApiRefusal> {
+    let post: PostArguments = parse(arguments)?;
     let mut body = json!({"content": post.content});
     if let Some(seq) = post.reply_to_seq {
         body["reply_to_seq"] = seq.into();
     }
-    let call = Call {
+    let call = ApiCall {
         idempotency_key: post.idempotency_key.as_deref(),
         with_key: true,
-        ..Call::change(Method::POST, &post.room_id, "/messages", body)
+        ..ApiCall::change(Method::POST, &post.room_id, "/messages", body)
     };
     api.call(call).await
 }
 
-async fn react(api: &RoomApi, arguments: Value) -> Result<Value, Refused> {
+async fn react(api: &RoomApi, arguments: Value) -> Result<Value, ApiRefusal> {
     let React {
         room_id,
         seq,
@@ -335,17 +335,17 @@ async fn react(api: &RoomApi, arguments: Value) -> Result<Value, Refused> {
     } = parse(arguments)?;
     let path = format!("/messages/{seq}/reactions");
     if !remove {
-        let call = Call::change(Method::POST, &room_id, &path, json!({"emoji": emoji}));
+        let call = ApiCall::change(Method::POST, &room_id, &path, json!({"emoji": emoji}));
         return api.call(call).await;
     }
     let emoji: String = form_urlencoded::byte_serialize(emoji.as_bytes()).collect();
-    let mut call = Call::get(&room_id, &format!("{path}/{}", emoji.replace('+', "%20")));
+    let mut call = ApiCall::get(&room_id, &format!("{path}/{}", emoji.replace('+', "%20")));
     call.method = Method::DELETE;
     api.call(call).await
 }
 
-async fn set_text(api: &RoomApi, arguments: Value, rest: &str) -> Result<Value, Refused> {
+async fn set_text(api: &RoomApi, arguments: Value, rest: &str) -> Result<Value, ApiRefusal> {
     let SetText { room_id, content } = parse(arguments)?;
-    let call = Call::change(Method::PATCH, &room_id, rest, json!({"content": content}));
+    let call = ApiCall::change(Method::PATCH, &room_id, rest, json!({"content": content}));
     api.call(call).await
 }

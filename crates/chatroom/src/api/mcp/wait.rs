@@ -1,7 +1,7 @@
 //! Waiting for a mention.
 
 use super::{
-    api::{Call, Refused, RoomApi},
+    api::{ApiCall, ApiRefusal, RoomApi},
     follow::Following,
     tools::query,
 };
@@ -25,7 +25,7 @@ const MOST_MENTIONS: i64 = 50;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Wanted {
+pub struct WaitArguments {
     room_id: Option<RoomId>,
     since: Option<i64>,
     timeout_seconds: Option<u64>,
@@ -41,12 +41,12 @@ struct Listening {
 /// Waits until the caller is mentioned, the time is over, or nobody wants to know any more.
 pub async fn for_mention(
     api: &RoomApi,
-    wanted: Wanted,
+    wanted: WaitArguments,
     context: &RequestContext<RoleServer>,
-) -> Result<Value, Refused> {
+) -> Result<Value, ApiRefusal> {
     let seconds = wanted.timeout_seconds.unwrap_or(DEFAULT_SECONDS);
     if !(1..=LONGEST_SECONDS).contains(&seconds) {
-        return Err(Refused(format!(
+        return Err(ApiRefusal(format!(
             "bad_request: timeout_seconds must be from 1 to {LONGEST_SECONDS}"
         )));
     }
@@ -104,12 +104,14 @@ pub async fn for_mention(
     Ok(json!({"mentions": found, "timed_out": found.is_empty()}))
 }
 
-async fn rooms(api: &RoomApi, wanted: &Wanted) -> Result<Vec<RoomId>, Refused> {
+async fn rooms(api: &RoomApi, wanted: &WaitArguments) -> Result<Vec<RoomId>, ApiRefusal> {
     if let Some(room) = &wanted.room_id {
         return Ok(vec![room.clone()]);
     }
     if wanted.since.is_some() {
-        return Err(Refused("bad_request: since goes with a room_id".to_owned()));
+        return Err(ApiRefusal(
+            "bad_request: since goes with a room_id".to_owned(),
+        ));
     }
     let rooms = api.caller.rooms(&api.app).await?.into_iter();
     let open: Vec<RoomId> = rooms
@@ -117,18 +119,18 @@ async fn rooms(api: &RoomApi, wanted: &Wanted) -> Result<Vec<RoomId>, Refused> {
         .map(|room| room.room_id)
         .collect();
     match open.len() {
-        0 => Err(Refused(
+        0 => Err(ApiRefusal(
             "not_found: you are in no room; join one first".to_owned(),
         )),
-        n if n > MOST_ROOMS => Err(Refused(format!(
+        n if n > MOST_ROOMS => Err(ApiRefusal(format!(
             "bad_request: you are in {n} rooms, and at most {MOST_ROOMS} can be waited for; give a room_id"
         ))),
         _ => Ok(open),
     }
 }
 
-async fn latest(api: &RoomApi, room: &RoomId) -> Result<i64, Refused> {
-    let page = api.call(Call::get(room, "/messages?limit=1")).await?;
+async fn latest(api: &RoomApi, room: &RoomId) -> Result<i64, ApiRefusal> {
+    let page = api.call(ApiCall::get(room, "/messages?limit=1")).await?;
     Ok(page["latest_seq"].as_i64().unwrap_or(0))
 }
 
@@ -150,17 +152,17 @@ async fn still_wanted(
 
 impl Listening {
     /// Mentions since the last look, of others than the caller.
-    async fn mentions(&mut self, api: &RoomApi) -> Result<Vec<Value>, Refused> {
+    async fn mentions(&mut self, api: &RoomApi) -> Result<Vec<Value>, ApiRefusal> {
         let query = query(&[
             ("mentions", Some("me".to_owned())),
             ("since", Some(self.since.to_string())),
             ("limit", Some(MOST_MENTIONS.to_string())),
         ]);
         let page = api
-            .call(Call::get(&self.room, &format!("/messages{query}")))
+            .call(ApiCall::get(&self.room, &format!("/messages{query}")))
             .await?;
-        let page: Messages =
-            serde_json::from_value(page).map_err(|error| Refused(format!("internal: {error}")))?;
+        let page: Messages = serde_json::from_value(page)
+            .map_err(|error| ApiRefusal(format!("internal: {error}")))?;
         let me = api.caller.user();
         if let Some(last) = page.messages.last() {
             self.since = last.seq;
@@ -175,7 +177,7 @@ impl Listening {
     }
 
     /// Fails where the caller may not read the room any more.
-    async fn mentions_left(mut self, api: &RoomApi) -> Result<(), Refused> {
+    async fn mentions_left(mut self, api: &RoomApi) -> Result<(), ApiRefusal> {
         self.mentions(api).await.map(drop)
     }
 }

@@ -55,7 +55,7 @@ pub async fn read(path: &Path, sink: &mut Sink<'_>) -> Result<NewRoom, ImportErr
                     .reply_to_seq
                     .and_then(|seq| seqs.binary_search(&seq).ok());
                 seqs.push(message.seq);
-                sink.take(imported(*message, answers)).await?;
+                sink.import_message(imported(*message, answers)).await?;
             }
             (ExportLine::End(end), Some(_)) => {
                 if usize::try_from(end.messages) != Ok(seqs.len()) {

@@ -69,7 +69,7 @@ enum Sink<'a> {
 }
 
 impl Sink<'_> {
-    async fn take(&mut self, mut message: ImportedMessage) -> Result<(), ImportError> {
+    async fn import_message(&mut self, mut message: ImportedMessage) -> Result<(), ImportError> {
         if message.content.len() > MAX_IMPORTED_BYTES {
             message.content = crate::render::untrusted::cut(&message.content, MAX_IMPORTED_BYTES);
         }
@@ -82,7 +82,7 @@ impl Sink<'_> {
                 *count += 1;
                 Ok(())
             }
-            Self::Fill(filler) => filler.take(message).await,
+            Self::Fill(filler) => filler.import_message(message).await,
         }
     }
 }
@@ -155,7 +155,7 @@ impl<'a> Filler<'a> {
         })
     }
 
-    async fn take(&mut self, message: ImportedMessage) -> Result<(), ImportError> {
+    async fn import_message(&mut self, message: ImportedMessage) -> Result<(), ImportError> {
         self.bytes += message.content.len();
         self.waiting.push(message);
         if self.waiting.len() >= BATCH || self.bytes >= BATCH_BYTES {

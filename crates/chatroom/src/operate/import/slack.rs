@@ -158,7 +158,7 @@ impl Export {
                         format!("two messages have the time {}", message.ts),
                     ));
                 }
-                sink.take(imported).await?;
+                sink.import_message(imported).await?;
             }
         }
         Ok(())

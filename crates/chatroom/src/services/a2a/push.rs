@@ -41,15 +41,15 @@ const MOST_DUE: i64 = 10_000;
 /// How long a receiver may take.
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a notification under way is nobody else's.
-const CLAIM_MS: i64 = 60_000;
+const LEASE_MS: i64 = 60_000;
 /// How many notifications a node sends at once.
 const AT_ONCE: usize = 16;
 /// A room in which nothing happened is looked at so often: what ends a task may be no message.
-const LOOK_ANYWAY: Duration = Duration::from_secs(5);
+const COMPARE_ANYWAY: Duration = Duration::from_secs(5);
 
 /// What is kept encrypted.
 #[derive(Serialize, Deserialize)]
-struct Target {
+struct PushTarget {
     url: String,
     token: Option<String>,
     scheme: Option<String>,
@@ -57,16 +57,21 @@ struct Target {
 }
 
 /// A configuration that may be stored, before the task is there.
-pub struct Checked {
+pub struct CheckedPushConfig {
     id: Option<String>,
-    target: Target,
+    target: PushTarget,
     trusted: bool,
     older: bool,
 }
 
 /// Checks a configuration. An address that is written as numbers is looked at now, a name when it is
 /// called.
-pub fn check(app: &App, caller: &Caller, config: PushConfig, older: bool) -> Result<Checked> {
+pub fn check(
+    app: &App,
+    caller: &Caller,
+    config: PushConfig,
+    older: bool,
+) -> Result<CheckedPushConfig> {
     let url = checks::endpoint("url", &config.url)?;
     let trusted = access::may_name_private_endpoint(caller);
     let parsed: Url = url
@@ -93,9 +98,9 @@ pub fn check(app: &App, caller: &Caller, config: PushConfig, older: bool) -> Res
             "authentication.scheme must be a scheme of HTTP such as Bearer",
         ));
     }
-    Ok(Checked {
+    Ok(CheckedPushConfig {
         id: opaque("id", config.id)?,
-        target: Target {
+        target: PushTarget {
             url,
             token: opaque("token", config.token)?,
             scheme,
@@ -111,10 +116,10 @@ pub async fn create(
     app: &App,
     caller: &Caller,
     task: &LoadedTask,
-    config: Checked,
+    config: CheckedPushConfig,
 ) -> Result<PushConfig> {
     let name = &task.name;
-    let mut tx = app.db.begin_aside().await?;
+    let mut tx = app.db.begin_keeping_cache().await?;
     let entry = writer(&mut tx, caller, &name.room).await?;
     let id = match config.id {
         Some(id) => id,
@@ -152,7 +157,7 @@ pub async fn create(
     };
     tx.save_a2a_push(&row).await?;
     tx.commit().await?;
-    Ok(shown(name, id, config.target))
+    Ok(push_config(name, id, config.target))
 }
 
 /// Where the caller has a task's changes sent.
@@ -165,14 +170,14 @@ pub async fn list(app: &App, caller: &Caller, name: &TaskName) -> Result<Vec<Pus
     let rows = conn.a2a_pushes_of(&name.room, name.seq, me).await?;
     let readable = rows.into_iter().filter_map(|row| {
         let target = unseal(app, &row)?;
-        Some(shown(name, row.id, target))
+        Some(push_config(name, row.id, target))
     });
     Ok(readable.collect())
 }
 
 /// Sends a task's changes there no more. Twice is as good as once.
 pub async fn delete(app: &App, caller: &Caller, name: &TaskName, id: &str) -> Result<()> {
-    let mut tx = app.db.begin_aside().await?;
+    let mut tx = app.db.begin_keeping_cache().await?;
     let entry = writer(&mut tx, caller, &name.room).await?;
     let me = &entry.member.user_id;
     tx.delete_a2a_push(&name.room, name.seq, me, id).await?;
@@ -191,7 +196,7 @@ async fn writer(conn: &mut Conn, caller: &Caller, room: &RoomId) -> Result<RoomA
 }
 
 /// A configuration as its maker sees it: without the credentials.
-fn shown(name: &TaskName, id: String, target: Target) -> PushConfig {
+fn push_config(name: &TaskName, id: String, target: PushTarget) -> PushConfig {
     PushConfig {
         id: Some(id),
         task_id: Some(name.to_string()),
@@ -205,7 +210,7 @@ fn shown(name: &TaskName, id: String, target: Target) -> PushConfig {
     }
 }
 
-fn unseal(app: &App, row: &PushRow) -> Option<Target> {
+fn unseal(app: &App, row: &PushRow) -> Option<PushTarget> {
     let text = app.secrets.unseal(&row.sealed)?;
     serde_json::from_str(&text).ok()
 }
@@ -214,7 +219,7 @@ fn unseal(app: &App, row: &PushRow) -> Option<Target> {
 type PushName = (RoomId, i64, String, String);
 
 /// Where a room was when a configuration was last compared with its task, and when that was.
-struct Looked {
+struct Compared {
     head: (i64, i64),
     at: Instant,
 }
@@ -222,7 +227,7 @@ struct Looked {
 /// Sends what is new, as long as it is asked to.
 pub struct Notifier {
     app: App,
-    looked: HashMap<PushName, Looked>,
+    compared: HashMap<PushName, Compared>,
     permits: Arc<Semaphore>,
     sending: JoinSet<()>,
 }
@@ -231,14 +236,14 @@ impl Notifier {
     pub fn new(app: App) -> Self {
         Self {
             app,
-            looked: HashMap::new(),
+            compared: HashMap::new(),
             permits: Arc::new(Semaphore::new(AT_ONCE)),
             sending: JoinSet::new(),
         }
     }
 
     /// Looks at what is due, and begins to send what is new.
-    pub async fn look(&mut self) -> Result<()> {
+    pub async fn send_due(&mut self) -> Result<()> {
         while self.sending.try_join_next().is_some() {}
         let app = self.app.clone();
         let mut conn = app.db.read().await?;
@@ -266,16 +271,17 @@ impl Notifier {
             );
             let head = heads.get(&push.room_id).copied().unwrap_or_default();
             present.insert(name.clone());
-            let is_known =
-                |looked: &Looked| looked.head == head && looked.at.elapsed() < LOOK_ANYWAY;
-            if self.looked.get(&name).is_some_and(is_known) {
+            let is_known = |compared: &Compared| {
+                compared.head == head && compared.at.elapsed() < COMPARE_ANYWAY
+            };
+            if self.compared.get(&name).is_some_and(is_known) {
                 continue;
             }
             let Ok(permit) = self.permits.clone().try_acquire_owned() else {
                 break;
             };
             let at = Instant::now();
-            self.looked.insert(name, Looked { head, at });
+            self.compared.insert(name, Compared { head, at });
             let room = conn.room(&push.room_id).await?;
             let task = match &room {
                 Some(room) => tasks::load(&app, &mut conn, room, push.seq).await?,
@@ -289,41 +295,41 @@ impl Notifier {
             }
             let app = app.clone();
             self.sending.spawn(async move {
-                if let Err(error) = notify(&app, push, task).await {
+                if let Err(error) = send_if_new(&app, push, task).await {
                     tracing::debug!(%error, "a notification is not sent; it is tried again");
                 }
                 drop(permit);
             });
         }
-        self.looked.retain(|name, _| present.contains(name));
+        self.compared.retain(|name, _| present.contains(name));
         Ok(())
     }
 }
 
 /// Sends a task to whoever wants to know, if that is still so.
-async fn notify(app: &App, push: PushRow, task: Option<LoadedTask>) -> Result<()> {
-    let until = Now::get().millis() + CLAIM_MS;
-    let mut tx = app.db.begin_aside().await?;
-    let claimed = tx.claim_a2a_push(&push, until).await?;
+async fn send_if_new(app: &App, push: PushRow, task: Option<LoadedTask>) -> Result<()> {
+    let until = Now::get().millis() + LEASE_MS;
+    let mut tx = app.db.begin_keeping_cache().await?;
+    let leased = tx.lease_a2a_push(&push, until).await?;
     tx.commit().await?;
-    if !claimed {
+    if !leased {
         return Ok(());
     }
     let target = unseal(app, &push);
     let (Some(task), Some(target), true) = (task, target, may_still_read(app, &push).await?) else {
-        return forget(app, &push).await;
+        return delete_push(app, &push).await;
     };
-    let sent = send(app, &push, &target, &task).await;
+    let sent = send_notification(app, &push, &target, &task).await;
     let now = Now::get().millis();
     let (told, attempt, due) = match sent {
-        Ok(()) if task.standing.state.is_terminal() => return forget(app, &push).await,
+        Ok(()) if task.status.state.is_terminal() => return delete_push(app, &push).await,
         Ok(()) => (task.fingerprint(), 0, now),
         Err(why) => {
             let schedule = &app.config.fanout.retry_seconds;
             let attempt = usize::try_from(push.attempt).unwrap_or(usize::MAX);
             let Some(wait) = schedule.get(attempt) else {
                 tracing::warn!(room = %push.room_id, seq = push.seq, why, "nobody takes a task's notifications; they are given up");
-                return forget(app, &push).await;
+                return delete_push(app, &push).await;
             };
             let wait = i64::try_from(*wait)
                 .unwrap_or(i64::MAX)
@@ -335,15 +341,15 @@ async fn notify(app: &App, push: PushRow, task: Option<LoadedTask>) -> Result<()
             )
         }
     };
-    let mut tx = app.db.begin_aside().await?;
+    let mut tx = app.db.begin_keeping_cache().await?;
     tx.settle_a2a_push(&push, until, &told, attempt, due)
         .await?;
     tx.commit().await?;
     Ok(())
 }
 
-async fn forget(app: &App, push: &PushRow) -> Result<()> {
-    let mut tx = app.db.begin_aside().await?;
+async fn delete_push(app: &App, push: &PushRow) -> Result<()> {
+    let mut tx = app.db.begin_keeping_cache().await?;
     tx.delete_a2a_push(&push.room_id, push.seq, &push.user_id, &push.id)
         .await?;
     tx.commit().await?;
@@ -364,7 +370,12 @@ async fn may_still_read(app: &App, push: &PushRow) -> Result<bool> {
         .await?)
 }
 
-async fn send(app: &App, push: &PushRow, target: &Target, task: &LoadedTask) -> Result<(), String> {
+async fn send_notification(
+    app: &App,
+    push: &PushRow,
+    target: &PushTarget,
+    task: &LoadedTask,
+) -> Result<(), String> {
     let url: Url = target.url.parse().map_err(|_| "no address".to_owned())?;
     let client = app
         .outbound

@@ -3,7 +3,7 @@
 use protocol::a2a::TaskState;
 
 /// What is known of a task.
-pub struct Known {
+pub struct TaskFacts {
     /// When it was taken back, in unix seconds.
     pub canceled_at: Option<i64>,
     /// Whether the message that asks was deleted.
@@ -24,36 +24,36 @@ pub struct Known {
 
 /// Where a task stands, since when, and in which words.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct Status {
     pub state: TaskState,
     pub since: i64,
     pub words: Option<String>,
 }
 
 /// Decides where a task stands at this second.
-pub fn standing(known: Known, task_seconds: i64, now: i64) -> Standing {
-    let last = known.answered_at.unwrap_or(known.began_at);
-    let at = |state, since, words: Option<String>| Standing {
+pub fn status_of(facts: TaskFacts, task_seconds: i64, now: i64) -> Status {
+    let last = facts.answered_at.unwrap_or(facts.began_at);
+    let at = |state, since, words: Option<String>| Status {
         state,
         since,
         words,
     };
     let words = |text: &str| Some(text.to_owned());
-    if let Some(canceled_at) = known.canceled_at {
+    if let Some(canceled_at) = facts.canceled_at {
         return at(TaskState::Canceled, canceled_at, None);
     }
-    if known.deleted {
+    if facts.deleted {
         return at(TaskState::Canceled, last, words("the message was deleted"));
     }
-    let ends_at = known.began_at.saturating_add(task_seconds.max(1));
-    let overdue = known.pending > 0 && now >= ends_at;
-    if known.pending > 0 && !overdue {
-        return match known.waits_for {
+    let ends_at = facts.began_at.saturating_add(task_seconds.max(1));
+    let overdue = facts.pending > 0 && now >= ends_at;
+    if facts.pending > 0 && !overdue {
+        return match facts.waits_for {
             Some(tool) => at(TaskState::AuthRequired, last, Some(tool)),
             None => at(TaskState::Working, last, None),
         };
     }
-    match (known.answers, known.asked) {
+    match (facts.answers, facts.asked) {
         (0, 0) => at(
             TaskState::Completed,
             last,
@@ -78,8 +78,8 @@ pub fn standing(known: Known, task_seconds: i64, now: i64) -> Standing {
 mod tests {
     use super::*;
 
-    fn known() -> Known {
-        Known {
+    fn facts() -> TaskFacts {
+        TaskFacts {
             canceled_at: None,
             deleted: false,
             asked: 1,
@@ -93,20 +93,20 @@ mod tests {
 
     #[test]
     fn a_task_goes_on_while_somebody_may_answer_and_not_for_ever() {
-        let state = |known, now| standing(known, 60, now).state;
-        assert_eq!(state(known(), 159), TaskState::Working);
-        assert_eq!(state(known(), 160), TaskState::Failed);
-        let waits = || Known {
+        let state = |facts, now| status_of(facts, 60, now).state;
+        assert_eq!(state(facts(), 159), TaskState::Working);
+        assert_eq!(state(facts(), 160), TaskState::Failed);
+        let waits = || TaskFacts {
             waits_for: Some("shell".into()),
-            ..known()
+            ..facts()
         };
         assert_eq!(state(waits(), 159), TaskState::AuthRequired);
         assert_eq!(state(waits(), 160), TaskState::Failed);
-        let one_of_two = || Known {
+        let one_of_two = || TaskFacts {
             asked: 2,
             answers: 1,
             answered_at: Some(110),
-            ..known()
+            ..facts()
         };
         assert_eq!(state(one_of_two(), 120), TaskState::Working);
         assert_eq!(state(one_of_two(), 160), TaskState::Completed);
@@ -115,14 +115,14 @@ mod tests {
     #[test]
     fn a_task_ends_with_the_last_answer_or_with_silence() {
         let over = |asked, answers| {
-            let known = Known {
+            let facts = TaskFacts {
                 asked,
                 pending: 0,
                 answers,
                 answered_at: (answers > 0).then_some(120),
-                ..known()
+                ..facts()
             };
-            standing(known, 60, 130)
+            status_of(facts, 60, 130)
         };
         assert_eq!(over(1, 1).state, TaskState::Completed);
         assert_eq!(over(1, 1).since, 120);
@@ -133,14 +133,14 @@ mod tests {
 
     #[test]
     fn what_was_taken_back_stays_so() {
-        let known = Known {
+        let facts = TaskFacts {
             canceled_at: Some(105),
             answers: 1,
             pending: 0,
             answered_at: Some(110),
-            ..known()
+            ..facts()
         };
-        let stands = standing(known, 60, 130);
+        let stands = status_of(facts, 60, 130);
         assert_eq!((stands.state, stands.since), (TaskState::Canceled, 105));
     }
 }

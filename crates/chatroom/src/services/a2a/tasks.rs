@@ -2,7 +2,7 @@
 
 use super::{
     TaskName,
-    state::{Known, Standing, standing},
+    state::{Status, TaskFacts, status_of},
 };
 use crate::{
     app::App,
@@ -51,7 +51,7 @@ pub struct LoadedTask {
     pub turns: Vec<MessageRow>,
     /// What others said to that, oldest first.
     pub answers: Vec<MessageRow>,
-    pub standing: Standing,
+    pub status: Status,
     /// Who may still answer, and which message.
     pub pending: Vec<(UserId, i64)>,
     /// Everybody who was asked.
@@ -110,17 +110,17 @@ impl LoadedTask {
             extensions: Vec::new(),
             reference_task_ids: Vec::new(),
         };
-        let message = self.standing.words.as_ref().map(|words| {
+        let message = self.status.words.as_ref().map(|words| {
             Message::of_agent(
-                format!("{id}-{:?}", self.standing.state),
+                format!("{id}-{:?}", self.status.state),
                 &id,
                 &context,
                 words,
             )
         });
-        let since_ms = self.standing.since.saturating_mul(1000);
+        let since_ms = self.status.since.saturating_mul(1000);
         Task {
-            status: TaskStatus::new(self.standing.state, since_ms, message),
+            status: TaskStatus::new(self.status.state, since_ms, message),
             artifacts,
             history: self.turns.iter().map(turn).collect(),
             metadata: Some(json!({"roomId": self.name.room, "seq": self.name.seq})),
@@ -131,8 +131,8 @@ impl LoadedTask {
 
     /// What tells one state of the task from another.
     pub fn fingerprint(&self) -> String {
-        let waits = self.standing.words.as_deref().unwrap_or_default();
-        format!("{:?} {} {waits}", self.standing.state, self.answers.len())
+        let waits = self.status.words.as_deref().unwrap_or_default();
+        format!("{:?} {} {waits}", self.status.state, self.answers.len())
     }
 }
 
@@ -206,7 +206,7 @@ pub async fn load(
     let mut calls = Vec::new();
     for (user, turn) in asks {
         let is_over = match conn.delivery(id, &user).await? {
-            Some(lane) => lane.next_seq > turn && lane.retry_seq != Some(turn),
+            Some(lane) => lane.next_seq > turn && lane.answer_anew_seq != Some(turn),
             None => !is_asked,
         };
         calls.push((user, turn, is_over));
@@ -225,7 +225,7 @@ pub async fn load(
             pending.push((user, turn));
         }
     }
-    let known = Known {
+    let facts = TaskFacts {
         canceled_at: conn.a2a_canceled_at(id, seq).await?,
         deleted: turns[0].deleted,
         asked: asked.len(),
@@ -236,8 +236,8 @@ pub async fn load(
         answered_at: answers.last().map(|answer| answer.created_at),
     };
     let seconds = app.config.a2a.task_seconds;
-    let standing = standing(known, seconds, Now::get().seconds());
-    if standing.state.is_terminal() {
+    let status = status_of(facts, seconds, Now::get().seconds());
+    if status.state.is_terminal() {
         pending.clear();
     }
     Ok(Some(LoadedTask {
@@ -248,7 +248,7 @@ pub async fn load(
         root,
         turns,
         answers,
-        standing,
+        status,
         pending,
         asked,
     }))
@@ -328,7 +328,7 @@ async fn waits_for(
 /// to stop.
 pub async fn cancel(app: &App, caller: &Caller, task: &LoadedTask) -> Result<()> {
     let name = &task.name;
-    let mut tx = app.db.begin_aside().await?;
+    let mut tx = app.db.begin_keeping_cache().await?;
     let entry = access::member(&mut tx, caller, &name.room, Hold::No)
         .await?
         .as_oneself()?;

@@ -33,7 +33,7 @@ pub async fn create(app: &App, caller: &Caller, request: CreateCliKey) -> Result
         .as_deref()
         .map(|url| checks::endpoint("agent_endpoint", url))
         .transpose()?;
-    let mut tx = app.db.begin_aside().await?;
+    let mut tx = app.db.begin_keeping_cache().await?;
     // Fixed here: the bearer goes where its owner sent it, wherever a membership points later.
     let endpoint = match endpoint {
         Some(named) => Some((named, access::may_name_private_endpoint(caller))),
@@ -100,7 +100,7 @@ pub async fn revoke(app: &App, caller: &Caller, code: &str) -> Result<()> {
     let user = access::user(caller)?;
     let missing = || Error::not_found("You have no such short code, or it was revoked already");
     let hash = app.secrets.hash_code(code);
-    let mut tx = app.db.begin_aside().await?;
+    let mut tx = app.db.begin_keeping_cache().await?;
     let row = tx.cli_key(&hash).await?.ok_or_else(missing)?;
     // Whoever does not own a code does not learn that it exists.
     if row.user_id != user.id {

@@ -137,7 +137,7 @@ async fn derive(
     let now = Now::get();
     let mut tx = app.db.begin().await?;
     let source = hold_source(&mut tx, caller).await?;
-    limits::take(&mut tx, &[mint_limit(app, action, proof.jti)], now).await?;
+    limits::count_against(&mut tx, &[mint_limit(app, action, proof.jti)], now).await?;
     let basis = Basis {
         lineage: proof.lineage,
         source,
@@ -184,7 +184,7 @@ fn no_proof() -> Error {
 }
 
 /// Mints an identity token for a person who has signed in.
-pub async fn exchange(app: &App, user: &User) -> Result<IdentityCreated> {
+pub async fn exchange_user_token(app: &App, user: &User) -> Result<IdentityCreated> {
     if user.token_type != TokenType::Access {
         return Err(match user.internal {
             true => Error::forbidden("Only a token of type access can be exchanged"),
@@ -193,7 +193,7 @@ pub async fn exchange(app: &App, user: &User) -> Result<IdentityCreated> {
     }
     let now = Now::get();
     let mut tx = app.db.begin().await?;
-    limits::take(
+    limits::count_against(
         &mut tx,
         &[mint_limit(app, "exchange", user.id.as_str())],
         now,
@@ -302,7 +302,7 @@ async fn member_key(
         ));
     }
     if matches!(counted, Counted::Yes) {
-        limits::take(&mut tx, &[mint_limit(app, "reissue", proof.jti)], now).await?;
+        limits::count_against(&mut tx, &[mint_limit(app, "reissue", proof.jti)], now).await?;
     }
     let kind = member.member_kind;
     let basis = Basis {

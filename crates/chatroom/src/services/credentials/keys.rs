@@ -12,7 +12,7 @@ use crate::{
     services::{
         access::{self, Hold},
         change::RoomTx,
-        idempotency::Repeatable,
+        idempotency::IdempotentRequest,
     },
     store::keys::{KeyRow, ShareCodeRow},
 };
@@ -26,12 +26,12 @@ pub async fn create(
     caller: &Caller,
     room: &RoomId,
     request: CreateRoomKey,
-    repeatable: &Repeatable,
+    idempotent: &IdempotentRequest,
 ) -> Result<RoomKeyCreated> {
     let user = access::user(caller)?.id.clone();
     let now = Now::get();
     let mut tx = app.db.begin().await?;
-    if let Some(answer) = repeatable.answered(app, &mut tx).await? {
+    if let Some(answer) = idempotent.answered(app, &mut tx).await? {
         return Ok(answer);
     }
     access::member(&mut tx, caller, room, Hold::Yes).await?;
@@ -77,7 +77,7 @@ pub async fn create(
         code,
         token,
     };
-    repeatable.keep(app, &mut tx, &created).await?;
+    idempotent.keep(app, &mut tx, &created).await?;
     tx.commit().await?;
     Ok(created)
 }
@@ -128,7 +128,7 @@ pub async fn revoke(app: &App, caller: &Caller, room: &RoomId, jti: &str) -> Res
 }
 
 /// Where a short link leads.
-pub async fn follow(app: &App, code: &str) -> Result<String> {
+pub async fn resolve_share_link(app: &App, code: &str) -> Result<String> {
     let missing = || Error::not_found("No such link; ask for a new one");
     let mut conn = app.db.read().await?;
     let share = conn.share_code(&app.secrets.hash_code(code)).await?;

@@ -304,7 +304,7 @@ pub struct TokenRequest {
 
 /// A token for `/mcp`, in clear this once.
 #[derive(Debug, Serialize)]
-pub struct Token {
+pub struct TokenResponse {
     access_token: String,
     token_type: &'static str,
     expires_in: i64,
@@ -313,7 +313,7 @@ pub struct Token {
 }
 
 /// Gives a token for a code or for a refresh token, each of which is good once.
-pub async fn token(app: &App, request: TokenRequest) -> Result<Token, OAuthError> {
+pub async fn token(app: &App, request: TokenRequest) -> Result<TokenResponse, OAuthError> {
     let secret = match request.grant_type.as_str() {
         "authorization_code" => &request.code,
         "refresh_token" => &request.refresh_token,
@@ -408,7 +408,7 @@ pub async fn token(app: &App, request: TokenRequest) -> Result<Token, OAuthError
     let person = Person {
         name: grant.user_name,
     };
-    Ok(Token {
+    Ok(TokenResponse {
         access_token: app.tokens.mcp(&row, &person, now, expires_at),
         token_type: "Bearer",
         expires_in: expires_at - now.seconds(),

@@ -23,7 +23,7 @@ use std::{net::IpAddr, time::Duration};
 const MAX_MESSAGE: usize = 128 * 1024;
 
 /// Whom the call goes to, and with what.
-struct Target {
+struct BridgeTarget {
     endpoint: String,
     bearer: String,
     container: String,
@@ -89,10 +89,10 @@ fn check_body(body: &[u8]) -> Result<()> {
     Ok(())
 }
 
-async fn by_code(app: &App, code: &str, ip: IpAddr) -> Result<Target> {
+async fn by_code(app: &App, code: &str, ip: IpAddr) -> Result<BridgeTarget> {
     let now = Now::get();
     let hash = app.secrets.hash_code(code);
-    let mut tx = app.db.begin_aside().await?;
+    let mut tx = app.db.begin_keeping_cache().await?;
     let row = tx
         .cli_key(&hash)
         .await?
@@ -126,10 +126,10 @@ async fn by_code(app: &App, code: &str, ip: IpAddr) -> Result<Target> {
         Some((endpoint, trusted)) => (endpoint, Trust::of(trusted)),
         None => (configured(app)?, Trust::Operator),
     };
-    take(app, &mut tx, format!("bridge {}", row.container_id), now).await?;
+    count_call(app, &mut tx, format!("bridge {}", row.container_id), now).await?;
     tx.count_cli_key_use(&hash, now.seconds()).await?;
     tx.commit().await?;
-    Ok(Target {
+    Ok(BridgeTarget {
         endpoint,
         bearer,
         container: row.container_id,
@@ -138,7 +138,7 @@ async fn by_code(app: &App, code: &str, ip: IpAddr) -> Result<Target> {
 }
 
 /// With the agent's own bearer, which only the agent can check.
-async fn directly(app: &App, bearer: &str, container: Option<&str>) -> Result<Target> {
+async fn directly(app: &App, bearer: &str, container: Option<&str>) -> Result<BridgeTarget> {
     let container = container.ok_or_else(|| {
         Error::bad_request(
             "Send an sc_ short code as bearer, or name the agent in X-Starchild-Container",
@@ -147,12 +147,12 @@ async fn directly(app: &App, bearer: &str, container: Option<&str>) -> Result<Ta
     let container = checks::opaque("X-Starchild-Container", container)?;
     let bearer = checks::opaque("The bearer", bearer)?;
     let endpoint = configured(app)?;
-    let mut tx = app.db.begin_aside().await?;
+    let mut tx = app.db.begin_keeping_cache().await?;
     // Counted apart: anybody can name a container.
     let bucket = format!("bridge-direct {container}");
-    take(app, &mut tx, bucket, Now::get()).await?;
+    count_call(app, &mut tx, bucket, Now::get()).await?;
     tx.commit().await?;
-    Ok(Target {
+    Ok(BridgeTarget {
         endpoint,
         bearer,
         container,
@@ -169,7 +169,7 @@ fn configured(app: &App) -> Result<String> {
     })
 }
 
-async fn take(app: &App, tx: &mut Tx, bucket: String, now: Now) -> Result<()> {
+async fn count_call(app: &App, tx: &mut Tx, bucket: String, now: Now) -> Result<()> {
     let limit = Limit {
         bucket,
         most: app.config.limits.bridge_per_minute,
@@ -178,7 +178,7 @@ async fn take(app: &App, tx: &mut Tx, bucket: String, now: Now) -> Result<()> {
         words: "Too many calls a minute to this agent",
         stored: true,
     };
-    limits::take(tx, &[limit], now).await
+    limits::count_against(tx, &[limit], now).await
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::{
     Lane,
-    reply::{Answer, Reply},
+    reply::{AgentAnswer, Reply},
 };
 use crate::{
     config::Fanout as Settings,
@@ -26,9 +26,9 @@ const CONTEXT_BYTES: usize = 16 * 1024;
 
 /// Why there is no answer.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum CallFailure {
     /// It may work later; the agent may have said when.
-    Passing {
+    Transient {
         why: String,
         after: Option<Duration>,
     },
@@ -40,9 +40,9 @@ pub enum Failure {
     Stopped,
 }
 
-impl Failure {
-    fn passing(why: impl Into<String>) -> Self {
-        Self::Passing {
+impl CallFailure {
+    fn transient(why: impl Into<String>) -> Self {
+        Self::Transient {
             why: why.into(),
             after: None,
         }
@@ -127,7 +127,7 @@ async fn context(conn: &mut Conn, lane: &Lane, before: i64) -> Result<Vec<Value>
 }
 
 /// Whom a call goes to, and with what.
-pub struct Target<'a> {
+pub struct CallTarget<'a> {
     pub endpoint: &'a str,
     pub bearer: &'a str,
     pub container: Option<&'a str>,
@@ -138,8 +138,8 @@ pub struct Target<'a> {
 
 /// What an agent answered, and what that cost.
 #[derive(Debug)]
-pub struct Heard {
-    pub answer: Answer,
+pub struct AnswerAndUsage {
+    pub answer: AgentAnswer,
     pub usage: Option<Usage>,
 }
 
@@ -148,16 +148,17 @@ pub struct Heard {
 pub async fn call(
     outbound: &Outbound,
     settings: &Settings,
-    target: &Target<'_>,
+    target: &CallTarget<'_>,
     body: &Value,
     heard: impl FnMut(&Reply) -> Option<Duration>,
-) -> Result<Heard, Failure> {
+) -> Result<AnswerAndUsage, CallFailure> {
     let began = Instant::now();
     let most = Duration::from_secs(settings.reply_seconds);
-    let exchanged = tokio::time::timeout(most, exchange(outbound, settings, target, body, heard));
-    let mut heard = exchanged.await.unwrap_or_else(|_| {
+    let received =
+        tokio::time::timeout(most, send_and_read(outbound, settings, target, body, heard));
+    let mut heard = received.await.unwrap_or_else(|_| {
         let why = format!("no complete answer within {} s", most.as_secs());
-        Err(Failure::passing(why))
+        Err(CallFailure::transient(why))
     })?;
     if let Some(usage) = &mut heard.usage {
         usage.seconds.get_or_insert(began.elapsed().as_secs_f64());
@@ -165,17 +166,17 @@ pub async fn call(
     Ok(heard)
 }
 
-async fn exchange(
+async fn send_and_read(
     outbound: &Outbound,
     settings: &Settings,
-    target: &Target<'_>,
+    target: &CallTarget<'_>,
     body: &Value,
     mut heard: impl FnMut(&Reply) -> Option<Duration>,
-) -> Result<Heard, Failure> {
-    let refused = |error: outbound::OutboundError| Failure::passing(error.to_string());
-    let broken = |error: reqwest::Error| Failure::passing(outbound::in_words(&error));
+) -> Result<AnswerAndUsage, CallFailure> {
+    let refused = |error: outbound::OutboundError| CallFailure::transient(error.to_string());
+    let broken = |error: reqwest::Error| CallFailure::transient(outbound::in_words(&error));
     let idle = Duration::from_secs(settings.idle_seconds);
-    let silent = |_| Failure::passing(format!("nothing came for {} s", idle.as_secs()));
+    let silent = |_| CallFailure::transient(format!("nothing came for {} s", idle.as_secs()));
     let url = outbound::chat_stream(target.endpoint).map_err(refused)?;
     let mut request = outbound
         .client(&url, target.trust)
@@ -205,7 +206,7 @@ async fn exchange(
         };
         let done = reply
             .push(&bytes)
-            .map_err(|error| Failure::passing(error.to_string()))?;
+            .map_err(|error| CallFailure::transient(error.to_string()))?;
         if done {
             break;
         }
@@ -213,26 +214,26 @@ async fn exchange(
     }
     let answer = reply
         .finish()
-        .map_err(|error| Failure::passing(error.to_string()))?;
-    Ok(Heard {
+        .map_err(|error| CallFailure::transient(error.to_string()))?;
+    Ok(AnswerAndUsage {
         answer,
         usage: reply.usage().cloned(),
     })
 }
 
 /// What the head of the answer means.
-fn check_head(response: &Response) -> Result<(), Failure> {
+fn check_head(response: &Response) -> Result<(), CallFailure> {
     let status = response.status();
     let header = |name| response.headers().get(name)?.to_str().ok();
     match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
             let why = format!("the agent refused its key ({})", status.as_u16());
-            return Err(Failure::Refused(why));
+            return Err(CallFailure::Refused(why));
         }
-        StatusCode::GONE => return Err(Failure::Gone),
+        StatusCode::GONE => return Err(CallFailure::Gone),
         status if !status.is_success() => {
             let after = header(header::RETRY_AFTER).and_then(|text| text.trim().parse().ok());
-            return Err(Failure::Passing {
+            return Err(CallFailure::Transient {
                 why: format!("the agent answered with status {}", status.as_u16()),
                 after: after.map(Duration::from_secs),
             });
@@ -241,7 +242,7 @@ fn check_head(response: &Response) -> Result<(), Failure> {
     }
     let kind = header(header::CONTENT_TYPE).unwrap_or_default();
     if kind.starts_with("application/json") || kind.starts_with("text/html") {
-        return Err(Failure::passing(
+        return Err(CallFailure::transient(
             "the agent did not answer with an event stream",
         ));
     }

@@ -3,9 +3,9 @@
 use super::{
     Lane, Wakeup,
     answerable::{Answered, answerable},
-    call::{self, Failure, Heard, Target},
-    reply::{Answer, Reply},
-    settle::{CallOutcome, Settled, Settler},
+    call::{self, AnswerAndUsage, CallFailure, CallTarget},
+    reply::{AgentAnswer, Reply},
+    settle::{CallOutcome, OutcomeQueue, Settled},
     typing::Typing,
 };
 use crate::{
@@ -29,18 +29,18 @@ use std::time::Duration;
 /// Messages that are read at once to find the next one that concerns the agent.
 const PAGE: i64 = 50;
 /// A wait that an agent asks for counts up to here.
-const LONGEST_WAIT: Duration = Duration::from_secs(300);
+const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(300);
 /// How often the room is told that an agent is still at work.
 const STILL_AT_WORK_EVERY: Duration = Duration::from_secs(5);
 /// What cannot be written is tried again at least this often.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(10));
 
 /// What a lane's task needs.
-pub struct Task {
+pub struct LaneTask {
     pub app: App,
     pub lane: Lane,
     pub wakeup: std::sync::Arc<Wakeup>,
-    pub settler: Settler,
+    pub outcomes: OutcomeQueue,
     /// The first message that is not dealt with yet, as far as this task knows.
     next: i64,
     /// Up to where that is written.
@@ -67,13 +67,18 @@ pub enum Wait {
     For(Duration),
 }
 
-impl Task {
-    pub fn new(app: App, lane: Lane, wakeup: std::sync::Arc<Wakeup>, settler: Settler) -> Self {
+impl LaneTask {
+    pub fn new(
+        app: App,
+        lane: Lane,
+        wakeup: std::sync::Arc<Wakeup>,
+        outcomes: OutcomeQueue,
+    ) -> Self {
         Self {
             app,
             lane,
             wakeup,
-            settler,
+            outcomes,
             next: 0,
             written: 0,
             unsettled: None,
@@ -83,29 +88,30 @@ impl Task {
 
     /// Works until nothing is left to do.
     pub async fn run(mut self) {
-        while !self.app.fanout.is_stopping() {
+        while !self.app.shutdown.has_begun() {
             let worked = self.work().await;
-            let wait = after(worked, &self.lane, &mut self.failures);
+            let wait = next_wait(worked, &self.lane, &mut self.failures);
             // The position is known to this task alone until it is written.
             if matches!(wait, Wait::Idle) && self.written < self.next {
                 let next = self.next;
                 tokio::select! {
-                    () = self.settler.synced() => self.written = next,
+                    () = self.outcomes.synced() => self.written = next,
                     () = self.wakeup.woken() => {}
+                    () = self.app.shutdown.begun() => {}
                 }
-            } else if rest(&self.app, &self.lane, &self.wakeup, wait).await {
+            } else if wait_for_wakeup(&self.app, &self.lane, &self.wakeup, wait).await {
                 return;
             }
         }
     }
 
     async fn work(&mut self) -> Result<Wait> {
-        while !self.app.fanout.is_stopping() {
+        while !self.app.shutdown.has_begun() {
             self.wakeup.clear();
             if let Some(unsettled) = self.unsettled.take() {
                 self.settle(unsettled).await?;
             }
-            if self.settler.is_in_trouble() {
+            if self.outcomes.is_in_trouble() {
                 // Nobody is called whose answer cannot be kept.
                 return Ok(Wait::For(Duration::from_secs(1)));
             }
@@ -119,12 +125,12 @@ impl Task {
             self.next = self.next.max(row.next_seq);
             self.written = self.written.max(row.next_seq);
             let now_ms = conn.schedule_ms().await?;
-            if let Some(wait) = self.wait(&row, now_ms) {
+            if let Some(wait) = self.wait_before_call(&row, now_ms) {
                 return Ok(Wait::For(wait));
             }
             // Before the room, the policy and the budget are read: whoever changes one of these and then
             // posts must not be passed over by what was true before.
-            let messages = match row.retry_seq {
+            let messages = match row.answer_anew_seq {
                 Some(_) => Vec::new(),
                 None => self.messages(&mut conn).await?,
             };
@@ -136,13 +142,13 @@ impl Task {
             let policy = spending::policy_of(&mut conn, &room, &user).await?;
             let has_budget = !policy.budget.is_unlimited();
             let may_spend = self.may_spend(&mut conn, policy.budget).await?;
-            if let Some(seq) = row.retry_seq {
+            if let Some(seq) = row.answer_anew_seq {
                 let message = conn.message(&room, seq).await?;
                 let message =
                     message.filter(|m| may_spend && !m.deleted && self.can_answer(&room_row, m));
                 let Some(message) = message else {
                     drop(conn);
-                    self.end_retry(row.generation, seq, Delivered::Silent)
+                    self.end_answer_anew(row.generation, seq, Delivered::Silent)
                         .await?;
                     continue;
                 };
@@ -165,7 +171,7 @@ impl Task {
                 }
             }
             let Some(message) = next else {
-                self.pass(last).await;
+                self.pass_messages(last).await;
                 continue;
             };
             let body = call::body(&mut conn, &self.lane, &row, &room_row, &message).await?;
@@ -187,16 +193,16 @@ impl Task {
 
     /// How long to wait before the next call: for the next try, or for the minute to end in which
     /// the agent has answered as often as it may.
-    fn wait(&self, row: &LaneRow, now_ms: i64) -> Option<Duration> {
+    fn wait_before_call(&self, row: &LaneRow, now_ms: i64) -> Option<Duration> {
         let (config, limits) = (&self.app.config.fanout, &self.app.config.limits);
         let retry = (row.attempt > 0 && self.next == row.next_seq).then(|| {
-            let longest = longest_wait(&config.retry_seconds);
-            until(row.due_ms, now_ms, longest)
+            let longest = longest_retry_delay(&config.retry_seconds);
+            time_until(row.due_ms, now_ms, longest)
         });
         let most = limits.agent_replies_per_minute;
         let paced = (most > 0 && row.replies >= most).then(|| {
             let ends = row.replies_since_ms + REPLIES_WINDOW_MS;
-            until(ends, now_ms, REPLIES_WINDOW_MS + SKEW_MS)
+            time_until(ends, now_ms, REPLIES_WINDOW_MS + SKEW_MS)
         });
         retry.into_iter().chain(paced).flatten().max()
     }
@@ -218,13 +224,18 @@ impl Task {
             return Ok(true);
         }
         let (room, user) = (&self.lane.room_id, &self.lane.user_id);
-        let account = spending::account(conn, room, user, budget, Now::get()).await?;
-        Ok(!account.is_used_up())
+        let day_budget = spending::day_budget(conn, room, user, budget, Now::get()).await?;
+        Ok(!day_budget.is_used_up())
     }
 
     /// A message that the agent was to be called for once more is dealt with, without an answer.
-    async fn end_retry(&mut self, generation: i64, seq: i64, counted: Delivered) -> Result<()> {
-        let outcome = CallOutcome::RetryOver { seq };
+    async fn end_answer_anew(
+        &mut self,
+        generation: i64,
+        seq: i64,
+        counted: Delivered,
+    ) -> Result<()> {
+        let outcome = CallOutcome::AnswerAnewOver { seq };
         self.settle(Unsettled {
             generation,
             outcome,
@@ -234,9 +245,9 @@ impl Task {
     }
 
     /// Everything up to this message is dealt with.
-    async fn pass(&mut self, seq: i64) {
+    async fn pass_messages(&mut self, seq: i64) {
         self.next = seq + 1;
-        self.settler.pass(&self.lane, self.next).await;
+        self.outcomes.save_position(&self.lane, self.next).await;
     }
 
     async fn deliver(
@@ -248,8 +259,8 @@ impl Task {
     ) -> Result<()> {
         let app = self.app.clone();
         let permit = app
-            .fanout
-            .permit(&self.lane.user_id, &row.agent_endpoint)
+            .lanes
+            .acquire_permit(&self.lane.user_id, &row.agent_endpoint)
             .await;
         app.metrics
             .call_begins(self.wakeup.waited(message.created_at));
@@ -258,59 +269,68 @@ impl Task {
         let tries = i64::try_from(app.config.fanout.retry_seconds.len()).unwrap_or(i64::MAX);
         let seq = message.seq;
         let attempt = 1 + if seq == row.next_seq { row.attempt } else { 0 };
-        let retry = row.retry_seq == Some(seq);
+        let answer_anew = row.answer_anew_seq == Some(seq);
         let (outcome, counted) = match called {
-            Ok(Heard {
-                answer: Answer::Silent,
+            Ok(AnswerAndUsage {
+                answer: AgentAnswer::Silent,
                 usage: None,
-            }) if !retry && !has_budget => {
+            }) if !answer_anew && !has_budget => {
                 app.metrics.delivered(Delivered::Silent);
-                self.pass(seq).await;
+                self.pass_messages(seq).await;
                 return Ok(());
             }
-            Ok(Heard {
-                answer: Answer::Silent,
+            Ok(AnswerAndUsage {
+                answer: AgentAnswer::Silent,
                 usage,
-            }) => (CallOutcome::Silent { seq, usage, retry }, Delivered::Silent),
-            Ok(Heard {
-                answer: Answer::Text(content),
+            }) => (
+                CallOutcome::Silent {
+                    seq,
+                    usage,
+                    answer_anew,
+                },
+                Delivered::Silent,
+            ),
+            Ok(AnswerAndUsage {
+                answer: AgentAnswer::Text(content),
                 usage,
             }) => {
                 let outcome = CallOutcome::Reply {
                     answered: answered(message),
                     content,
                     usage,
-                    retry,
+                    answer_anew,
                 };
                 (outcome, Delivered::Answered)
             }
-            Err(Failure::Stopped) => {
+            Err(CallFailure::Stopped) => {
                 // Whoever stopped it has moved the lane past the message.
                 app.metrics.delivered(Delivered::Stopped);
                 self.next = self.next.max(seq + 1);
                 return Ok(());
             }
-            Err(_) if retry => {
+            Err(_) if answer_anew => {
                 // Whoever asked for it sees that it failed, and may ask again.
-                return self.end_retry(row.generation, seq, Delivered::Failed).await;
+                return self
+                    .end_answer_anew(row.generation, seq, Delivered::Failed)
+                    .await;
             }
-            Err(Failure::Gone) if self.is_owner().await? => {
+            Err(CallFailure::Gone) if self.is_owner().await? => {
                 let why = "the agent is gone (410), and an owner cannot leave".to_owned();
                 (CallOutcome::Stale { seq, attempt, why }, Delivered::Stale)
             }
-            Err(Failure::Gone) => (CallOutcome::Gone { seq }, Delivered::Left),
-            Err(Failure::Refused(why)) => {
+            Err(CallFailure::Gone) => (CallOutcome::Gone { seq }, Delivered::Left),
+            Err(CallFailure::Refused(why)) => {
                 (CallOutcome::Stale { seq, attempt, why }, Delivered::Stale)
             }
-            Err(Failure::Passing { why, .. }) if attempt >= tries => {
+            Err(CallFailure::Transient { why, .. }) if attempt >= tries => {
                 let why = format!("{why}, {attempt} times");
                 (CallOutcome::Stale { seq, attempt, why }, Delivered::Stale)
             }
-            Err(Failure::Passing { why, after }) => {
+            Err(CallFailure::Transient { why, after }) => {
                 let outcome = CallOutcome::Failed {
                     seq,
                     attempt,
-                    wait_ms: wait(&app.config.fanout.retry_seconds, attempt, after),
+                    wait_ms: retry_delay_ms(&app.config.fanout.retry_seconds, attempt, after),
                     why,
                 };
                 (outcome, Delivered::Failed)
@@ -337,13 +357,13 @@ impl Task {
         let passed = match &unsettled.outcome {
             CallOutcome::Reply { answered, .. } => Some(answered.seq),
             CallOutcome::Gone { seq } | CallOutcome::Silent { seq, .. } => Some(*seq),
-            CallOutcome::RetryOver { .. }
+            CallOutcome::AnswerAnewOver { .. }
             | CallOutcome::Failed { .. }
             | CallOutcome::Stale { .. } => None,
         };
         let outcome = unsettled.outcome.clone();
         let settling = self
-            .settler
+            .outcomes
             .settle(&self.lane, unsettled.generation, outcome);
         let settled = match settling.await {
             Ok(settled) => settled,
@@ -371,12 +391,14 @@ impl Task {
         row: &LaneRow,
         message: &MessageRow,
         body: &serde_json::Value,
-    ) -> Result<Heard, Failure> {
+    ) -> Result<AnswerAndUsage, CallFailure> {
         let Some(bearer) = self.app.secrets.unseal(&row.akm_key) else {
-            return Err(Failure::Refused("the stored key cannot be read".to_owned()));
+            return Err(CallFailure::Refused(
+                "the stored key cannot be read".to_owned(),
+            ));
         };
         let Lane { room_id, user_id } = &self.lane;
-        let target = Target {
+        let target = CallTarget {
             endpoint: &row.agent_endpoint,
             bearer: &bearer,
             container: row.container_id.as_deref(),
@@ -395,8 +417,8 @@ impl Task {
                 tokio::select! {
                     called = &mut calling => break called,
                     // Dropping the call ends its connection.
-                    () = stoppable.stopped() => break Err(Failure::Stopped),
-                    () = tokio::time::sleep(STILL_AT_WORK_EVERY) => live.refresh(room_id, user_id),
+                    () = stoppable.stopped() => break Err(CallFailure::Stopped),
+                    () = tokio::time::sleep(STILL_AT_WORK_EVERY) => live.refresh_turn(room_id, user_id),
                 }
             }
         };
@@ -414,7 +436,7 @@ impl Task {
 }
 
 /// What a round of work leads to. One that failed is tried again, later each time.
-pub fn after(worked: Result<Wait>, lane: &Lane, failures: &mut u32) -> Wait {
+pub fn next_wait(worked: Result<Wait>, lane: &Lane, failures: &mut u32) -> Wait {
     match worked {
         Ok(wait) => {
             *failures = 0;
@@ -429,24 +451,26 @@ pub fn after(worked: Result<Wait>, lane: &Lane, failures: &mut u32) -> Wait {
     }
 }
 
-/// Waits until there is something to do; whether the lane's task ends instead.
-pub async fn rest(app: &App, lane: &Lane, wakeup: &Wakeup, wait: Wait) -> bool {
+/// Waits until there is something to do or the server shuts down; whether the lane's task ends
+/// instead.
+pub async fn wait_for_wakeup(app: &App, lane: &Lane, wakeup: &Wakeup, wait: Wait) -> bool {
     match wait {
         Wait::For(time) => {
             tokio::select! {
                 () = tokio::time::sleep(time) => {}
                 () = wakeup.woken() => {}
+                () = app.shutdown.begun() => {}
             }
             false
         }
-        Wait::Idle => app.fanout.leave(lane, wakeup),
+        Wait::Idle => app.lanes.end_if_idle(lane, wakeup),
     }
 }
 
-impl Drop for Task {
+impl Drop for LaneTask {
     /// However the task ends, another can take the lane up.
     fn drop(&mut self) {
-        self.app.fanout.forget(&self.lane, &self.wakeup);
+        self.app.lanes.forget_lane(&self.lane, &self.wakeup);
     }
 }
 
@@ -468,24 +492,24 @@ fn concerns(message: &MessageRow, user: &UserId) -> bool {
 
 /// How long until then, if it is still to come. A time further away than the longest wait there is
 /// was told by a clock that has been set back since: it has come.
-pub fn until(due_ms: i64, now_ms: i64, longest_ms: i64) -> Option<Duration> {
+pub fn time_until(due_ms: i64, now_ms: i64, longest_ms: i64) -> Option<Duration> {
     let wait = due_ms - now_ms;
     let wait = u64::try_from(wait).ok().filter(|_| wait <= longest_ms)?;
     (wait > 0).then(|| Duration::from_millis(wait))
 }
 
 /// The longest wait that the schedule, or an agent that asks for one, can lead to.
-pub fn longest_wait(schedule: &[u64]) -> i64 {
+pub fn longest_retry_delay(schedule: &[u64]) -> i64 {
     let planned = schedule.iter().copied().max().unwrap_or(0);
-    let longest = Duration::from_secs(planned).max(LONGEST_WAIT);
+    let longest = Duration::from_secs(planned).max(LONGEST_RETRY_AFTER);
     i64::try_from(longest.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// How long to wait after this failure, in milliseconds.
-pub fn wait(schedule: &[u64], attempt: i64, asked: Option<Duration>) -> i64 {
+pub fn retry_delay_ms(schedule: &[u64], attempt: i64, asked: Option<Duration>) -> i64 {
     let nth = usize::try_from(attempt - 1).unwrap_or(0);
     let planned = schedule.get(nth).or(schedule.last()).copied().unwrap_or(0);
-    let asked = asked.unwrap_or_default().min(LONGEST_WAIT);
+    let asked = asked.unwrap_or_default().min(LONGEST_RETRY_AFTER);
     let wait = Duration::from_secs(planned).max(asked);
     i64::try_from(wait.as_millis()).unwrap_or(i64::MAX)
 }
@@ -532,23 +556,34 @@ mod tests {
     #[test]
     fn a_due_time_of_a_clock_that_was_set_back_has_come() {
         let hour = 3_600_000;
-        assert_eq!(until(5_000, 4_000, 300_000), Some(Duration::from_secs(1)));
-        assert_eq!(until(4_000, 4_000, 300_000), None);
-        assert_eq!(until(hour + 5_000, 4_000, 300_000), None);
-        assert_eq!(longest_wait(&[1, 4000]), 4_000_000);
+        assert_eq!(
+            time_until(5_000, 4_000, 300_000),
+            Some(Duration::from_secs(1))
+        );
+        assert_eq!(time_until(4_000, 4_000, 300_000), None);
+        assert_eq!(time_until(hour + 5_000, 4_000, 300_000), None);
+        assert_eq!(longest_retry_delay(&[1, 4000]), 4_000_000);
     }
 
     #[test]
     fn a_wait_follows_the_schedule_and_what_the_agent_asks_for() {
         let schedule = [1, 4, 16, 64, 256];
-        let waits: Vec<i64> = (1..=5).map(|n| wait(&schedule, n, None)).collect();
+        let waits: Vec<i64> = (1..=5)
+            .map(|n| retry_delay_ms(&schedule, n, None))
+            .collect();
         assert_eq!(waits, [1000, 4000, 16_000, 64_000, 256_000]);
-        assert_eq!(wait(&schedule, 1, Some(Duration::from_secs(30))), 30_000);
-        assert_eq!(wait(&schedule, 3, Some(Duration::from_secs(2))), 16_000);
         assert_eq!(
-            wait(&schedule, 1, Some(Duration::from_secs(1 << 40))),
+            retry_delay_ms(&schedule, 1, Some(Duration::from_secs(30))),
+            30_000
+        );
+        assert_eq!(
+            retry_delay_ms(&schedule, 3, Some(Duration::from_secs(2))),
+            16_000
+        );
+        assert_eq!(
+            retry_delay_ms(&schedule, 1, Some(Duration::from_secs(1 << 40))),
             300_000
         );
-        assert_eq!(wait(&[], 1, None), 0);
+        assert_eq!(retry_delay_ms(&[], 1, None), 0);
     }
 }

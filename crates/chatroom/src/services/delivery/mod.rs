@@ -29,11 +29,10 @@ use crate::{
     config::Fanout as Settings,
     store::{DbError, Tx, deliveries::Lane, rooms::RoomRow},
 };
-use lane::Task;
-use permits::{Permit, Permits};
+use lane::LaneTask;
+use permits::{CallPermit, CallPermits};
 use protocol::{RoomId, UserId};
-use runtime::CancellationToken;
-use settle::Settler;
+use settle::OutcomeQueue;
 use std::{
     collections::{HashMap, HashSet},
     sync::{
@@ -55,7 +54,7 @@ const LONGEST_BACKLOG: i64 = 200;
 const LEASE_MS: i64 = 10_000;
 const RENEW_EVERY: Duration = Duration::from_secs(3);
 /// Lanes that are looked at in each round, whether anything was heard of them or not.
-const LOOK: i64 = 1000;
+const LANES_PER_SCAN: i64 = 1000;
 
 /// Wakes a lane's task.
 #[derive(Default)]
@@ -99,19 +98,17 @@ impl Wakeup {
 }
 
 /// The lanes that this node works on, and how many calls there may be.
-pub struct Fanout {
+pub struct LaneRegistry {
     lanes: Mutex<HashMap<Lane, Arc<Wakeup>>>,
-    permits: Permits,
-    stopping: AtomicBool,
+    permits: CallPermits,
     paused: AtomicBool,
 }
 
-impl Fanout {
+impl LaneRegistry {
     pub fn new(settings: &Settings) -> Self {
         Self {
             lanes: Mutex::default(),
-            permits: Permits::new(settings),
-            stopping: AtomicBool::new(false),
+            permits: CallPermits::new(settings),
             paused: AtomicBool::new(false),
         }
     }
@@ -131,20 +128,8 @@ impl Fanout {
         self.paused.swap(paused, Ordering::AcqRel)
     }
 
-    /// Lets every task end once the call it has in hand is over.
-    fn stop(&self) {
-        self.stopping.store(true, Ordering::Release);
-        lock(&self.lanes)
-            .values()
-            .for_each(|wakeup| wakeup.wake(None));
-    }
-
-    fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Acquire)
-    }
-
-    async fn permit(&self, user: &UserId, endpoint: &str) -> Permit {
-        self.permits.take(user.as_str(), endpoint).await
+    async fn acquire_permit(&self, user: &UserId, endpoint: &str) -> CallPermit {
+        self.permits.acquire(user.as_str(), endpoint).await
     }
 
     /// Wakes the lane's task; or gives the wakeup of one to start.
@@ -161,7 +146,7 @@ impl Fanout {
     }
 
     /// Whether the lane's task may end: not if it was woken since it last looked.
-    fn leave(&self, lane: &Lane, wakeup: &Wakeup) -> bool {
+    fn end_if_idle(&self, lane: &Lane, wakeup: &Wakeup) -> bool {
         let mut lanes = lock(&self.lanes);
         let ends = !wakeup.pending.load(Ordering::Acquire);
         if ends {
@@ -171,7 +156,7 @@ impl Fanout {
     }
 
     /// The task with this wakeup has ended.
-    fn forget(&self, lane: &Lane, wakeup: &Arc<Wakeup>) {
+    fn forget_lane(&self, lane: &Lane, wakeup: &Arc<Wakeup>) {
         let mut lanes = lock(&self.lanes);
         if lanes
             .get(lane)
@@ -198,7 +183,7 @@ impl Skipped {
 /// Lets a member be called from the room's newest message on, or go on where it was, but not
 /// further back than the longest backlog. `head` is the room's newest message once the
 /// transaction is done.
-pub async fn arm(
+pub async fn enable_delivery(
     tx: &mut Tx,
     room: &RoomRow,
     user: &UserId,
@@ -206,7 +191,7 @@ pub async fn arm(
 ) -> Result<Option<Skipped>, DbError> {
     let oldest = head - LONGEST_BACKLOG + 1;
     let next = tx.delivery_position(&room.room_id, user).await?;
-    tx.arm_delivery(&room.room_id, user, head + 1, oldest)
+    tx.enable_delivery(&room.room_id, user, head + 1, oldest)
         .await?;
     let skipped = next.filter(|next| *next < oldest);
     Ok(skipped.map(|from_seq| Skipped {
@@ -215,27 +200,21 @@ pub async fn arm(
     }))
 }
 
-/// The running fan-out of this node.
-pub struct Calling {
-    stop: CancellationToken,
-    dispatching: JoinHandle<()>,
-}
+/// The running dispatcher of this node. A shutdown lets it and its lanes' tasks end once the calls
+/// in hand are over.
+pub struct DispatcherHandle(JoinHandle<()>);
 
-impl Calling {
+impl DispatcherHandle {
     /// Starts it.
     pub fn start(app: App) -> Self {
-        let stop = CancellationToken::new();
-        Self {
-            dispatching: tokio::spawn(dispatch_once_resumed(app, stop.clone())),
-            stop,
-        }
+        Self(tokio::spawn(dispatch_once_resumed(app)))
     }
 
-    /// Begins no more calls, lets those in hand end for so long, and writes what they came to.
+    /// Once a shutdown has begun, lets the calls in hand end for so long, and writes what they came
+    /// to.
     pub async fn finish(self, grace: Duration) {
-        self.stop.cancel();
-        let abort = self.dispatching.abort_handle();
-        if tokio::time::timeout(grace, self.dispatching).await.is_err() {
+        let abort = self.0.abort_handle();
+        if tokio::time::timeout(grace, self.0).await.is_err() {
             // Nothing is lost: what was not written is called again after the next start.
             tracing::info!("some agents had not answered yet; they are called again");
             abort.abort();
@@ -245,57 +224,58 @@ impl Calling {
 
 struct Dispatcher {
     app: App,
-    settler: Settler,
+    outcomes: OutcomeQueue,
     tasks: JoinSet<()>,
     /// Where the next look at all lanes begins.
     cursor: Option<Lane>,
 }
 
-async fn dispatch_once_resumed(app: App, stop: CancellationToken) {
+async fn dispatch_once_resumed(app: App) {
     tokio::select! {
         () = pause::resumed(&app) => {}
-        () = stop.cancelled() => return,
+        () = app.shutdown.begun() => return,
     }
-    dispatch(app, stop).await;
+    dispatch(app).await;
 }
 
-async fn dispatch(app: App, stop: CancellationToken) {
-    let (settler, settling) = Settler::start(app.clone());
+async fn dispatch(app: App) {
+    let (outcomes, settling) = OutcomeQueue::start(app.clone());
     let mut dispatcher = Dispatcher {
         app: app.clone(),
-        settler,
+        outcomes,
         tasks: JoinSet::new(),
         cursor: None,
     };
-    dispatcher.renew().await;
-    while dispatcher.look().await {}
+    dispatcher.renew_lease().await;
+    while dispatcher.scan_lanes().await {}
     let mut rounds = tokio::time::interval(RENEW_EVERY);
     rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            moved = app.hub.dirty_rooms().next() => dispatcher.follow(moved).await,
+            moved = app.hub.dirty_rooms().next() => dispatcher.wake_lanes_of(moved).await,
             _ = rounds.tick() => {
-                dispatcher.renew().await;
-                dispatcher.look().await;
+                dispatcher.renew_lease().await;
+                dispatcher.scan_lanes().await;
             }
             Some(ended) = dispatcher.tasks.join_next() => {
                 if let Err(error) = ended {
                     tracing::error!(%error, "a lane's task failed");
                 }
             }
-            () = stop.cancelled() => break,
+            () = app.shutdown.begun() => break,
         }
     }
     let Dispatcher {
-        settler, mut tasks, ..
+        outcomes,
+        mut tasks,
+        ..
     } = dispatcher;
-    app.fanout.stop();
     while tasks.join_next().await.is_some() {}
-    drop(settler);
+    drop(outcomes);
     let _ = settling.await;
     if !app.db.is_sqlite() {
         let forgotten = async {
-            let mut tx = app.db.begin_aside().await?;
+            let mut tx = app.db.begin_keeping_cache().await?;
             tx.forget_node(&app.node).await?;
             tx.commit().await
         };
@@ -307,12 +287,12 @@ async fn dispatch(app: App, stop: CancellationToken) {
 
 impl Dispatcher {
     /// Says that this node lives. One process alone on its database need not say so.
-    async fn renew(&mut self) {
+    async fn renew_lease(&mut self) {
         if self.app.db.is_sqlite() {
             return;
         }
         let renewed = async {
-            let mut tx = self.app.db.begin_aside().await?;
+            let mut tx = self.app.db.begin_keeping_cache().await?;
             let now = tx.schedule_ms().await?;
             tx.renew_node(&self.app.node, now + LEASE_MS).await?;
             tx.forget_dead_nodes(now - 100 * LEASE_MS).await?;
@@ -324,10 +304,10 @@ impl Dispatcher {
     }
 
     /// Looks at the next lanes in order, for what nobody told of. Whether there are more.
-    async fn look(&mut self) -> bool {
+    async fn scan_lanes(&mut self) -> bool {
         let page = async {
             let mut conn = self.app.db.read().await?;
-            conn.lanes_after(self.cursor.as_ref(), LOOK).await
+            conn.lanes_after(self.cursor.as_ref(), LANES_PER_SCAN).await
         };
         let page = match page.await {
             Ok(page) => page,
@@ -340,36 +320,37 @@ impl Dispatcher {
         // Followed first: what moves after that is noted, what moved before is found.
         rooms
             .iter()
-            .for_each(|room| self.app.hub.dirty_rooms().follow(room));
+            .for_each(|room| self.app.hub.dirty_rooms().track(room));
         let rooms: Vec<&RoomId> = rooms.into_iter().collect();
-        self.wake_those_behind(&rooms, &HashMap::new()).await;
-        let more = i64::try_from(page.len()).is_ok_and(|n| n >= LOOK);
+        self.wake_lanes_behind(&rooms, &HashMap::new()).await;
+        let more = i64::try_from(page.len()).is_ok_and(|n| n >= LANES_PER_SCAN);
         self.cursor = page.into_iter().last().filter(|_| more);
         more
     }
 
-    async fn follow(&mut self, moved: HashMap<RoomId, Instant>) {
+    async fn wake_lanes_of(&mut self, moved: HashMap<RoomId, Instant>) {
         let rooms: Vec<&RoomId> = moved.keys().collect();
-        self.wake_those_behind(&rooms, &moved).await;
+        self.wake_lanes_behind(&rooms, &moved).await;
     }
 
-    async fn wake_those_behind(&mut self, rooms: &[&RoomId], moved: &HashMap<RoomId, Instant>) {
+    async fn wake_lanes_behind(&mut self, rooms: &[&RoomId], moved: &HashMap<RoomId, Instant>) {
         if rooms.is_empty() {
             return;
         }
         match self.lanes_to_work_on(rooms).await {
             Ok(lanes) => {
                 for lane in lanes {
-                    self.app.hub.dirty_rooms().follow(&lane.room_id);
+                    self.app.hub.dirty_rooms().track(&lane.room_id);
                     let since = moved.get(&lane.room_id).copied();
-                    let Some(wakeup) = self.app.fanout.wake(&lane, since) else {
+                    let Some(wakeup) = self.app.lanes.wake(&lane, since) else {
                         continue;
                     };
                     if lane.user_id.is_webhook() {
                         let task = WebhookTask::new(self.app.clone(), lane, wakeup);
                         self.tasks.spawn(task.run());
                     } else {
-                        let task = Task::new(self.app.clone(), lane, wakeup, self.settler.clone());
+                        let task =
+                            LaneTask::new(self.app.clone(), lane, wakeup, self.outcomes.clone());
                         self.tasks.spawn(task.run());
                     }
                 }
@@ -407,7 +388,7 @@ impl Dispatcher {
             })
             .collect();
         if !free.is_empty() {
-            let mut tx = self.app.db.begin_aside().await?;
+            let mut tx = self.app.db.begin_keeping_cache().await?;
             let claimed = tx.claim_lanes(&free, node).await?;
             tx.commit().await?;
             lanes.extend(claimed);

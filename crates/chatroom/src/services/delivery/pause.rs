@@ -16,11 +16,11 @@ pub async fn resumed(app: &App) {
     loop {
         match is_marked(app).await {
             Ok(marked) => {
-                if marked && !app.fanout.set_paused(true) {
+                if marked && !app.lanes.set_paused(true) {
                     tracing::warn!(PAUSED);
                 }
                 if !marked {
-                    if app.fanout.set_paused(false) {
+                    if app.lanes.set_paused(false) {
                         tracing::info!("agents are called from now on");
                     }
                     return;

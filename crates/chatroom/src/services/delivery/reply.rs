@@ -26,7 +26,7 @@ impl From<StreamError> for ReplyError {
 
 /// What an agent answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum AgentAnswer {
     /// Nothing to say.
     Silent,
     /// This, fit to be posted.
@@ -53,7 +53,7 @@ impl Reply {
     /// Takes the next bytes. Whether the answer is complete, so that nothing more need be read.
     pub fn push(&mut self, bytes: &[u8]) -> Result<bool, ReplyError> {
         self.stream.push(bytes)?;
-        self.take()?;
+        self.read_events()?;
         Ok(self.stream.is_done())
     }
 
@@ -63,10 +63,10 @@ impl Reply {
     }
 
     /// What was said, once the stream has ended.
-    pub fn finish(&mut self) -> Result<Answer, ReplyError> {
+    pub fn finish(&mut self) -> Result<AgentAnswer, ReplyError> {
         self.stream.finish()?;
-        self.take()?;
-        Ok(postable(&self.text).map_or(Answer::Silent, Answer::Text))
+        self.read_events()?;
+        Ok(postable(&self.text).map_or(AgentAnswer::Silent, AgentAnswer::Text))
     }
 
     /// What has been said so far and may be shown: not while it may still turn out to be silence.
@@ -74,7 +74,7 @@ impl Reply {
         (!may_be_silence(&self.text)).then(|| self.text.trim_start())
     }
 
-    fn take(&mut self) -> Result<(), ReplyError> {
+    fn read_events(&mut self) -> Result<(), ReplyError> {
         while let Some(part) = self.stream.next_part()? {
             match part {
                 Part::Text(text) => self.append(&text),
@@ -99,7 +99,7 @@ mod tests {
 
     const MOST: usize = 1 << 20;
 
-    fn read_all(stream: &[u8]) -> Result<Answer, ReplyError> {
+    fn read_all(stream: &[u8]) -> Result<AgentAnswer, ReplyError> {
         let mut reply = Reply::new(MOST);
         reply.push(stream)?;
         reply.finish()
@@ -107,8 +107,8 @@ mod tests {
 
     fn said(stream: &str) -> String {
         match read_all(stream.as_bytes()).unwrap() {
-            Answer::Text(text) => text,
-            Answer::Silent => "(silent)".to_owned(),
+            AgentAnswer::Text(text) => text,
+            AgentAnswer::Silent => "(silent)".to_owned(),
         }
     }
 

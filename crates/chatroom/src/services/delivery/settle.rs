@@ -46,16 +46,16 @@ pub enum CallOutcome {
         answered: Answered,
         content: String,
         usage: Option<Usage>,
-        retry: bool,
+        answer_anew: bool,
     },
     /// The agent had nothing to say.
     Silent {
         seq: i64,
         usage: Option<Usage>,
-        retry: bool,
+        answer_anew: bool,
     },
     /// The agent is not called for this message once more: that failed, or could not be answered.
-    RetryOver { seq: i64 },
+    AnswerAnewOver { seq: i64 },
     /// The call failed and is tried again.
     Failed {
         seq: i64,
@@ -82,7 +82,7 @@ pub enum Settled {
     Lost,
 }
 
-struct Item {
+struct Unwritten {
     lane: Lane,
     generation: i64,
     outcome: CallOutcome,
@@ -91,18 +91,18 @@ struct Item {
     told: oneshot::Sender<Result<Settled>>,
 }
 
-enum Work {
+enum QueueItem {
     /// Everything before this position is dealt with.
-    Pass(Lane, i64),
+    Position(Lane, i64),
     /// Wants to know when the passes before it are written.
     Sync(oneshot::Sender<()>),
-    Settle(Box<Item>),
+    Settle(Box<Unwritten>),
 }
 
 /// Hands outcomes to the task that writes them.
 #[derive(Clone)]
-pub struct Settler {
-    queue: mpsc::Sender<Work>,
+pub struct OutcomeQueue {
+    queue: mpsc::Sender<QueueItem>,
     db: Db,
     trouble: Arc<WriteTrouble>,
 }
@@ -112,14 +112,14 @@ pub struct Settler {
 struct WriteTrouble(Mutex<Option<Instant>>);
 
 impl WriteTrouble {
-    fn note(&self, error: Option<&Error>) {
+    fn record_result(&self, error: Option<&Error>) {
         let failed = error.is_some_and(|error| error.code() == ErrorCode::Unavailable);
         *lock(&self.0) = failed.then(Instant::now);
     }
 }
 
-impl Settler {
-    /// Starts the task. It ends, its queue worked off, once every settler is gone.
+impl OutcomeQueue {
+    /// Starts the task. It ends, its queue worked off, once every handle to it is gone.
     pub fn start(app: App) -> (Self, tokio::task::JoinHandle<()>) {
         let (queue, inbox) = mpsc::channel(QUEUE);
         let (db, trouble) = (app.db.clone(), Arc::<WriteTrouble>::default());
@@ -133,14 +133,17 @@ impl Settler {
     }
 
     /// Notes that the lane has come to this position. It is written soon.
-    pub async fn pass(&self, lane: &Lane, next: i64) {
-        let _ = self.queue.send(Work::Pass(lane.clone(), next)).await;
+    pub async fn save_position(&self, lane: &Lane, next: i64) {
+        let _ = self
+            .queue
+            .send(QueueItem::Position(lane.clone(), next))
+            .await;
     }
 
     /// Returns once what was noted before is written, as far as it could be.
     pub async fn synced(&self) {
         let (told, answer) = oneshot::channel();
-        if self.queue.send(Work::Sync(told)).await.is_ok() {
+        if self.queue.send(QueueItem::Sync(told)).await.is_ok() {
             let _ = answer.await;
         }
     }
@@ -159,23 +162,23 @@ impl Settler {
             _ => Vec::new(),
         };
         let (told, answer) = oneshot::channel();
-        let item = Item {
+        let item = Unwritten {
             lane: lane.clone(),
             generation,
             outcome,
             mentions,
             told,
         };
-        let stopping = || Error::unavailable("The server is shutting down");
+        let shutting_down = || Error::unavailable("The server is shutting down");
         self.queue
-            .send(Work::Settle(Box::new(item)))
+            .send(QueueItem::Settle(Box::new(item)))
             .await
-            .map_err(|_| stopping())?;
-        answer.await.map_err(|_| stopping())?
+            .map_err(|_| shutting_down())?;
+        answer.await.map_err(|_| shutting_down())?
     }
 }
 
-async fn run(app: App, mut inbox: mpsc::Receiver<Work>, trouble: Arc<WriteTrouble>) {
+async fn run(app: App, mut inbox: mpsc::Receiver<QueueItem>, trouble: Arc<WriteTrouble>) {
     let mut positions: HashMap<Lane, i64> = HashMap::new();
     let mut synced = Vec::new();
     let (mut deadline, mut gather) = (None, GATHER);
@@ -188,12 +191,12 @@ async fn run(app: App, mut inbox: mpsc::Receiver<Work>, trouble: Arc<WriteTroubl
         let mut items = Vec::new();
         for work in waiting.drain(..) {
             match work {
-                Work::Pass(lane, next) => {
+                QueueItem::Position(lane, next) => {
                     let position = positions.entry(lane).or_default();
                     *position = next.max(*position);
                 }
-                Work::Sync(told) => synced.push(told),
-                Work::Settle(item) => items.push(*item),
+                QueueItem::Sync(told) => synced.push(told),
+                QueueItem::Settle(item) => items.push(*item),
             }
         }
         let due = deadline.is_some_and(|deadline| deadline <= Instant::now());
@@ -218,12 +221,12 @@ async fn run(app: App, mut inbox: mpsc::Receiver<Work>, trouble: Arc<WriteTroubl
 async fn write(
     app: &App,
     positions: &mut HashMap<Lane, i64>,
-    items: Vec<Item>,
+    items: Vec<Unwritten>,
     trouble: &WriteTrouble,
 ) {
     if !positions.is_empty() {
         let saved = save_positions(app, positions).await.map_err(Error::from);
-        trouble.note(saved.as_ref().err());
+        trouble.record_result(saved.as_ref().err());
         match saved {
             Ok(()) => positions.clear(),
             Err(error) => {
@@ -234,7 +237,7 @@ async fn write(
     if items.is_empty() {
         return;
     }
-    let together: Vec<&Item> = items.iter().collect();
+    let together: Vec<&Unwritten> = items.iter().collect();
     let results = match settle_group(app, &together).await {
         Ok(results) => results.into_iter().map(Ok).collect(),
         // What the database refuses of one must not cost the others theirs; and what it refused
@@ -249,7 +252,7 @@ async fn write(
         }
     };
     for (item, result) in items.into_iter().zip(results) {
-        trouble.note(result.as_ref().err());
+        trouble.record_result(result.as_ref().err());
         let _ = item.told.send(result);
     }
 }
@@ -259,12 +262,12 @@ async fn save_positions(app: &App, positions: &HashMap<Lane, i64>) -> Result<(),
         .iter()
         .map(|(lane, next)| (&lane.room_id, &lane.user_id, *next))
         .collect();
-    let mut tx = app.db.begin_aside().await?;
+    let mut tx = app.db.begin_keeping_cache().await?;
     tx.save_positions(&rows, &app.node).await?;
     tx.commit().await
 }
 
-async fn settle_group(app: &App, items: &[&Item]) -> Result<Vec<Settled>> {
+async fn settle_group(app: &App, items: &[&Unwritten]) -> Result<Vec<Settled>> {
     let mut tx = RoomTx::begin(app).await?;
     let times = Times {
         now: Now::get(),
@@ -304,7 +307,7 @@ async fn settle_one(
     app: &App,
     tx: &mut RoomTx,
     log: &mut RoomLog,
-    item: &Item,
+    item: &Unwritten,
     times: Times,
 ) -> Result<Settled> {
     let (room, user) = (&item.lane.room_id, &item.lane.user_id);
@@ -319,20 +322,24 @@ async fn settle_one(
             answered,
             content,
             usage,
-            retry,
+            answer_anew,
         } => {
             let reply = ReplyToPost {
                 answered,
                 content,
                 mentions: &item.mentions,
                 usage: usage.as_ref(),
-                retry: *retry,
+                answer_anew: *answer_anew,
             };
             return settle_reply(app, tx, log, held, reply, times).await;
         }
-        CallOutcome::Silent { seq, usage, retry } => {
-            let passed = match retry {
-                true => tx.finish_retry(held, *seq, times.schedule_ms).await?,
+        CallOutcome::Silent {
+            seq,
+            usage,
+            answer_anew,
+        } => {
+            let passed = match answer_anew {
+                true => tx.finish_answer_anew(held, *seq, times.schedule_ms).await?,
                 false => tx.pass_message(held, *seq).await?,
             };
             if !passed {
@@ -340,8 +347,8 @@ async fn settle_one(
             }
             spending::spend(tx, log, user, usage.as_ref(), times.now).await?;
         }
-        CallOutcome::RetryOver { seq } => {
-            if !tx.finish_retry(held, *seq, times.schedule_ms).await? {
+        CallOutcome::AnswerAnewOver { seq } => {
+            if !tx.finish_answer_anew(held, *seq, times.schedule_ms).await? {
                 return Ok(Settled::Lost);
             }
         }
@@ -393,7 +400,7 @@ struct ReplyToPost<'a> {
     content: &'a str,
     mentions: &'a [UserId],
     usage: Option<&'a Usage>,
-    retry: bool,
+    answer_anew: bool,
 }
 
 /// Posts what an agent answered.
@@ -411,7 +418,7 @@ async fn settle_reply(
         content,
         mentions,
         usage,
-        retry,
+        answer_anew,
     } = reply;
     let (room, user, limits) = (held.room, held.user, &app.config.limits);
     let Answered { seq, sender, .. } = answered;
@@ -424,15 +431,15 @@ async fn settle_reply(
         Err(why) => {
             // Counted too; with many agents there are too many of these for a log.
             tracing::debug!(%room, %user, seq, ?why, "an agent's answer was dropped");
-            let passed = match retry {
-                true => tx.finish_retry(held, *seq, schedule_ms).await?,
+            let passed = match answer_anew {
+                true => tx.finish_answer_anew(held, *seq, schedule_ms).await?,
                 false => tx.pass_message(held, *seq).await?,
             };
             return Ok(if passed { why.into() } else { Settled::Lost });
         }
     };
-    let passed = match retry {
-        true => tx.finish_retry(held, *seq, schedule_ms).await?,
+    let passed = match answer_anew {
+        true => tx.finish_answer_anew(held, *seq, schedule_ms).await?,
         false => tx.answer_message(held, *seq, schedule_ms).await?,
     };
     if !passed {

@@ -39,7 +39,7 @@ impl<'a> Typing<'a> {
             last: None,
             reason: IdleReason::Done,
         };
-        typing.say(None);
+        typing.publish(None);
         typing
     }
 
@@ -57,7 +57,7 @@ impl<'a> Typing<'a> {
         self.last = Some(Instant::now());
         self.shown = text.len();
         self.event.state = TypingState::Writing;
-        self.say(Some(text.to_owned()));
+        self.publish(Some(text.to_owned()));
         None
     }
 
@@ -66,9 +66,9 @@ impl<'a> Typing<'a> {
         self.reason = IdleReason::Failed;
     }
 
-    fn say(&self, text: Option<String>) {
+    fn publish(&self, text: Option<String>) {
         let room = &self.lane.room_id;
-        self.app.live.say(room, self.event.clone(), text);
+        self.app.live.publish_typing(room, self.event.clone(), text);
     }
 }
 
@@ -78,6 +78,6 @@ impl Drop for Typing<'_> {
         let (room, user) = (&self.lane.room_id, self.lane.user_id.as_str());
         self.app
             .live
-            .end(room, user, RoleClass::Agent, &self.reason);
+            .end_turn(room, user, RoleClass::Agent, &self.reason);
     }
 }

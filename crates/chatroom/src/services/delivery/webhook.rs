@@ -4,7 +4,7 @@
 
 use super::{
     Lane, Wakeup,
-    lane::{Wait, after, longest_wait, rest, until, wait},
+    lane::{Wait, longest_retry_delay, next_wait, retry_delay_ms, time_until, wait_for_wakeup},
 };
 use crate::{
     app::App,
@@ -52,25 +52,25 @@ enum Next {
     Nothing,
     /// Nothing up to here is for this webhook.
     Pass(Cursor),
-    Send(Event),
+    Send(OutgoingEvent),
 }
 
 /// An event to deliver.
-struct Event {
+struct OutgoingEvent {
     at: Cursor,
     kind: &'static str,
     body: String,
 }
 
 /// Why a delivery failed, in words that hold no address.
-struct Failure {
+struct DeliveryFailure {
     status: Option<i64>,
     why: String,
     /// The address says that nobody is there any more.
     gone: bool,
 }
 
-impl Event {
+impl OutgoingEvent {
     /// What it means that this was delivered.
     fn outcome(&self) -> WebhookSent {
         match self.kind == EventKind::Resync.as_str() {
@@ -92,10 +92,10 @@ impl WebhookTask {
 
     /// Works until nothing is left to do.
     pub async fn run(mut self) {
-        while !self.app.fanout.is_stopping() {
+        while !self.app.shutdown.has_begun() {
             let worked = self.work().await;
-            let wait = after(worked, &self.lane, &mut self.failures);
-            if rest(&self.app, &self.lane, &self.wakeup, wait).await {
+            let wait = next_wait(worked, &self.lane, &mut self.failures);
+            if wait_for_wakeup(&self.app, &self.lane, &self.wakeup, wait).await {
                 return;
             }
         }
@@ -103,7 +103,7 @@ impl WebhookTask {
 
     async fn work(&self) -> Result<Wait> {
         let (room, id) = (&self.lane.room_id, &self.lane.user_id);
-        while !self.app.fanout.is_stopping() {
+        while !self.app.shutdown.has_begun() {
             self.wakeup.clear();
             let mut conn = self.app.db.read().await?;
             let Some(lane) = conn.webhook_lane(room, id, &self.app.node).await? else {
@@ -117,9 +117,9 @@ impl WebhookTask {
                 return Ok(Wait::Idle);
             };
             if lane.attempt > 0 {
-                let longest = longest_wait(&self.app.config.fanout.retry_seconds);
+                let longest = longest_retry_delay(&self.app.config.fanout.retry_seconds);
                 let now_ms = conn.schedule_ms().await?;
-                if let Some(wait) = until(lane.due_ms, now_ms, longest) {
+                if let Some(wait) = time_until(lane.due_ms, now_ms, longest) {
                     return Ok(Wait::For(wait));
                 }
             }
@@ -128,7 +128,7 @@ impl WebhookTask {
             match next {
                 Next::Nothing => return Ok(Wait::Idle),
                 Next::Pass(at) => {
-                    let mut tx = self.app.db.begin_aside().await?;
+                    let mut tx = self.app.db.begin_keeping_cache().await?;
                     tx.pass_event(self.held(&lane), at).await?;
                     tx.commit().await?;
                 }
@@ -147,12 +147,17 @@ impl WebhookTask {
         }
     }
 
-    async fn deliver(&self, hook: &WebhookRow, lane: &WebhookLaneRow, event: &Event) -> Result<()> {
+    async fn deliver(
+        &self,
+        hook: &WebhookRow,
+        lane: &WebhookLaneRow,
+        event: &OutgoingEvent,
+    ) -> Result<()> {
         let sent = self.send(hook, event).await;
         let now = Now::get();
         let failure = match sent {
             Ok(status) => {
-                let mut tx = self.app.db.begin_aside().await?;
+                let mut tx = self.app.db.begin_keeping_cache().await?;
                 let noted = tx.pass_event(self.held(lane), event.at).await?;
                 if noted {
                     let row = logged(event, DeliveryState::Delivered, Some(status), None, now);
@@ -172,12 +177,12 @@ impl WebhookTask {
         };
         let attempt = lane.attempt + 1;
         let since = hook.failing_since.unwrap_or(now.seconds());
-        let Failure { why, gone, status } = failure;
+        let DeliveryFailure { why, gone, status } = failure;
         tracing::info!(room = %self.lane.room_id, webhook = %hook.hook_id, at = %event.at, attempt, why, "a webhook could not be delivered");
         let too_long = now.seconds() - since >= self.app.config.fanout.webhook_failing_seconds;
         let mut tx = RoomTx::begin(&self.app).await?;
         let room = tx.lock_room(&self.lane.room_id).await?;
-        let wait_ms = wait(&self.app.config.fanout.retry_seconds, attempt, None);
+        let wait_ms = retry_delay_ms(&self.app.config.fanout.retry_seconds, attempt, None);
         let due_ms = tx.schedule_ms().await? + wait_ms;
         let noted = tx
             .fail_event(self.held(lane), lane.position(), attempt, due_ms, &why)
@@ -214,8 +219,8 @@ impl WebhookTask {
     }
 
     /// Sends an event; the status of an answer that takes it.
-    async fn send(&self, hook: &WebhookRow, event: &Event) -> Result<i64, Failure> {
-        let unreadable = || Failure::before("the stored address or secret cannot be read");
+    async fn send(&self, hook: &WebhookRow, event: &OutgoingEvent) -> Result<i64, DeliveryFailure> {
+        let unreadable = || DeliveryFailure::before("the stored address or secret cannot be read");
         let unseal = |sealed: &Option<String>| self.app.secrets.unseal(sealed.as_deref()?);
         let address = unseal(&hook.sealed_url).ok_or_else(unreadable)?;
         let secret = unseal(&hook.sealed_secret).ok_or_else(unreadable)?;
@@ -226,8 +231,12 @@ impl WebhookTask {
             .app
             .outbound
             .client_with(&url, Trust::of(hook.trusted), Redirects::Stay)
-            .map_err(|error| Failure::before(error.to_string()))?;
-        let permit = self.app.fanout.permit(&hook.created_by, &address).await;
+            .map_err(|error| DeliveryFailure::before(error.to_string()))?;
+        let permit = self
+            .app
+            .lanes
+            .acquire_permit(&hook.created_by, &address)
+            .await;
         let answer = client
             .post(url)
             .timeout(DEADLINE)
@@ -240,11 +249,11 @@ impl WebhookTask {
             .await;
         drop(permit);
         let status = answer
-            .map_err(|error| Failure::before(in_words(&error)))?
+            .map_err(|error| DeliveryFailure::before(in_words(&error)))?
             .status();
         match status.is_success() {
             true => Ok(status.as_u16().into()),
-            false => Err(Failure {
+            false => Err(DeliveryFailure {
                 status: Some(status.as_u16().into()),
                 why: format!("the address answered with status {}", status.as_u16()),
                 gone: status == StatusCode::GONE,
@@ -256,11 +265,11 @@ impl WebhookTask {
 impl Drop for WebhookTask {
     /// However the task ends, another can take the lane up.
     fn drop(&mut self) {
-        self.app.fanout.forget(&self.lane, &self.wakeup);
+        self.app.lanes.forget_lane(&self.lane, &self.wakeup);
     }
 }
 
-impl Failure {
+impl DeliveryFailure {
     fn before(why: impl Into<String>) -> Self {
         Self {
             status: None,
@@ -271,7 +280,7 @@ impl Failure {
 }
 
 fn logged(
-    event: &Event,
+    event: &OutgoingEvent,
     state: DeliveryState,
     status: Option<i64>,
     error: Option<String>,
@@ -343,7 +352,7 @@ async fn next_event(
         )));
     }
     // Both are in order; so is what they become.
-    let mut found: Vec<Event> = Vec::new();
+    let mut found: Vec<OutgoingEvent> = Vec::new();
     for row in messages
         .into_iter()
         .filter(|row| Cursor::at(row.seq) <= upto)
@@ -384,8 +393,14 @@ async fn next_event(
     })
 }
 
-/// The event as it is sent: what a stream's readers get, with the room and the place.
-fn event(room: &RoomRow, at: Cursor, kind: &'static str, made: i64, mut data: Value) -> Event {
+/// The event as it is sent: what a stream's readers get, with the room and the cursor.
+fn event(
+    room: &RoomRow,
+    at: Cursor,
+    kind: &'static str,
+    made: i64,
+    mut data: Value,
+) -> OutgoingEvent {
     if let Some(data) = data.as_object_mut() {
         data.insert("room_id".to_owned(), json!(room.room_id));
         data.insert("room_name".to_owned(), json!(room.name));
@@ -394,7 +409,7 @@ fn event(room: &RoomRow, at: Cursor, kind: &'static str, made: i64, mut data: Va
     let since_1970 = Duration::from_secs(u64::try_from(made).unwrap_or_default());
     let time = humantime::format_rfc3339_seconds(SystemTime::UNIX_EPOCH + since_1970);
     let body = json!({"type": kind, "timestamp": time.to_string(), "data": data});
-    Event {
+    OutgoingEvent {
         at,
         kind,
         body: body.to_string(),

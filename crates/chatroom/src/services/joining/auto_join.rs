@@ -3,7 +3,7 @@
 //! Nobody gets a token here. So an agent may be named without proof: its place in the reserved
 //! rooms is for whoever claimed the id first, and does nothing until they prove it.
 
-use super::{Reach, Seat, invites::refuse_full};
+use super::{DeliverySettings, NewMembership, invites::refuse_full};
 use crate::{
     app::App,
     auth::{Caller, Identity},
@@ -60,26 +60,26 @@ pub async fn join(app: &App, caller: &Caller, ip: IpAddr, request: AutoJoin) -> 
         members.push((room, member));
     }
     if matches!(caller, Caller::Anonymous) && members.iter().any(|(_, member)| member.is_none()) {
-        limits::take(&mut tx, &[unproven_limit(app, ip)], now).await?;
+        limits::count_against(&mut tx, &[unproven_limit(app, ip)], now).await?;
     }
     let name = name_of(app, &mut tx, &newcomer, &members).await?;
-    let reach = Reach::pull();
+    let delivery = DeliverySettings::pull();
     let mut reserved_rooms = Vec::new();
     for (room, member) in members {
         let newly_joined = member.is_none();
         if newly_joined {
             refuse_full(app, &mut tx, &room).await?;
-            let seat = Seat {
+            let membership = NewMembership {
                 user: &newcomer.user,
                 name: name.as_deref(),
                 kind: newcomer.kind.clone(),
                 lineage: newcomer.lineage.as_ref(),
                 invite: None,
-                reach: &reach,
+                delivery: &delivery,
             };
             let row = rows.iter().find(|row| row.room_id == room);
             let row = row.cloned().ok_or_else(Error::room_not_found)?;
-            joining::take_seat(app, &mut tx, row, seat, now).await?;
+            joining::add_member(app, &mut tx, row, membership, now).await?;
         }
         reserved_rooms.push(ReservedMembership {
             room_id: room,
@@ -178,8 +178,8 @@ async fn name_of(
     let asked = match &newcomer.name {
         // Joining goes on under another name: whoever asks takes no refusal here.
         Some(name) if newcomer.kind.is_external() => {
-            let pretence = names::pretence(tx, &rooms, &newcomer.user, name).await?;
-            pretence.is_none().then(|| name.clone())
+            let impersonated = names::impersonated(tx, &rooms, &newcomer.user, name).await?;
+            impersonated.is_none().then(|| name.clone())
         }
         name => names::for_user(tx, &rooms, &newcomer.user, name.as_deref()).await?,
     };

@@ -8,7 +8,7 @@ use crate::{
     services::{
         access::{self, Hold, refuse_archived},
         audit, checks,
-        idempotency::Repeatable,
+        idempotency::IdempotentRequest,
         limits::{self, Limit},
     },
     store::{Tx, invites::InviteRow},
@@ -34,7 +34,7 @@ pub async fn create(
     caller: &Caller,
     room: &RoomId,
     request: CreateInvite,
-    repeatable: &Repeatable,
+    idempotent: &IdempotentRequest,
 ) -> Result<InviteCreated> {
     let max_uses = checks::in_range("max_uses", request.max_uses.unwrap_or(1), 1..=MAX_USES)?;
     let ttl = checks::in_range(
@@ -49,7 +49,7 @@ pub async fn create(
         .transpose()?;
     let now = Now::get();
     let mut tx = app.db.begin().await?;
-    if let Some(answer) = repeatable.answered(app, &mut tx).await? {
+    if let Some(answer) = idempotent.answered(app, &mut tx).await? {
         return Ok(answer);
     }
     let entry = access::member(&mut tx, caller, room, Hold::Yes)
@@ -75,7 +75,7 @@ pub async fn create(
         now,
     )
     .await?;
-    repeatable.keep(app, &mut tx, &created).await?;
+    idempotent.keep(app, &mut tx, &created).await?;
     tx.commit().await?;
     Ok(created)
 }
@@ -95,7 +95,7 @@ pub async fn create_for_visitor(app: &App, room: &RoomId, ip: IpAddr) -> Result<
         words: "Too many invites for this room from your address",
         stored: true,
     };
-    limits::take(&mut tx, &[limit], now).await?;
+    limits::count_against(&mut tx, &[limit], now).await?;
     let visitor = UserId::visitor();
     let invite = new_invite(app, room, &visitor, now)?;
     let created = save(app, &mut tx, &invite).await?;

@@ -17,8 +17,8 @@ use crate::{
             identity::{self, Basis, Lineage},
             keys,
         },
-        delivery,
-        idempotency::Repeatable,
+        delivery::enable_delivery,
+        idempotency::IdempotentRequest,
         members::{bans, endpoint::seal_key, names, petnames},
         people,
     },
@@ -40,8 +40,8 @@ struct Joiner {
     invite: Option<String>,
 }
 
-/// How messages will reach the joiner.
-pub struct Reach {
+/// How messages reach the joiner.
+pub struct DeliverySettings {
     adapter: AdapterType,
     endpoint: Option<String>,
     /// Whether a trusted caller named it.
@@ -51,7 +51,7 @@ pub struct Reach {
     card: Option<String>,
 }
 
-impl Reach {
+impl DeliverySettings {
     /// The joiner reads for itself.
     pub fn pull() -> Self {
         Self {
@@ -65,8 +65,8 @@ impl Reach {
     }
 }
 
-/// Who takes a place in a room.
-pub struct Seat<'a> {
+/// Somebody who becomes a member of a room.
+pub struct NewMembership<'a> {
     pub user: &'a UserId,
     pub name: Option<&'a str>,
     pub kind: MemberKind,
@@ -74,7 +74,7 @@ pub struct Seat<'a> {
     pub lineage: Option<&'a Lineage>,
     /// The invite they come with.
     pub invite: Option<&'a str>,
-    pub reach: &'a Reach,
+    pub delivery: &'a DeliverySettings,
 }
 
 pub async fn join(
@@ -82,12 +82,12 @@ pub async fn join(
     caller: &Caller,
     room: &RoomId,
     request: Join,
-    repeatable: &Repeatable,
+    idempotent: &IdempotentRequest,
 ) -> Result<Joined> {
-    let reach = reach(caller, &request)?;
+    let delivery = delivery_settings(caller, &request)?;
     let now = Now::get();
     let mut tx = RoomTx::begin(app).await?;
-    if let Some(answer) = repeatable.answered(app, &mut tx).await? {
+    if let Some(answer) = idempotent.answered(app, &mut tx).await? {
         return Ok(answer);
     }
     let row = tx.lock_room(room).await?;
@@ -100,17 +100,26 @@ pub async fn join(
         Some(code) => Some(check_invite(app, &mut tx, room, code, now).await?),
         None => None,
     };
-    let row = admit(row, caller, invite.as_ref())?;
+    let row = check_may_join(row, caller, invite.as_ref())?;
     if let Some(invite) = invite.as_ref().filter(|invite| invite.recovers.is_some()) {
-        return recovery::redeem(app, tx, caller, row, invite, &request, repeatable).await;
+        return recovery::redeem(app, tx, caller, row, invite, &request, idempotent).await;
     }
     let mut joiner = match (caller, &invite) {
         (Caller::User(user), _) => {
             let source = identity::hold_source(&mut tx, caller).await?;
-            starchild(&mut tx, room, user, reach.adapter, source).await?
+            starchild(&mut tx, room, user, delivery.adapter, source).await?
         }
         (_, Some(invite)) => {
-            external(app, &mut tx, caller, &request, reach.adapter, invite, &row).await?
+            external(
+                app,
+                &mut tx,
+                caller,
+                &request,
+                delivery.adapter,
+                invite,
+                &row,
+            )
+            .await?
         }
         (_, None) => return Err(Error::missing_bearer()),
     };
@@ -129,7 +138,7 @@ pub async fn join(
     {
         return Err(invite_invalid());
     }
-    add(app, tx, row, joiner, reach, repeatable, now).await
+    add_joiner(app, tx, row, joiner, delivery, idempotent, now).await
 }
 
 /// What an invite must be to let anybody in.
@@ -153,7 +162,11 @@ async fn check_invite(
 }
 
 /// The room, if the caller may know of it and enter it this way.
-fn admit(row: Option<RoomRow>, caller: &Caller, invite: Option<&InviteRow>) -> Result<RoomRow> {
+fn check_may_join(
+    row: Option<RoomRow>,
+    caller: &Caller,
+    invite: Option<&InviteRow>,
+) -> Result<RoomRow> {
     let row = row.ok_or_else(Error::room_not_found)?;
     match (caller, invite) {
         // A visitor's invite is for as long as anybody may read the room.
@@ -240,7 +253,7 @@ async fn external(
         (Some(name), _) => Some(name.clone()),
         (None, Some(name)) => {
             let name = checks::member_name("display_name", name)?;
-            names::refuse_pretence(tx, &[&row.room_id], &user, "display_name", &name).await?;
+            names::refuse_impersonation(tx, &[&row.room_id], &user, "display_name", &name).await?;
             Some(name)
         }
         // Nobody is there to name whoever invited themselves.
@@ -264,7 +277,7 @@ async fn external(
     })
 }
 
-fn reach(caller: &Caller, request: &Join) -> Result<Reach> {
+fn delivery_settings(caller: &Caller, request: &Join) -> Result<DeliverySettings> {
     let adapter = request.adapter_type.unwrap_or(AdapterType::Clawd);
     let endpoint = request
         .agent_endpoint
@@ -282,7 +295,7 @@ fn reach(caller: &Caller, request: &Join) -> Result<Reach> {
         ));
     }
     let push = adapter == AdapterType::Clawd;
-    Ok(Reach {
+    Ok(DeliverySettings {
         adapter,
         endpoint,
         endpoint_trusted: may_name_private_endpoint(caller),
@@ -301,26 +314,26 @@ fn reach(caller: &Caller, request: &Join) -> Result<Reach> {
 }
 
 /// Makes the joiner a member, tells the room, and gives out the member's tokens.
-async fn add(
+async fn add_joiner(
     app: &App,
     mut tx: RoomTx,
     row: RoomRow,
     joiner: Joiner,
-    reach: Reach,
-    repeatable: &Repeatable,
+    delivery: DeliverySettings,
+    idempotent: &IdempotentRequest,
     now: Now,
 ) -> Result<Joined> {
     let room = row.room_id.clone();
-    let seat = Seat {
+    let membership = NewMembership {
         user: &joiner.user,
         name: joiner.name.as_deref(),
         kind: joiner.kind.clone(),
         lineage: Some(&joiner.basis.lineage),
         invite: joiner.invite.as_deref(),
-        reach: &reach,
+        delivery: &delivery,
     };
-    take_seat(app, &mut tx, row, seat, now).await?;
-    let member_key = match reach.adapter {
+    add_member(app, &mut tx, row, membership, now).await?;
+    let member_key = match delivery.adapter {
         AdapterType::Clawd => None,
         AdapterType::Pull => {
             let key =
@@ -343,58 +356,58 @@ async fn add(
         user_id: joiner.user,
         user_name: joiner.name,
         member_kind: joiner.kind,
-        adapter_type: reach.adapter,
+        adapter_type: delivery.adapter,
         joined_at: now.seconds(),
         member_token: member_key.as_ref().map(|key| app.tokens.room_key(key)),
         expires_at: member_key.map(|key| key.expires_at),
         identity_token: identity.as_ref().map(|row| app.tokens.identity(row, None)),
         identity_expires_at: identity.map(|row| row.expires_at),
     };
-    repeatable.keep(app, &mut tx, &joined).await?;
+    idempotent.keep(app, &mut tx, &joined).await?;
     tx.commit().await?;
     Ok(joined)
 }
 
 /// Makes somebody a member and tells the room, which must be locked in the transaction.
-pub async fn take_seat(
+pub async fn add_member(
     app: &App,
     tx: &mut RoomTx,
     row: RoomRow,
-    seat: Seat<'_>,
+    membership: NewMembership<'_>,
     now: Now,
 ) -> Result<()> {
-    let reach = seat.reach;
+    let delivery = membership.delivery;
     tx.insert_member(NewMember {
         room_id: &row.room_id,
-        user_id: seat.user,
-        user_name: seat.name,
-        member_kind: &seat.kind,
+        user_id: membership.user,
+        user_name: membership.name,
+        member_kind: &membership.kind,
         role: Role::Member,
-        adapter_type: reach.adapter,
+        adapter_type: delivery.adapter,
         joined_at: now.seconds(),
-        agent_endpoint: reach.endpoint.as_deref(),
-        endpoint_trusted: reach.endpoint_trusted,
-        akm: reach
+        agent_endpoint: delivery.endpoint.as_deref(),
+        endpoint_trusted: delivery.endpoint_trusted,
+        akm: delivery
             .akm_key
             .as_deref()
             .map(|key| seal_key(app, key))
             .transpose()?,
-        container_id: reach.container.as_deref(),
-        agent_card_url: reach.card.as_deref(),
-        lineage: seat.lineage.map(Lineage::as_str),
-        invite_jti: seat.invite,
+        container_id: delivery.container.as_deref(),
+        agent_card_url: delivery.card.as_deref(),
+        lineage: membership.lineage.map(Lineage::as_str),
+        invite_jti: membership.invite,
     })
     .await?;
-    if reach.akm_key.is_some() {
+    if delivery.akm_key.is_some() {
         // From the message after the one that tells of the joining.
-        delivery::arm(tx, &row, seat.user, row.last_seq + 1).await?;
-        app.hub.dirty_rooms().follow(&row.room_id);
+        enable_delivery(tx, &row, membership.user, row.last_seq + 1).await?;
+        app.hub.dirty_rooms().track(&row.room_id);
     }
-    names::remember(tx, &row.room_id, seat.user, seat.name).await?;
+    names::remember(tx, &row.room_id, membership.user, membership.name).await?;
     let mut log = RoomLog::new(row);
     let notice = Notice::MemberJoined {
-        user_id: seat.user.to_string(),
-        user_name: seat.name.map(str::to_owned),
+        user_id: membership.user.to_string(),
+        user_name: membership.name.map(str::to_owned),
     };
     log.notice(tx, notice, now).await?;
     tx.add_log(log);

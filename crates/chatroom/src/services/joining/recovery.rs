@@ -12,7 +12,7 @@ use crate::{
         audit,
         change::{RoomLog, RoomTx},
         credentials::{identity, keys, revocation},
-        idempotency::Repeatable,
+        idempotency::IdempotentRequest,
     },
     store::{
         invites::InviteRow,
@@ -72,7 +72,7 @@ pub async fn redeem(
     row: RoomRow,
     invite: &InviteRow,
     request: &Join,
-    repeatable: &Repeatable,
+    idempotent: &IdempotentRequest,
 ) -> Result<Joined> {
     let now = Now::get();
     let user = asked_for(caller, request, invite.recovers.as_ref())?;
@@ -94,7 +94,7 @@ pub async fn redeem(
         trusted: None,
     };
     tx.set_endpoint(&room, &user, detached).await?;
-    tx.disarm_delivery(&room, &user).await?;
+    tx.disable_delivery(&room, &user).await?;
     let key = keys::new_member_key(app, &room, &user, &member.member_kind, &basis, now)?;
     tx.insert_key(&key).await?;
     let identity = identity::new_identity(app, &user, &basis, now)?;
@@ -128,7 +128,7 @@ pub async fn redeem(
         identity_token: Some(app.tokens.identity(&identity, None)),
         identity_expires_at: Some(identity.expires_at),
     };
-    repeatable.keep(app, &mut tx, &joined).await?;
+    idempotent.keep(app, &mut tx, &joined).await?;
     tx.commit().await?;
     Ok(joined)
 }

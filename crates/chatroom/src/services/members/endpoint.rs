@@ -143,7 +143,7 @@ pub async fn set(
     tx.set_endpoint(room, user, endpoint).await?;
     let actor = &entry.member.user_id;
     if matches!(change, EndpointChange::Detach) {
-        tx.disarm_delivery(room, user).await?;
+        tx.disable_delivery(room, user).await?;
     }
     if !own {
         let (action, target) = ("endpoint_detached", Some(user.as_str()));
@@ -154,8 +154,8 @@ pub async fn set(
     let mut skipped = None;
     if has_endpoint && has_key && !key_stale {
         let head = log.room().last_seq;
-        skipped = delivery::arm(&mut tx, log.room(), user, head).await?;
-        app.hub.dirty_rooms().follow(room);
+        skipped = delivery::enable_delivery(&mut tx, log.room(), user, head).await?;
+        app.hub.dirty_rooms().track(room);
     }
     if let Some(skipped) = skipped {
         record_skipped(&mut tx, room, user, actor, skipped).await?;

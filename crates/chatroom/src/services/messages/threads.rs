@@ -78,7 +78,7 @@ pub async fn mark_read(
     seq: i64,
 ) -> Result<ThreadPosition> {
     // The posting task remembers nothing of this, so it need not look again.
-    let mut tx = app.db.begin_aside().await?;
+    let mut tx = app.db.begin_keeping_cache().await?;
     let entry = access::member(&mut tx, caller, room, Hold::No)
         .await?
         .as_oneself()?;

@@ -8,7 +8,7 @@ use crate::{
     services::access::{self, Hold},
     store::{
         DbResult,
-        inbox::{InboxMentionRow, InboxRoomRow, MentionPlace},
+        inbox::{InboxMentionRow, InboxRoomRow, MentionCursor},
     },
 };
 use protocol::{
@@ -35,7 +35,7 @@ pub async fn mark_read(
     seq: i64,
 ) -> Result<ReadPosition> {
     // The posting task remembers nothing of this, so it need not look again.
-    let mut tx = app.db.begin_aside().await?;
+    let mut tx = app.db.begin_keeping_cache().await?;
     let entry = access::member(&mut tx, caller, room, Hold::No)
         .await?
         .as_oneself()?;
@@ -60,7 +60,7 @@ pub async fn mark_read(
 
 /// Tells those who listen on this node that something happened in rooms of theirs. Whose they are is
 /// asked now: nobody is told of a room that they have left.
-pub async fn tell_of_moves(app: &App, rooms: &[RoomId]) -> DbResult<()> {
+pub async fn notify_moved_rooms(app: &App, rooms: &[RoomId]) -> DbResult<()> {
     let users = app.hub.users();
     let mut told: HashMap<UserId, Vec<RoomId>> = HashMap::new();
     for rooms in rooms.chunks(ROOMS_AT_ONCE) {
@@ -143,7 +143,7 @@ fn inbox_mention(row: InboxMentionRow) -> InboxMention {
 }
 
 /// Before the first mention there is none.
-const FIRST: MentionPlace = MentionPlace {
+const FIRST: MentionCursor = MentionCursor {
     at: i64::MAX,
     room: String::new(),
     seq: i64::MAX,
@@ -153,7 +153,7 @@ fn write_cursor(row: &InboxMentionRow) -> String {
     format!("{}.{}.{}", row.created_at, row.room_id, row.seq)
 }
 
-fn parse_cursor(text: &str) -> Result<MentionPlace> {
+fn parse_cursor(text: &str) -> Result<MentionCursor> {
     let bad = || Error::bad_request("cursor must be the next_cursor of an earlier answer");
     let mut parts = text.split('.');
     let (Some(at), Some(room), Some(seq), None) =
@@ -161,7 +161,7 @@ fn parse_cursor(text: &str) -> Result<MentionPlace> {
     else {
         return Err(bad());
     };
-    Ok(MentionPlace {
+    Ok(MentionCursor {
         at: at.parse().map_err(|_| bad())?,
         room: room.parse::<RoomId>().map_err(|_| bad())?.into(),
         seq: seq.parse().map_err(|_| bad())?,

@@ -73,7 +73,7 @@ pub async fn rename(app: &App, user: &UserId, name: &str) -> Result<()> {
         .map(|room| room.room_id)
         .collect();
     let all: Vec<&RoomId> = rooms.iter().collect();
-    names::refuse_pretence(&mut tx, &all, user, "display_name", &name).await?;
+    names::refuse_impersonation(&mut tx, &all, user, "display_name", &name).await?;
     tx.set_account_name(user, &app.secrets.pseudonym(user.as_str()), &name, now)
         .await?;
     for room in &rooms {

@@ -33,12 +33,12 @@ pub const MOST_USERS: i64 = 100;
 const RECENT_EVENTS: i64 = 50;
 
 /// What of a leaderboard is asked for.
-pub struct Query {
+pub struct BoardQuery {
     days: i64,
     limit: i64,
 }
 
-impl Query {
+impl BoardQuery {
     pub fn new(window: Option<i64>, limit: Option<i64>) -> Result<Self> {
         Ok(Self {
             days: in_range("window", window.unwrap_or(DEFAULT_DAYS), 1..=MOST_DAYS)?,
@@ -59,9 +59,9 @@ impl Query {
 /// The ranking over all rooms. Anybody may read it, so it names only those who are in a public
 /// room, and by their name there; of the rest it shows the score and a made-up name. Whoever signed in
 /// finds themselves and the agents that they invited under their own names.
-pub async fn everywhere(app: &App, caller: &Caller, query: &Query) -> Result<Leaderboard> {
+pub async fn everywhere(app: &App, caller: &Caller, query: &BoardQuery) -> Result<Leaderboard> {
     let now = Now::get();
-    scorer::settle_all(&app.db).await?;
+    scorer::score_all_rooms(&app.db).await?;
     let window = Window::new(query.days, now.seconds());
     let mut conn = app.db.read().await?;
     let rows = conn.ranked_everywhere(query.ranking(window)).await?;
@@ -102,7 +102,7 @@ pub async fn of_room(
     caller: &Caller,
     ip: IpAddr,
     room: &RoomId,
-    query: &Query,
+    query: &BoardQuery,
 ) -> Result<Leaderboard> {
     let mut conn = app.db.read().await?;
     let visitor = matches!(caller, Caller::Anonymous);
@@ -117,7 +117,7 @@ pub async fn of_room(
         drop(conn);
     }
     let now = Now::get();
-    scorer::settle(&app.db, room).await?;
+    scorer::score_room(&app.db, room).await?;
     let window = Window::new(query.days, now.seconds());
     let mut conn = app.db.read().await?;
     let rows = conn.ranked_in(room, query.ranking(window)).await?;
@@ -183,11 +183,11 @@ pub async fn of_caller(
     room: &RoomId,
     window_days: Option<i64>,
 ) -> Result<MyScore> {
-    let Query { days, .. } = Query::new(window_days, None)?;
+    let BoardQuery { days, .. } = BoardQuery::new(window_days, None)?;
     let mut conn = app.db.read().await?;
     let entry = access::member(&mut conn, caller, room, Hold::No).await?;
     drop(conn);
-    scorer::settle(&app.db, room).await?;
+    scorer::score_room(&app.db, room).await?;
     let user = entry.member.user_id;
     let now = Now::get().seconds();
     let window = Window::new(days, now);

@@ -1,6 +1,6 @@
 //! What moves a score, and by how much. Pure: no clock, no store.
 //!
-//! [`candidates`] finds what may count among new messages, [`Ledger::admit`] applies the caps and
+//! [`candidates`] finds what may count among new messages, [`Ledger::apply_caps`] applies the caps and
 //! the newcomer's boost, and [`Sums`] gives a score at any moment.
 
 use protocol::{RoomId, ScoreKind, ScoringRules, UserId};
@@ -103,7 +103,7 @@ pub fn rules() -> ScoringRules {
 
 /// Something that happened and may count.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
+pub struct ScoreEvent {
     pub room_id: RoomId,
     /// Whose score it moves.
     pub user_id: UserId,
@@ -119,14 +119,14 @@ pub struct Event {
 /// An event that counts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scored {
-    pub event: Event,
+    pub event: ScoreEvent,
     pub points: f64,
     pub boost: f64,
 }
 
 /// A message, as scoring sees it.
 #[derive(Debug, Clone)]
-pub struct Post {
+pub struct ChatPost {
     pub seq: i64,
     pub author: UserId,
     pub reply_to_seq: Option<i64>,
@@ -139,13 +139,13 @@ pub struct Post {
 /// replied to; `replies` counts the replies that each has from others.
 pub fn candidates(
     room: &RoomId,
-    posts: &[Post],
+    posts: &[ChatPost],
     roots: &HashMap<i64, UserId>,
     replies: &mut BTreeMap<i64, i64>,
-) -> Vec<Event> {
+) -> Vec<ScoreEvent> {
     let mut found = Vec::new();
     for post in posts {
-        let event = |user: &UserId, kind, seq| Event {
+        let event = |user: &UserId, kind, seq| ScoreEvent {
             room_id: room.clone(),
             user_id: user.clone(),
             kind,
@@ -174,7 +174,7 @@ pub fn candidates(
 /// What the caps count: whose score, what, whose doing, on which day.
 pub type Pair = (UserId, ScoreKind, UserId, i64);
 
-impl Event {
+impl ScoreEvent {
     /// What the caps count it under.
     pub fn pair(&self) -> Pair {
         let (user, source) = (self.user_id.clone(), self.source_user_id.clone());
@@ -197,8 +197,8 @@ pub struct Ledger {
 
 impl Ledger {
     /// Those of the events that count, each seeing what the ones before it did.
-    pub fn admit(&mut self, events: Vec<Event>) -> Vec<Scored> {
-        let mut admitted = Vec::new();
+    pub fn apply_caps(&mut self, events: Vec<ScoreEvent>) -> Vec<Scored> {
+        let mut counted = Vec::new();
         for event in events {
             let count = self.counts.entry(event.pair()).or_default();
             let full = daily_cap(event.kind).is_some_and(|cap| *count >= cap);
@@ -208,13 +208,13 @@ impl Ledger {
             *count += 1;
             let first = self.first.entry(event.user_id.clone()).or_insert(event.at);
             *first = event.at.min(*first);
-            admitted.push(Scored {
+            counted.push(Scored {
                 points: points(event.kind),
                 boost: boost(event.kind, event.at, *first),
                 event,
             });
         }
-        admitted
+        counted
     }
 }
 

@@ -13,8 +13,8 @@ fn user_id(n: u8) -> UserId {
     format!("u{n}").parse().unwrap()
 }
 
-fn event(kind: ScoreKind, user: u8, source: u8, at: i64) -> Event {
-    Event {
+fn event(kind: ScoreKind, user: u8, source: u8, at: i64) -> ScoreEvent {
+    ScoreEvent {
         room_id: room(),
         user_id: user_id(user),
         kind,
@@ -25,7 +25,7 @@ fn event(kind: ScoreKind, user: u8, source: u8, at: i64) -> Event {
     }
 }
 
-fn any_event() -> impl Strategy<Value = Event> {
+fn any_event() -> impl Strategy<Value = ScoreEvent> {
     let kind = prop::sample::select(KINDS.to_vec());
     (kind, 0..4u8, 0..4u8, 0..40 * DAY).prop_map(|(kind, user, source, age)| {
         let source = if kind == ScoreKind::PostAuthored {
@@ -37,7 +37,7 @@ fn any_event() -> impl Strategy<Value = Event> {
     })
 }
 
-fn posts() -> impl Strategy<Value = Vec<Post>> {
+fn posts() -> impl Strategy<Value = Vec<ChatPost>> {
     let post = (
         0..3u8,
         prop::option::of(1..20i64),
@@ -46,7 +46,7 @@ fn posts() -> impl Strategy<Value = Vec<Post>> {
     prop::collection::vec(post, 0..60).prop_map(|posts| {
         let numbered = (1..).zip(posts);
         numbered
-            .map(|(seq, (author, reply, mentions))| Post {
+            .map(|(seq, (author, reply, mentions))| ChatPost {
                 seq,
                 author: user_id(author),
                 reply_to_seq: reply.filter(|to| *to < seq),
@@ -87,9 +87,9 @@ proptest! {
 
     #[test]
     fn no_cap_is_ever_exceeded(events in prop::collection::vec(any_event(), 0..400)) {
-        let admitted = Ledger::default().admit(events);
+        let counted = Ledger::default().apply_caps(events);
         let mut counts: HashMap<Pair, i64> = HashMap::new();
-        for scored in &admitted {
+        for scored in &counted {
             *counts.entry(scored.event.pair()).or_default() += 1;
         }
         for ((_, kind, _, _), count) in counts {
@@ -99,7 +99,7 @@ proptest! {
 
     #[test]
     fn nobody_credits_or_punishes_themselves(events in prop::collection::vec(any_event(), 0..200)) {
-        for scored in Ledger::default().admit(events) {
+        for scored in Ledger::default().apply_caps(events) {
             let own = scored.event.user_id == scored.event.source_user_id;
             prop_assert!(!own || scored.event.kind == ScoreKind::PostAuthored);
         }
@@ -109,11 +109,11 @@ proptest! {
     fn batches_of_any_size_admit_the_same(
         events in prop::collection::vec(any_event(), 0..200), cut in 0..200usize,
     ) {
-        let whole = Ledger::default().admit(events.clone());
+        let whole = Ledger::default().apply_caps(events.clone());
         let mut ledger = Ledger::default();
         let cut = cut.min(events.len());
-        let mut parts = ledger.admit(events[..cut].to_vec());
-        parts.extend(ledger.admit(events[cut..].to_vec()));
+        let mut parts = ledger.apply_caps(events[..cut].to_vec());
+        parts.extend(ledger.apply_caps(events[cut..].to_vec()));
         prop_assert_eq!(whole, parts);
     }
 
@@ -143,8 +143,8 @@ proptest! {
         events in prop::collection::vec(any_event(), 0..200), days in 1..=30i64,
     ) {
         let window = Window::new(days, NOW);
-        let admitted = Ledger::default().admit(events);
-        let counted: Vec<_> = admitted.iter()
+        let counted = Ledger::default().apply_caps(events);
+        let counted: Vec<_> = counted.iter()
             .filter(|scored| day_of(scored.event.at) >= window.first_day)
             .collect();
         let one_by_one: f64 = counted.iter()
@@ -191,8 +191,8 @@ fn the_caps_begin_anew_at_midnight_utc() {
     let post = |at| event(ScoreKind::PostAuthored, 0, 0, at);
     let today = (1..=30).map(|n| post(midnight - n));
     let tomorrow = (0..30).map(|n| post(midnight + n));
-    let admitted = Ledger::default().admit(today.chain(tomorrow).collect());
-    assert_eq!(admitted.len(), 40);
+    let counted = Ledger::default().apply_caps(today.chain(tomorrow).collect());
+    assert_eq!(counted.len(), 40);
 }
 
 #[test]

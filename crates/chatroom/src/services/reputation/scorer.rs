@@ -1,9 +1,9 @@
 //! Bringing scores up to date with what happened.
 //!
-//! A room's log is read from where it was scored last, in batches. What counts and the new place
+//! A room's log is read from where it was scored last, in batches. What counts and the new position
 //! are written in one transaction, so that a crash neither loses nor doubles anything.
 
-use super::score::{self, Event, Ledger, Post, Scored, Sums, Totals};
+use super::score::{self, ChatPost, Ledger, ScoreEvent, Scored, Sums, Totals};
 use crate::{
     clock::Now,
     store::{
@@ -19,23 +19,23 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 const BATCH: i64 = 4000;
 
 /// Brings every room up to date.
-pub async fn settle_all(db: &Db) -> Result<(), DbError> {
+pub async fn score_all_rooms(db: &Db) -> Result<(), DbError> {
     let rooms = db.read().await?.rooms_to_score().await?;
     for room in rooms {
-        settle(db, &room).await?;
+        score_room(db, &room).await?;
     }
     Ok(())
 }
 
 /// Brings a room up to date.
-pub async fn settle(db: &Db, room: &RoomId) -> Result<(), DbError> {
-    while settle_batch(db, room).await? {}
+pub async fn score_room(db: &Db, room: &RoomId) -> Result<(), DbError> {
+    while score_batch(db, room).await? {}
     Ok(())
 }
 
 /// Scores the next messages, if there are any. They are read before the transaction, which is
 /// then short: on SQLite nobody posts meanwhile.
-async fn settle_batch(db: &Db, room: &RoomId) -> Result<bool, DbError> {
+async fn score_batch(db: &Db, room: &RoomId) -> Result<bool, DbError> {
     let mut conn = db.read().await?;
     let after = conn.scored_seq(room).await?;
     let rows = conn.posts_after(room, after, BATCH).await?;
@@ -47,7 +47,7 @@ async fn settle_batch(db: &Db, room: &RoomId) -> Result<bool, DbError> {
     drop(conn);
     let posts = chat(rows, mentions);
 
-    let mut tx = db.begin_aside().await?;
+    let mut tx = db.begin_keeping_cache().await?;
     if tx.lock_scored_seq(room).await? != after {
         // Another was faster.
         return Ok(true);
@@ -59,7 +59,7 @@ async fn settle_batch(db: &Db, room: &RoomId) -> Result<bool, DbError> {
         .into_iter()
         .collect();
     let events = score::candidates(room, &posts, &roots, &mut replies);
-    count(&mut tx, events).await?;
+    write_counted(&mut tx, events).await?;
     let replies: Vec<(i64, i64)> = replies.into_iter().collect();
     tx.save_thread_replies(room, &replies).await?;
     tx.set_scored_seq(room, upto).await?;
@@ -82,7 +82,7 @@ fn roots_of(rows: Vec<PostRow>) -> HashMap<i64, UserId> {
 }
 
 /// What people and agents wrote here; the server's own messages, webhooks' and imported ones score nothing.
-fn chat(rows: Vec<PostRow>, mentions: Vec<MentionRow>) -> Vec<Post> {
+fn chat(rows: Vec<PostRow>, mentions: Vec<MentionRow>) -> Vec<ChatPost> {
     let mut mentioned: HashMap<i64, Vec<UserId>> = HashMap::new();
     for mention in mentions {
         mentioned
@@ -92,7 +92,7 @@ fn chat(rows: Vec<PostRow>, mentions: Vec<MentionRow>) -> Vec<Post> {
     }
     rows.into_iter()
         .filter(is_chat)
-        .map(|row| Post {
+        .map(|row| ChatPost {
             seq: row.seq,
             author: row.sender_user_id,
             reply_to_seq: row.reply_to_seq,
@@ -123,7 +123,7 @@ pub async fn reacted(
     {
         return Ok(());
     }
-    let event = Event {
+    let event = ScoreEvent {
         room_id: room.clone(),
         user_id: message.sender_user_id.clone(),
         kind: ScoreKind::ReactionReceived,
@@ -132,7 +132,7 @@ pub async fn reacted(
         source_emoji: Some(emoji.to_owned()),
         at,
     };
-    count(tx, vec![event]).await
+    write_counted(tx, vec![event]).await
 }
 
 /// Counts the removal of a member, in the removal's own transaction. `seq` is the message that
@@ -145,7 +145,7 @@ pub async fn kicked(
     seq: i64,
     at: i64,
 ) -> Result<(), DbError> {
-    let event = Event {
+    let event = ScoreEvent {
         room_id: room.clone(),
         user_id: user.clone(),
         kind: ScoreKind::PenaltyKick,
@@ -154,11 +154,11 @@ pub async fn kicked(
         source_emoji: None,
         at,
     };
-    count(tx, vec![event]).await
+    write_counted(tx, vec![event]).await
 }
 
 /// Writes those of the events that count.
-async fn count(tx: &mut Tx, events: Vec<Event>) -> Result<(), DbError> {
+async fn write_counted(tx: &mut Tx, events: Vec<ScoreEvent>) -> Result<(), DbError> {
     if events.is_empty() {
         return Ok(());
     }
@@ -183,7 +183,7 @@ async fn count(tx: &mut Tx, events: Vec<Event>) -> Result<(), DbError> {
         let pair = (row.user_id, row.kind, row.source_user_id, row.day);
         ledger.counts.insert(pair, row.count);
     }
-    let scored = ledger.admit(events);
+    let scored = ledger.apply_caps(events);
     if scored.is_empty() {
         return Ok(());
     }
@@ -272,7 +272,7 @@ pub async fn expire(db: &Db, now: Now) -> Result<(), DbError> {
     if !db.read().await?.has_starts_before(first_day).await? {
         return Ok(());
     }
-    let mut tx = db.begin_aside().await?;
+    let mut tx = db.begin_keeping_cache().await?;
     tx.forget_starts_before(first_day).await?;
     tx.commit().await
 }

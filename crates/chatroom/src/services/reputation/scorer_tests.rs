@@ -83,7 +83,7 @@ async fn ranked(db: &Db, days: i64, now: i64) -> Vec<(i64, f64)> {
 async fn a_window_counts_its_days_and_no_others() {
     let (_dir, db) = database().await;
     posted(&db, &[NOON, NOON + 15 * DAY, NOON + 20 * DAY]).await;
-    settle_all(&db).await.unwrap();
+    score_all_rooms(&db).await.unwrap();
     let then = NOON + 20 * DAY;
     // The first is boosted and a third of it is left, of the second five sixths, all of the third.
     for (days, events, score) in [
@@ -103,7 +103,7 @@ async fn a_window_counts_its_days_and_no_others() {
 async fn what_has_decayed_counts_no_more_be_it_forgotten_or_not() {
     let (_dir, db) = database().await;
     posted(&db, &[NOON, NOON + 15 * DAY, NOON + 20 * DAY]).await;
-    settle_all(&db).await.unwrap();
+    score_all_rooms(&db).await.unwrap();
     let later = NOON + 40 * DAY;
     for _ in 0..3 {
         assert_eq!(ranked(&db, 30, later).await, [(2, 0.25)]);
@@ -158,10 +158,10 @@ async fn a_log_of_many_batches_is_scored_once() {
     let times: Vec<i64> = (0..messages).map(|n| NOON + n / 20 * DAY / 10).collect();
     posted(&db, &times).await;
     let room = room();
-    let (one, other) = tokio::join!(settle_all(&db), settle(&db, &room));
+    let (one, other) = tokio::join!(score_all_rooms(&db), score_room(&db, &room));
     one.unwrap();
     other.unwrap();
-    settle_all(&db).await.unwrap();
+    score_all_rooms(&db).await.unwrap();
     let days = score::day_of(times[times.len() - 1]) - score::day_of(NOON) + 1;
     let mut conn = db.read().await.unwrap();
     let kinds = conn.score_by_kind(&room, &user(), 0).await.unwrap();

@@ -16,7 +16,7 @@ use crate::{
         access::{self, Hold},
         audit, checks,
         credentials::identity,
-        idempotency::Repeatable,
+        idempotency::IdempotentRequest,
         members::{PAGE, names},
         people, visitors, wire,
     },
@@ -43,7 +43,7 @@ pub async fn create(
     app: &App,
     caller: &Caller,
     request: CreateRoom,
-    repeatable: &Repeatable,
+    idempotent: &IdempotentRequest,
 ) -> Result<RoomCreated> {
     let user = access::user(caller)?;
     let name = checks::room_name(&request.name)?;
@@ -51,7 +51,7 @@ pub async fn create(
     let now = Now::get();
     let owner = &user.id;
     let mut tx = app.db.begin().await?;
-    if let Some(answer) = repeatable.answered(app, &mut tx).await? {
+    if let Some(answer) = idempotent.answered(app, &mut tx).await? {
         return Ok(answer);
     }
     let room = loop {
@@ -101,7 +101,7 @@ pub async fn create(
         visibility,
         created_at: now.seconds(),
     };
-    repeatable.keep(app, &mut tx, &created).await?;
+    idempotent.keep(app, &mut tx, &created).await?;
     tx.commit().await?;
     Ok(created)
 }

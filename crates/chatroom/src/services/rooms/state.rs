@@ -69,7 +69,7 @@ pub async fn state(app: &App, caller: &Caller, room: &RoomId, recent: i64) -> Re
     let entry = access::member(&mut conn, caller, room, Hold::No).await?;
     let rows = conn.members(room, PAGE, 0).await?;
     let online = app.online(room);
-    let member_counts = count(&mut conn, room, &online).await?;
+    let member_counts = count_members(&mut conn, room, &online).await?;
     let mut members = Vec::with_capacity(rows.len());
     for row in &rows {
         let role_class = RoleClass::from(&row.member_kind);
@@ -112,7 +112,11 @@ pub async fn state(app: &App, caller: &Caller, room: &RoomId, recent: i64) -> Re
 }
 
 /// How many members of each sort the room has.
-async fn count(conn: &mut Conn, room: &RoomId, online: &HashSet<UserId>) -> Result<MemberCounts> {
+async fn count_members(
+    conn: &mut Conn,
+    room: &RoomId,
+    online: &HashSet<UserId>,
+) -> Result<MemberCounts> {
     let mut counts = MemberCounts::default();
     for row in conn.kinds_of_members(room).await? {
         counts.total += row.members;

@@ -43,7 +43,7 @@ impl Storage {
 }
 
 async fn write(db: &Db, node: &str) -> Result<(), DbError> {
-    let mut tx = db.begin_aside().await?;
+    let mut tx = db.begin_keeping_cache().await?;
     tx.write_health_check(node, Now::get().seconds()).await?;
     tx.commit().await
 }

@@ -30,7 +30,7 @@ pub async fn index(db: &Db, rooms: &[RoomId]) -> DbResult<Batch> {
     let mut left = Vec::new();
     let mut messages = Vec::new();
     let mut taken = 0;
-    let mut tx = db.begin_aside().await?;
+    let mut tx = db.begin_keeping_cache().await?;
     let began = Instant::now();
     for room in rooms {
         if taken >= BATCH {

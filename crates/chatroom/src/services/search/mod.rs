@@ -20,7 +20,7 @@ use crate::{
     store::{
         Conn,
         rooms::MyRoomRow,
-        search::{Bounds, Expression, FoundRow, Where, first_place},
+        search::{Expression, FoundRow, SearchPage, Where, first_sort_key},
     },
 };
 use protocol::{RoomId, SearchResult, SearchResults, UserId};
@@ -144,8 +144,8 @@ async fn find(
     let limit = usize::try_from(limit.min(MOST_RESULTS)).unwrap_or(1);
     let mut at = request
         .cursor
-        .map_or(Ok(Position::FIRST), Position::parse)?;
-    let newest = query.before.map_or(i64::MAX, first_place);
+        .map_or(Ok(SearchCursor::FIRST), SearchCursor::parse)?;
+    let newest = query.before.map_or(i64::MAX, first_sort_key);
     let wanted = Expression {
         phrases: query.phrases,
         marks: query.marks,
@@ -171,7 +171,7 @@ async fn find(
     let is_chosen = |row: &FoundRow| rooms.ids.contains(&row.room_id);
     let mut results = Vec::new();
     let next = loop {
-        let bounds = Bounds {
+        let page = SearchPage {
             below: at.below.min(newest),
             since,
             has_reaction: query.has_reaction,
@@ -184,7 +184,7 @@ async fn find(
             .filter(|block| is_block(block) && block.iter().all(is_chosen));
         let block = match from_newest {
             Some(block) => block,
-            None => conn.found_messages(&wanted, place, bounds).await?,
+            None => conn.found_messages(&wanted, place, page).await?,
         };
         let is_full = is_block(&block);
         let oldest = block.last().map_or(0, |row| row.place);
@@ -195,8 +195,8 @@ async fn find(
         results.extend(page.map(result));
         let shown = at.skip.min(found) + results.len() - before;
         at = match (shown < found, is_full) {
-            (true, _) => Position { skip: shown, ..at },
-            (false, true) => Position {
+            (true, _) => SearchCursor { skip: shown, ..at },
+            (false, true) => SearchCursor {
                 below: oldest,
                 skip: 0,
             },
@@ -233,14 +233,14 @@ fn nothing() -> SearchResults {
     }
 }
 
-/// Where a page begins: so many results into the block that is below a place.
+/// Where a page begins: so many results into the block that is below a sort key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Position {
+struct SearchCursor {
     below: i64,
     skip: usize,
 }
 
-impl Position {
+impl SearchCursor {
     const FIRST: Self = Self {
         below: i64::MAX,
         skip: 0,
@@ -258,7 +258,7 @@ impl Position {
     }
 }
 
-impl std::fmt::Display for Position {
+impl std::fmt::Display for SearchCursor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}.{}", self.below, self.skip)
     }

@@ -1,6 +1,6 @@
 //! What somebody searches for, as they typed it: words, phrases and filters.
 
-use super::terms::{mark, tokens};
+use super::terms::{mark, tokenize};
 use crate::{
     error::{Error, Result},
     store::search::Phrase,
@@ -86,7 +86,7 @@ impl SearchQuery {
     }
 
     fn words(&mut self, piece: &Piece) {
-        let words: Vec<String> = tokens(&piece.text)
+        let words: Vec<String> = tokenize(&piece.text)
             .into_iter()
             .map(|token| token.word)
             .collect();
@@ -105,7 +105,7 @@ impl SearchQuery {
         match (text, me) {
             ("me", Some(me)) => self.marks.push(mark("from", me.as_str())),
             (text, _) if text.contains(char::is_whitespace) || !text.is_ascii() => {
-                let words = tokens(text);
+                let words = tokenize(text);
                 self.marks
                     .extend(words.iter().map(|token| mark("from", &token.word)));
             }

@@ -1,6 +1,6 @@
 //! Which of the messages that fit are best, and what of them to show. No I/O.
 
-use super::terms::{Token, tokens};
+use super::terms::{SearchToken, tokenize};
 use crate::store::search::{FoundRow, Phrase};
 use protocol::SnippetPiece;
 use std::ops::Range;
@@ -40,7 +40,7 @@ pub fn ranked(rows: Vec<FoundRow>, phrases: &[Phrase], now: i64) -> Vec<Ranked> 
 }
 
 fn rank(row: FoundRow, phrases: &[Phrase], now: i64) -> Ranked {
-    let words = tokens(&row.content);
+    let words = tokenize(&row.content);
     let length = 0.25 + 0.75 * words.len() as f64 / USUAL_WORDS;
     let mut matches: Vec<Range<usize>> = Vec::new();
     let mut score = 0.0;
@@ -67,11 +67,11 @@ struct Occurrence {
     is_whole: bool,
 }
 
-fn occurrences(words: &[Token], phrase: &Phrase) -> Vec<Occurrence> {
+fn occurrences(words: &[SearchToken], phrase: &Phrase) -> Vec<Occurrence> {
     let Some((last, first)) = phrase.words.split_last() else {
         return Vec::new();
     };
-    let fits = |window: &&[Token]| {
+    let fits = |window: &&[SearchToken]| {
         let Some((end, start)) = window.split_last() else {
             return false;
         };

@@ -17,20 +17,20 @@ const LONGEST: usize = 64;
 
 /// A word, and where it stands in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Token {
+pub struct SearchToken {
     pub word: String,
     pub range: Range<usize>,
 }
 
 /// The words of a text, in their order.
-pub fn tokens(text: &str) -> Vec<Token> {
-    let mut found: Vec<Token> = Vec::new();
-    let mut open: Option<Token> = None;
+pub fn tokenize(text: &str) -> Vec<SearchToken> {
+    let mut found: Vec<SearchToken> = Vec::new();
+    let mut open: Option<SearchToken> = None;
     for (at, letter) in text.char_indices() {
         let end = at + letter.len_utf8();
         match class(letter) {
             Class::Letter => {
-                let token = open.get_or_insert_with(|| Token {
+                let token = open.get_or_insert_with(|| SearchToken {
                     word: String::new(),
                     range: at..end,
                 });
@@ -46,7 +46,7 @@ pub fn tokens(text: &str) -> Vec<Token> {
             }
             Class::Ideograph => {
                 found.extend(open.take());
-                found.push(Token {
+                found.push(SearchToken {
                     word: folded(letter).collect(),
                     range: at..end,
                 });
@@ -120,7 +120,7 @@ pub fn searchable(room: &RoomId, row: &MessageRow) -> Option<SearchableMessage> 
         seq: row.seq,
         created_at: row.created_at,
         terms: Terms {
-            words: tokens(&row.content)
+            words: tokenize(&row.content)
                 .into_iter()
                 .map(|token| token.word)
                 .collect(),
@@ -138,7 +138,7 @@ fn marks(room: &RoomId, row: &MessageRow) -> Vec<String> {
         marks.push(mark("from", prefix));
     }
     let name = row.sender_user_name.as_deref().unwrap_or_default();
-    marks.extend(tokens(name).iter().map(|token| mark("from", &token.word)));
+    marks.extend(tokenize(name).iter().map(|token| mark("from", &token.word)));
     marks.push(match row.via {
         Via::Agent => mark("is", "agent"),
         _ => mark("is", "person"),
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     fn words(text: &str) -> Vec<String> {
-        tokens(text).into_iter().map(|token| token.word).collect()
+        tokenize(text).into_iter().map(|token| token.word).collect()
     }
 
     #[test]
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn a_word_knows_where_it_stands() {
         let text = "é: CAFE\u{301}.";
-        let found = tokens(text);
+        let found = tokenize(text);
         assert_eq!(&text[found[1].range.clone()], "CAFE\u{301}");
     }
 

@@ -34,12 +34,12 @@ pub fn spent(row: &SpendingRow) -> Spent {
 
 /// An agent's budget for a day, and what it has spent of it.
 #[derive(Debug)]
-pub struct Account {
+pub struct DayBudget {
     budget: Budget,
     spent: SpendingRow,
 }
 
-impl Account {
+impl DayBudget {
     pub fn new(
         room: &RoomId,
         user: &UserId,
@@ -133,15 +133,15 @@ pub async fn policy_of(conn: &mut Conn, room: &RoomId, user: &UserId) -> Result<
 }
 
 /// What an agent has left of a budget today.
-pub async fn account(
+pub async fn day_budget(
     conn: &mut Conn,
     room: &RoomId,
     user: &UserId,
     budget: Budget,
     now: Now,
-) -> Result<Account> {
+) -> Result<DayBudget> {
     let found = conn.spending(&[(room, user)], day(now)).await?;
-    Ok(Account::new(
+    Ok(DayBudget::new(
         room,
         user,
         budget,
@@ -164,8 +164,8 @@ pub async fn spend(
     if usage.is_none() && budget.is_unlimited() {
         return Ok(());
     }
-    let mut account = account(tx, &room, user, budget, now).await?;
-    let (added, used_up) = account.spend(usage);
+    let mut day_budget = day_budget(tx, &room, user, budget, now).await?;
+    let (added, used_up) = day_budget.spend(usage);
     tx.add_spending(&added).await?;
     match used_up {
         Some(words) => log.system_message(tx, words, now).await,
@@ -185,8 +185,8 @@ pub async fn tell_if_used_up(
     if budget.is_unlimited() {
         return Ok(());
     }
-    let mut account = account(tx, &room, user, budget, now).await?;
-    let Some(words) = account.tell_once() else {
+    let mut day_budget = day_budget(tx, &room, user, budget, now).await?;
+    let Some(words) = day_budget.tell_once() else {
         return Ok(());
     };
     let told = SpendingRow {
@@ -214,19 +214,19 @@ mod tests {
             ..Usage::default()
         };
         let noon = Now(12 * 3_600_000);
-        let mut account = Account::new(&room, &user, budget.clone(), None, noon);
-        let (added, told) = account.spend(Some(&usage));
+        let mut day_budget = DayBudget::new(&room, &user, budget.clone(), None, noon);
+        let (added, told) = day_budget.spend(Some(&usage));
         assert_eq!((added.turns, added.input_tokens, told), (1, 40, None));
-        account.refuse_used_up(noon).unwrap();
-        let (added, told) = account.spend(Some(&usage));
+        day_budget.refuse_used_up(noon).unwrap();
+        let (added, told) = day_budget.spend(Some(&usage));
         assert!(added.told && told.unwrap().contains("u_a"));
-        let error = account.refuse_used_up(noon).unwrap_err();
+        let error = day_budget.refuse_used_up(noon).unwrap_err();
         assert!(error.message().ends_with("Try again in 43200 s"), "{error}");
-        assert_eq!(account.spend(None).1, None);
+        assert_eq!(day_budget.spend(None).1, None);
 
         let tomorrow = Now(36 * 3_600_000);
-        let account = Account::new(&room, &user, budget, None, tomorrow);
-        account.refuse_used_up(tomorrow).unwrap();
+        let day_budget = DayBudget::new(&room, &user, budget, None, tomorrow);
+        day_budget.refuse_used_up(tomorrow).unwrap();
         assert_eq!((day(noon), day(tomorrow)), (0, 1));
     }
 }

@@ -138,14 +138,14 @@ async fn view(
         .map(|row| (row.own(), row.of_room()))
         .unwrap_or_default();
     let effective = own.tighter(&of_room);
-    let account = spending::account(conn, room, user, effective.budget.clone(), now).await?;
+    let day_budget = spending::day_budget(conn, room, user, effective.budget.clone(), now).await?;
     Ok(WakeView {
         user_id: user.clone(),
         effective,
         own,
         room: of_room,
-        used_up: account.is_used_up(),
-        spent: spending::spent(&account.into_spent()),
+        used_up: day_budget.is_used_up(),
+        spent: spending::spent(&day_budget.into_spent()),
         day_ends_at: spending::day_ends_at(now),
         yours,
     })

@@ -76,7 +76,7 @@ impl Export {
             messages: 0,
             day: String::new(),
         };
-        let (_, row, is_member) = export.enter().await?;
+        let (_, row, is_member) = export.check_access().await?;
         if !is_member {
             visitors::count_read(app, ip, export.room.as_str()).await?;
         }
@@ -106,7 +106,7 @@ impl Export {
     }
 
     /// The room, and whether the caller reads it as a member; operators read every room.
-    async fn enter(&self) -> Result<(Conn, RoomRow, bool)> {
+    async fn check_access(&self) -> Result<(Conn, RoomRow, bool)> {
         let mut conn = self.app.db.read().await?;
         if access::operator(&self.caller).is_ok() {
             let row = conn.room(&self.room).await?;
@@ -120,7 +120,7 @@ impl Export {
     }
 
     async fn head(&mut self) -> Result<String> {
-        let (mut conn, row, is_member) = self.enter().await?;
+        let (mut conn, row, is_member) = self.check_access().await?;
         let mut text_of = async |text| -> Result<Option<String>> {
             let found = match is_member {
                 true => conn.text(&self.room, text).await?,
@@ -149,11 +149,11 @@ impl Export {
     }
 
     async fn page(&mut self) -> Result<String> {
-        let (mut conn, mut row, is_member) = self.enter().await?;
+        let (mut conn, mut row, is_member) = self.check_access().await?;
         if !is_member && self.sent > 0 {
             drop(conn);
             self.wait_as_visitor().await?;
-            (conn, row, _) = self.enter().await?;
+            (conn, row, _) = self.check_access().await?;
         }
         let page = Page {
             since: self.sent,
@@ -187,7 +187,7 @@ impl Export {
             }
             tokio::select! {
                 () = tokio::time::sleep(VISITORS_WAIT) => {}
-                () = self.app.closing.cancelled() => {
+                () = self.app.shutdown.begun() => {
                     return Err(Error::unavailable("The server is shutting down"));
                 }
             }

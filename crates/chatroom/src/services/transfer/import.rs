@@ -11,7 +11,7 @@ use crate::{
         access, audit,
         change::{RoomLog, RoomTx, message::ImportedDraft},
         checks,
-        idempotency::Repeatable,
+        idempotency::IdempotentRequest,
         members::names,
         rooms, search,
     },
@@ -44,7 +44,7 @@ pub async fn begin(app: &App, caller: &Caller, request: BeginImport) -> Result<I
         name: request.name,
         visibility: None,
     };
-    let room = rooms::create(app, &owner, room, &Repeatable::never())
+    let room = rooms::create(app, &owner, room, &IdempotentRequest::never())
         .await?
         .room_id;
     let now = Now::get();

@@ -11,7 +11,7 @@ use crate::{
         audit,
         change::{RoomLog, RoomTx},
         checks,
-        idempotency::Repeatable,
+        idempotency::IdempotentRequest,
     },
     store::{
         Conn,
@@ -40,7 +40,7 @@ pub async fn ask(
     caller: &Caller,
     room: &RoomId,
     request: AskConsent,
-    repeatable: &Repeatable,
+    idempotent: &IdempotentRequest,
 ) -> Result<Consent> {
     let tool = checks::tool_name("tool", &request.tool)?;
     let summary = checks::summary(&request.summary)?;
@@ -51,7 +51,7 @@ pub async fn ask(
     let ttl = checks::in_range("ttl_seconds", ttl, SHORTEST_TTL..=LONGEST_TTL)?;
     let now = Now::get();
     let mut tx = RoomTx::begin(app).await?;
-    if let Some(answer) = repeatable.answered(app, &mut tx).await? {
+    if let Some(answer) = idempotent.answered(app, &mut tx).await? {
         return Ok(answer);
     }
     let entry = access::member(&mut tx, caller, room, Hold::Yes)
@@ -99,10 +99,10 @@ pub async fn ask(
     };
     tx.insert_consent(&consent).await?;
     let mut log = RoomLog::new(row);
-    tell(&mut tx, &mut log, &consent, &owner).await?;
+    log_consent(&mut tx, &mut log, &consent, &owner).await?;
     tx.add_log(log);
     let asked = view(consent, &owner, Sight::Whole);
-    repeatable.keep(app, &mut tx, &asked).await?;
+    idempotent.keep(app, &mut tx, &asked).await?;
     tx.commit().await?;
     Ok(asked)
 }
@@ -143,9 +143,9 @@ pub async fn decide(
     consent.state = request.decision.into();
     consent.decided_by = Some(me.clone());
     consent.reason = reason;
-    close(&mut tx, &mut consent, now).await?;
+    close_consent(&mut tx, &mut consent, now).await?;
     let mut log = RoomLog::new(entry.room);
-    tell(&mut tx, &mut log, &consent, &owner).await?;
+    log_consent(&mut tx, &mut log, &consent, &owner).await?;
     let detail = json!({"user_id": consent.user_id, "tool": consent.tool, "state": consent.state});
     let target = Some(consent.consent_id.as_str());
     audit::record(&mut tx, room, &me, "consent_decided", target, detail, now).await?;
@@ -173,9 +173,9 @@ pub async fn withdraw(app: &App, caller: &Caller, room: &RoomId, id: &str) -> Re
     }
     refuse_closed(&consent)?;
     consent.state = ConsentState::Withdrawn;
-    close(&mut tx, &mut consent, now).await?;
+    close_consent(&mut tx, &mut consent, now).await?;
     let mut log = RoomLog::new(entry.room);
-    tell(&mut tx, &mut log, &consent, &owner).await?;
+    log_consent(&mut tx, &mut log, &consent, &owner).await?;
     tx.add_log(log);
     tx.commit().await?;
     Ok(view(consent, &owner, Sight::Whole))
@@ -228,8 +228,8 @@ pub async fn withdraw_all(
     let room = log.room().room_id.clone();
     for mut consent in tx.open_consents_of(&room, user).await? {
         consent.state = ConsentState::Withdrawn;
-        close(tx, &mut consent, now).await?;
-        tell(tx, log, &consent, owner).await?;
+        close_consent(tx, &mut consent, now).await?;
+        log_consent(tx, log, &consent, owner).await?;
     }
     Ok(())
 }
@@ -250,8 +250,8 @@ pub async fn withdraw_turn(app: &App, room: &RoomId, user: &UserId, seq: i64) ->
     let mut log = RoomLog::new(row);
     for mut consent in asked {
         consent.state = ConsentState::Withdrawn;
-        close(&mut tx, &mut consent, now).await?;
-        tell(&mut tx, &mut log, &consent, &owner).await?;
+        close_consent(&mut tx, &mut consent, now).await?;
+        log_consent(&mut tx, &mut log, &consent, &owner).await?;
     }
     tx.add_log(log);
     tx.commit().await?;
@@ -286,9 +286,9 @@ pub async fn expire(app: &App) -> Result<()> {
             None => row.owner_user_id.clone(),
         };
         consent.state = ConsentState::Expired;
-        close(&mut tx, &mut consent, now).await?;
+        close_consent(&mut tx, &mut consent, now).await?;
         let mut log = RoomLog::new(row);
-        tell(&mut tx, &mut log, &consent, &owner).await?;
+        log_consent(&mut tx, &mut log, &consent, &owner).await?;
         tx.add_log(log);
         tx.commit().await?;
     }
@@ -337,7 +337,7 @@ fn refuse_closed(consent: &ConsentRow) -> Result<()> {
 }
 
 /// Writes down what became of a request. The room is locked, so nobody else does.
-async fn close(tx: &mut RoomTx, consent: &mut ConsentRow, now: Now) -> Result<()> {
+async fn close_consent(tx: &mut RoomTx, consent: &mut ConsentRow, now: Now) -> Result<()> {
     consent.closed_at = Some(now.seconds());
     let (by, reason) = (consent.decided_by.as_ref(), consent.reason.as_deref());
     let closed = tx
@@ -359,7 +359,7 @@ async fn close(tx: &mut RoomTx, consent: &mut ConsentRow, now: Now) -> Result<()
 }
 
 /// Tells the room what everybody in it may know.
-async fn tell(
+async fn log_consent(
     tx: &mut RoomTx,
     log: &mut RoomLog,
     consent: &ConsentRow,

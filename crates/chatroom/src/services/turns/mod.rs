@@ -1,8 +1,8 @@
 //! Agents at work: what they say of a turn while it goes on, and how it is stopped, begun again, or
 //! allowed what it asks for.
 
+pub mod answer_anew;
 pub mod consents;
-pub mod retry;
 pub mod stop;
 pub mod typing;
 

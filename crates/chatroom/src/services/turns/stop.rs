@@ -49,13 +49,13 @@ pub async fn stop(
     let by = entry.member.user_id;
     let stopped = match (delivery, seq) {
         (Some(delivery), Some(seq)) => {
-            let waits = delivery.retry_seq == Some(seq)
+            let waits = delivery.answer_anew_seq == Some(seq)
                 || (delivery.next_seq == seq && delivery.attempt > 0);
             if !is_at_it && !waits {
                 false
             } else {
                 // Before its call is dropped: whatever that comes to counts for nothing.
-                let mut tx = app.db.begin_aside().await?;
+                let mut tx = app.db.begin_keeping_cache().await?;
                 let moved = tx.stop_delivery(room, user, seq).await?;
                 tx.commit().await?;
                 moved
@@ -69,7 +69,7 @@ pub async fn stop(
                     by_user_id: by.clone(),
                     at: Now::get().seconds(),
                 };
-                let mut tx = app.db.begin_aside().await?;
+                let mut tx = app.db.begin_keeping_cache().await?;
                 tx.save_stop(room, user, &stop).await?;
                 tx.commit().await?;
             }
@@ -82,7 +82,7 @@ pub async fn stop(
             reply_to_seq: seq,
             by_user_id: by.to_string(),
         };
-        app.live.stop(room, stop);
+        app.live.stop_agent(room, stop);
     }
     if stopped && let Some(seq) = seq {
         consents::withdraw_turn(app, room, user, seq).await?;
@@ -133,7 +133,7 @@ async fn may_stop(
 }
 
 /// The word to stop that an agent which answers this message has not obeyed yet.
-pub async fn applies(
+pub async fn pending_stop(
     conn: &mut Conn,
     room: &RoomId,
     user: &UserId,
@@ -148,11 +148,16 @@ pub async fn applies(
 
 /// The agent has stopped. What it does next without naming a message is something else; for the same
 /// message the word still counts.
-pub async fn obeyed(app: &App, room: &RoomId, user: &UserId, seq: Option<i64>) -> Result<()> {
+pub async fn acknowledge_stop(
+    app: &App,
+    room: &RoomId,
+    user: &UserId,
+    seq: Option<i64>,
+) -> Result<()> {
     if seq.is_some() {
         return Ok(());
     }
-    let mut tx = app.db.begin_aside().await?;
+    let mut tx = app.db.begin_keeping_cache().await?;
     tx.forget_stop(room, user).await?;
     Ok(tx.commit().await?)
 }

@@ -18,7 +18,7 @@ use protocol::{
 };
 
 /// Tells the room what the caller does, and the caller whether to go on.
-pub async fn say(
+pub async fn post_typing(
     app: &App,
     caller: &Caller,
     room: &RoomId,
@@ -42,7 +42,7 @@ pub async fn say(
     let user = &entry.member.user_id;
     let at_work = app.live.at_work();
     let most = app.config.limits.typing_per_10_seconds;
-    at_work.take(room, user, most).map_err(|wait| {
+    at_work.count_typing(room, user, most).map_err(|wait| {
         let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
         Error::limited(
             ErrorCode::RateLimited,
@@ -53,11 +53,11 @@ pub async fn say(
     let now = Now::get();
     if role == RoleClass::Agent
         && let Some(stopped) =
-            stop::applies(&mut conn, room, user, request.reply_to_seq, now).await?
+            stop::pending_stop(&mut conn, room, user, request.reply_to_seq, now).await?
     {
         drop(conn);
         if request.state == TypingState::Idle {
-            stop::obeyed(app, room, user, request.reply_to_seq).await?;
+            stop::acknowledge_stop(app, room, user, request.reply_to_seq).await?;
         }
         return Ok(TypingTold {
             ok: true,
@@ -67,7 +67,8 @@ pub async fn say(
     }
     drop(conn);
     if request.state == TypingState::Idle {
-        app.live.end(room, user.as_str(), role, &IdleReason::Done);
+        app.live
+            .end_turn(room, user.as_str(), role, &IdleReason::Done);
     } else {
         let before = at_work.turn_of(room, user, role.clone());
         let same = before.filter(|turn| turn.reply_to_seq == request.reply_to_seq);
@@ -84,7 +85,7 @@ pub async fn say(
         };
         // Silence is never shown while it comes in pieces.
         let text = text.filter(|text| !may_be_silence(text));
-        app.live.say(room, event, text);
+        app.live.publish_typing(room, event, text);
     }
     Ok(TypingTold {
         ok: true,

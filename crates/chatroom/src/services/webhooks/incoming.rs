@@ -82,7 +82,7 @@ pub async fn post(
     {
         return Ok((WebhookTaken::Repeated, posted(room, prior.seq, false)));
     }
-    limits::take(&mut tx, &[limit(app, id)], now).await?;
+    limits::count_against(&mut tx, &[limit(app, id)], now).await?;
     let mut log = RoomLog::new(row);
     let limits = &app.config.limits;
     let words = Candidate {

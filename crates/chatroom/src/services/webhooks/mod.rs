@@ -61,7 +61,7 @@ pub async fn create(
     request: CreateWebhook,
 ) -> Result<WebhookCreated> {
     let name = checks::member_name("name", &request.name)?;
-    let wanted = Wanted::of(&request)?;
+    let wanted = NewWebhook::of(&request)?;
     let now = Now::get();
     let mut tx = RoomTx::begin(app).await?;
     let entry = owner(&mut tx, caller, room).await?;
@@ -73,7 +73,7 @@ pub async fn create(
     let code = |length| app.secrets.random_code("", length).map_err(Error::internal);
     let id = format!("{WEBHOOK_PREFIX}{}", code(ID_LENGTH)?);
     let id = UserId::try_from(id).map_err(Error::internal)?;
-    names::refuse_pretence(&mut tx, &[room], &id, "name", &name).await?;
+    names::refuse_impersonation(&mut tx, &[room], &id, "name", &name).await?;
     let issued = Issued::new(app, request.kind, wanted.signed)?;
     let hook = WebhookRow {
         hook_id: id.clone(),
@@ -111,11 +111,12 @@ pub async fn create(
     log.system_message(&mut tx, words, now).await?;
     if hook.kind == WebhookKind::Out {
         // It begins with what comes after its own notice.
-        tx.arm_webhook(room, &id, log.room().head()).await?;
+        tx.enable_webhook_delivery(room, &id, log.room().head())
+            .await?;
     }
     tx.add_log(log);
     tx.commit().await?;
-    app.hub.dirty_rooms().follow(room);
+    app.hub.dirty_rooms().track(room);
     Ok(issued.answer(app, view(&hook)))
 }
 
@@ -199,11 +200,11 @@ pub async fn update(
         let oldest = Cursor::at((entry.room.last_seq - LONGEST_BACKLOG).max(0));
         let position = tx.webhook_position(room, id).await?;
         let position = position.map_or(entry.room.head(), |position| position.max(oldest));
-        tx.arm_webhook(room, id, position).await?;
+        tx.enable_webhook_delivery(room, id, position).await?;
     }
     let hook = find(&mut tx, room, id.as_str()).await?;
     tx.commit().await?;
-    app.hub.dirty_rooms().note_always(room);
+    app.hub.dirty_rooms().mark_dirty(room);
     Ok(view(&hook))
 }
 
@@ -303,13 +304,13 @@ fn origin(address: &str) -> String {
 }
 
 /// What a request asks for, where its fields fit together.
-struct Wanted {
+struct NewWebhook {
     url: Option<String>,
     events: Vec<WebhookEvent>,
     signed: bool,
 }
 
-impl Wanted {
+impl NewWebhook {
     fn of(request: &CreateWebhook) -> Result<Self> {
         match request.kind {
             WebhookKind::In if request.url.is_some() || request.events.is_some() => Err(

@@ -1,19 +1,19 @@
 //! Names that cannot pretend: nobody picks a name that looks like the server's or like that of a
 //! member who is there already. Names that a room's owner gives stand.
 
-pub mod look;
+pub mod skeleton;
 
 use crate::{
     app::App,
     error::{Error, Result},
     store::{Conn, DbError, Tx},
 };
-use look::{is_reserved, looks, shown};
 use protocol::{MAX_NAME_CHARS, RoomId, UserId, mentions};
+use skeleton::{is_reserved, shown, skeletons};
 
-/// Where the database keeps by which rules its looks were made.
-const LOOKS_VERSION: (&str, &str) = ("looks_version", "1");
-/// Members whose looks are made in one transaction.
+/// Where the database keeps by which rules its skeletons were made.
+const SKELETONS_VERSION: (&str, &str) = ("looks_version", "1");
+/// Members whose skeletons are made in one transaction.
 const PAGE: i64 = 500;
 
 /// A line that somebody wrote to be shown: not too long, and without what cannot be seen.
@@ -42,7 +42,7 @@ pub fn of_token(name: &str) -> Option<String> {
 }
 
 /// Whose name it looks like, where somebody picks this one for themselves.
-pub async fn pretence(
+pub async fn impersonated(
     conn: &mut Conn,
     rooms: &[&RoomId],
     user: &UserId,
@@ -51,19 +51,21 @@ pub async fn pretence(
     if is_reserved(name) {
         return Ok(Some("a name of the server itself"));
     }
-    let taken = conn.look_is_taken(rooms, &looks(name), user).await?;
+    let taken = conn
+        .skeleton_is_taken(rooms, &skeletons(name), user)
+        .await?;
     Ok(taken.then_some("the name of a member who is here already"))
 }
 
 /// Refuses a name that somebody picked for themselves and that looks like another's.
-pub async fn refuse_pretence(
+pub async fn refuse_impersonation(
     conn: &mut Conn,
     rooms: &[&RoomId],
     user: &UserId,
     field: &str,
     name: &str,
 ) -> Result<()> {
-    match pretence(conn, rooms, user, name).await? {
+    match impersonated(conn, rooms, user, name).await? {
         None => Ok(()),
         Some(whose) => Err(Error::bad_request(format!(
             "{field} looks like {whose}; choose another"
@@ -82,7 +84,9 @@ pub async fn for_user(
     let Some(name) = name.filter(|name| !is_reserved(name)) else {
         return Ok(None);
     };
-    let taken = conn.look_is_taken(rooms, &looks(name), user).await?;
+    let taken = conn
+        .skeleton_is_taken(rooms, &skeletons(name), user)
+        .await?;
     Ok(match taken {
         false => Some(name.to_owned()),
         true => with_id(name, user),
@@ -102,14 +106,14 @@ pub async fn at_birth(conn: &mut Conn, rooms: &[&RoomId], user: &UserId) -> Resu
     let Some(name) = mentions::birth_name(user.as_str()) else {
         return Ok(None);
     };
-    let pretence = pretence(conn, rooms, user, &name).await?;
-    Ok(Some(name).filter(|_| pretence.is_none()))
+    let impersonated = impersonated(conn, rooms, user, &name).await?;
+    Ok(Some(name).filter(|_| impersonated.is_none()))
 }
 
 /// What a member looks like: by name and by id, which is shown where there is no name.
-pub fn looks_of_member(user: &UserId, name: Option<&str>) -> Vec<String> {
-    let mut all = looks(user.as_str());
-    all.extend(name.map(looks).unwrap_or_default());
+pub fn skeletons_of_member(user: &UserId, name: Option<&str>) -> Vec<String> {
+    let mut all = skeletons(user.as_str());
+    all.extend(name.map(skeletons).unwrap_or_default());
     all.sort_unstable();
     all.dedup();
     all
@@ -117,28 +121,28 @@ pub fn looks_of_member(user: &UserId, name: Option<&str>) -> Vec<String> {
 
 /// Remembers what a member looks like from now on.
 pub async fn remember(tx: &mut Tx, room: &RoomId, user: &UserId, name: Option<&str>) -> Result<()> {
-    tx.set_looks(room, user, &looks_of_member(user, name))
+    tx.set_skeletons(room, user, &skeletons_of_member(user, name))
         .await?;
     Ok(())
 }
 
-/// Makes the looks of members from before there were any. Any number of nodes may do so at once.
+/// Makes the skeletons of members from before there were any. Any number of nodes may do so at once.
 pub async fn prepare(app: &App) -> Result<(), DbError> {
-    let (name, version) = LOOKS_VERSION;
+    let (name, version) = SKELETONS_VERSION;
     if app.db.read().await?.meta(name).await?.as_deref() == Some(version) {
         return Ok(());
     }
     loop {
         let mut tx = app.db.begin().await?;
-        let members = tx.members_without_looks(PAGE).await?;
+        let members = tx.members_without_skeletons(PAGE).await?;
         if members.is_empty() {
             tx.set_meta(name, version).await?;
             return tx.commit().await;
         }
         for member in members {
             let (room, user) = (&member.room_id, &member.user_id);
-            let looks = looks_of_member(user, member.user_name.as_deref());
-            tx.set_looks(room, user, &looks).await?;
+            let skeletons = skeletons_of_member(user, member.user_name.as_deref());
+            tx.set_skeletons(room, user, &skeletons).await?;
         }
         tx.commit().await?;
     }

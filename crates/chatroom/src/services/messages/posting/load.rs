@@ -6,7 +6,7 @@ use crate::{
     clock::Now,
     config::Limits,
     services::{members::names, spending},
-    store::{DbError, db::GroupTurn},
+    store::{DbError, db::GroupTx},
 };
 use protocol::{RoomId, Via};
 use std::collections::{HashMap, HashSet};
@@ -23,7 +23,7 @@ pub enum Locking {
 /// Locks the rooms of the group that are not known yet, and gives those that somebody else holds.
 pub async fn lock_rooms(
     known: &mut Known,
-    turn: &mut GroupTurn,
+    turn: &mut GroupTx,
     posts: &[Post],
     locking: Locking,
 ) -> Result<HashSet<RoomId>, DbError> {
@@ -63,7 +63,7 @@ pub async fn lock_rooms(
 /// Asks the store for what the group depends on and is not known yet.
 pub async fn load(
     known: &mut Known,
-    turn: &mut GroupTurn,
+    turn: &mut GroupTx,
     posts: &[Post],
     limits: &Limits,
     single_writer: bool,
@@ -122,7 +122,7 @@ pub async fn load(
 /// What members with a budget have spent today.
 pub async fn load_spending(
     known: &mut Known,
-    turn: &mut GroupTurn,
+    turn: &mut GroupTx,
     posts: &[Post],
     now: Now,
 ) -> Result<(), DbError> {
@@ -146,7 +146,7 @@ pub async fn load_spending(
 /// What members are called from now on whose token brings another name than they have.
 async fn load_new_names(
     known: &mut Known,
-    turn: &mut GroupTurn,
+    turn: &mut GroupTx,
     posts: &[Post],
 ) -> Result<(), DbError> {
     for post in posts {
@@ -175,7 +175,7 @@ async fn load_new_names(
 
 async fn load_windows(
     known: &mut Known,
-    turn: &mut GroupTurn,
+    turn: &mut GroupTx,
     posts: &[Post],
     limits: &Limits,
     single_writer: bool,

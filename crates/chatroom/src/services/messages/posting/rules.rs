@@ -16,8 +16,8 @@ use crate::{
         },
         checks::Content,
         limits::{Limit, Windows},
-        members::names::looks_of_member,
-        spending::{self, Account},
+        members::names::skeletons_of_member,
+        spending::{self, DayBudget},
     },
     store::{
         group::{NewMessage, NewName},
@@ -310,7 +310,7 @@ fn decide_one(
     let counted_as = CountedAs::of(&via, key, &author.member_kind);
     known
         .windows
-        .take(&post.limits(counted_as, limits, single_writer), now)?;
+        .count_against(&post.limits(counted_as, limits, single_writer), now)?;
     let author = keep_up_with_name(author, room, &known.new_names, decided);
 
     let draft = Draft {
@@ -360,7 +360,7 @@ fn account_of(
     author: &PosterRow,
     spent: &HashMap<(RoomId, UserId, i64), SpendingRow>,
     now: Now,
-) -> Result<Option<Account>> {
+) -> Result<Option<DayBudget>> {
     if *via == Via::Web {
         return match post.usage {
             None => Ok(None),
@@ -379,7 +379,7 @@ fn account_of(
         spending::day(now),
     );
     let spent = spent.get(&at).cloned();
-    let account = Account::new(&at.0, &at.1, budget, spent, now);
+    let account = DayBudget::new(&at.0, &at.1, budget, spent, now);
     account.refuse_used_up(now)?;
     Ok(Some(account))
 }
@@ -429,7 +429,7 @@ fn keep_up_with_name(
             room_id: room.row.room_id.clone(),
             user_id: author.user_id.clone(),
             name: name.clone(),
-            looks: looks_of_member(&author.user_id, Some(name)),
+            skeletons: skeletons_of_member(&author.user_id, Some(name)),
         });
         author.user_name = Some(name.clone());
         room.authors.insert(author.user_id.clone(), author.clone());

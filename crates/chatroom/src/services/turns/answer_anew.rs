@@ -15,7 +15,7 @@ use protocol::{
 const MOST_MEMBERS: i64 = 100;
 
 /// Has a message answered anew: by the agent that is named, by those it mentions, or by all.
-pub async fn retry(
+pub async fn answer_anew(
     app: &App,
     caller: &Caller,
     room: &RoomId,
@@ -27,7 +27,7 @@ pub async fn retry(
         .map(|id| id.parse::<UserId>())
         .transpose()
         .map_err(|why| Error::bad_request(format!("user_id does not fit: {why}")))?;
-    let mut tx = app.db.begin_aside().await?;
+    let mut tx = app.db.begin_keeping_cache().await?;
     let entry = access::member(&mut tx, caller, room, Hold::No)
         .await?
         .as_oneself()?
@@ -59,7 +59,7 @@ pub async fn retry(
     for agent in &agents {
         let user = &agent.user_id;
         if agent.agent_endpoint.is_some() && agent.has_akm_key && !agent.key_stale {
-            match tx.retry_delivery(room, user, seq).await? {
+            match tx.request_answer_anew(room, user, seq).await? {
                 true => called.push(user.clone()),
                 false => pending = true,
             }
@@ -88,10 +88,11 @@ pub async fn retry(
             seq,
             by_user_id: me.to_string(),
         };
-        app.live.tell(room, user, EventKind::AgentRetry, &event);
+        app.live
+            .publish_to_member(room, user, EventKind::AgentRetry, &event);
     }
     if !called.is_empty() {
-        app.live.nudge(room, entry.room.head());
+        app.live.wake_dispatcher(room, entry.room.head());
     }
     let ids = |users: Vec<UserId>| users.into_iter().map(String::from).collect();
     Ok(TurnRetried {

@@ -1,4 +1,4 @@
-//! Following the store: readers learn of what nobody told them.
+//! Reconciling with the store: readers learn of what nobody told them.
 //!
 //! A commit is published by the node that made it. That fails when the bus is away, when the node
 //! dies in between, or when the commit's answer was lost on the way and nobody knows that it
@@ -12,7 +12,7 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 use tokio::time::MissedTickBehavior;
 
 const EVERY: Duration = Duration::from_secs(1);
-/// Heads are looked at once in so many looks at what was revoked.
+/// Heads are looked at once in so many rounds.
 const HEADS_EVERY: u32 = 2;
 /// Rooms that are asked for at once.
 const PAGE: usize = 1000;
@@ -20,36 +20,36 @@ const PAGE: usize = 1000;
 /// commit later.
 const WINDOW_SECONDS: i64 = 60;
 
-/// Follows the store for as long as the server runs.
-pub async fn follow(hub: Arc<Hub>, db: Db) {
+/// Reconciles with the store for as long as the server runs.
+pub async fn reconcile(hub: Arc<Hub>, db: Db) {
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut heads = Heads::default();
     let mut revocations = Revocations::default();
-    for look in 0u32.. {
+    for round in 0u32.. {
         ticks.tick().await;
-        if let Err(error) = revocations.look(&hub, &db).await {
+        if let Err(error) = revocations.reconcile(&hub, &db).await {
             tracing::debug!(%error, "cannot look for what was revoked");
         }
-        if look.is_multiple_of(HEADS_EVERY)
-            && let Err(error) = heads.look(&hub, &db).await
+        if round.is_multiple_of(HEADS_EVERY)
+            && let Err(error) = heads.reconcile(&hub, &db).await
         {
             tracing::debug!(%error, "cannot look for what readers missed");
         }
     }
 }
 
-/// Where the rooms that are read here had come to at the last look.
+/// Where the rooms that are read here had come to in the last round.
 #[derive(Default)]
 struct Heads(Vec<(RoomId, Cursor)>);
 
 impl Heads {
-    async fn look(&mut self, hub: &Hub, db: &Db) -> Result<(), DbError> {
+    async fn reconcile(&mut self, hub: &Hub, db: &Db) -> Result<(), DbError> {
         // What was committed a moment ago is about to be published: only what is still untold one
-        // look later was missed.
+        // round later was missed.
         for (room, head) in std::mem::take(&mut self.0) {
             if !hub.has_told(&room, head) {
-                hub.wake(&room, head);
+                hub.wake_readers(&room, head);
             }
         }
         let rooms = hub.rooms();
@@ -71,12 +71,12 @@ impl Heads {
 /// What was revoked lately, by the database's clock.
 #[derive(Default)]
 struct Revocations {
-    looked_at: Option<i64>,
+    reconciled_at: Option<i64>,
     seen: HashSet<i64>,
 }
 
 impl Revocations {
-    async fn look(&mut self, hub: &Hub, db: &Db) -> Result<(), DbError> {
+    async fn reconcile(&mut self, hub: &Hub, db: &Db) -> Result<(), DbError> {
         let mut conn = db.read().await?;
         let now = conn.database_seconds().await?;
         let rows = conn.revocations_since(now - WINDOW_SECONDS).await?;
@@ -84,7 +84,7 @@ impl Revocations {
         // After a long silence, or when the clock was changed, the window does not reach back to
         // what was seen.
         let unbroken = self
-            .looked_at
+            .reconciled_at
             .is_some_and(|before| (before..before + WINDOW_SECONDS / 2).contains(&now));
         if !unbroken {
             hub.rooms().iter().for_each(|room| hub.recheck(room));
@@ -97,7 +97,7 @@ impl Revocations {
         }
         rooms.into_iter().for_each(|room| hub.recheck(room));
         self.seen = rows.into_iter().map(|row| row.id).collect();
-        self.looked_at = Some(now);
+        self.reconciled_at = Some(now);
         Ok(())
     }
 }

@@ -9,31 +9,31 @@ use super::{
 use protocol::{RoomId, UserId};
 
 /// Forgets what a member looked like.
-pub const FORGET_LOOKS: &str = "DELETE FROM member_looks WHERE room_id = $1 AND user_id = $2";
-/// Adds a look of a member.
-pub const ADD_LOOK: &str =
+pub const FORGET_SKELETONS: &str = "DELETE FROM member_looks WHERE room_id = $1 AND user_id = $2";
+/// Adds a skeleton of a member.
+pub const ADD_SKELETON: &str =
     "INSERT INTO member_looks (room_id, user_id, look) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
 
 impl Conn {
-    /// Puts these looks in place of the member's looks from before.
-    pub async fn set_looks(
+    /// Puts these skeletons in place of the member's skeletons from before.
+    pub async fn set_skeletons(
         &mut self,
         room: &RoomId,
         user: &UserId,
-        looks: &[String],
+        skeletons: &[String],
     ) -> DbResult<()> {
-        exec!(self, FORGET_LOOKS, room, user)?;
-        for look in looks {
-            exec!(self, ADD_LOOK, room, user, look)?;
+        exec!(self, FORGET_SKELETONS, room, user)?;
+        for skeleton in skeletons {
+            exec!(self, ADD_SKELETON, room, user, skeleton)?;
         }
         Ok(())
     }
 
-    /// Whether anybody but this user has one of these looks in one of these rooms.
-    pub async fn look_is_taken(
+    /// Whether anybody but this user has one of these skeletons in one of these rooms.
+    pub async fn skeleton_is_taken(
         &mut self,
         rooms: &[&RoomId],
-        looks: &[String],
+        skeletons: &[String],
         user: &UserId,
     ) -> DbResult<bool> {
         const TAKEN: Sql = Sql {
@@ -44,12 +44,12 @@ impl Conn {
                  WHERE room_id IN (SELECT jsonb_array_elements_text($1::jsonb)) \
                  AND look IN (SELECT jsonb_array_elements_text($2::jsonb)) AND user_id <> $3)",
         };
-        let taken = row!(self, (bool,), TAKEN, json(rooms), json(looks), user)?;
+        let taken = row!(self, (bool,), TAKEN, json(rooms), json(skeletons), user)?;
         Ok(taken.is_some_and(|(taken,)| taken))
     }
 
-    /// So many members who have no looks.
-    pub async fn members_without_looks(&mut self, limit: i64) -> DbResult<Vec<MemberNameRow>> {
+    /// So many members who have no skeletons.
+    pub async fn members_without_skeletons(&mut self, limit: i64) -> DbResult<Vec<MemberNameRow>> {
         rows!(
             self,
             MemberNameRow,

@@ -1,8 +1,8 @@
 //! The routes: which room, which binding, who is it, and then the operation.
 
 use super::{
-    failure::{Failure, Result},
-    operations::{Answer, Request as Operations},
+    failure::{A2aFailure, Result},
+    operations::{OperationReply, Request as Operations},
 };
 use crate::{
     api::{
@@ -42,19 +42,19 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const MOST_AGENTS: i64 = 100;
 
 /// What `/a2a` is served with.
-pub struct Door {
+pub struct A2aEndpoint {
     app: App,
     api: Router,
 }
 
 /// What a request's path names.
-struct Target {
+struct RoutePath {
     room: Option<RoomId>,
     /// Below the room or the server.
     rest: String,
 }
 
-impl Target {
+impl RoutePath {
     fn of(path: &str) -> Result<Self> {
         let path = path.strip_prefix("/a2a").unwrap_or(path);
         let path = path.trim_start_matches('/');
@@ -71,22 +71,22 @@ impl Target {
     }
 }
 
-impl Door {
+impl A2aEndpoint {
     /// The routes, in front of these.
     pub fn routes(app: &App, api: &Router) -> Router {
-        let door = Arc::new(Self {
+        let endpoint = Arc::new(Self {
             app: app.clone(),
             api: api.clone(),
         });
         Router::new()
-            .route("/a2a", any(enter))
-            .route("/a2a/{*path}", any(enter))
-            .with_state(door)
+            .route("/a2a", any(handle_request))
+            .route("/a2a/{*path}", any(handle_request))
+            .with_state(endpoint)
     }
 
-    async fn enter(&self, request: Request) -> Response {
+    async fn handle_request(&self, request: Request) -> Response {
         let (parts, body) = request.into_parts();
-        let target = match Target::of(parts.uri.path()) {
+        let target = match RoutePath::of(parts.uri.path()) {
             Ok(target) => target,
             Err(failure) => return refused(&Binding::Http, &failure.0),
         };
@@ -108,13 +108,13 @@ impl Door {
         let origin = self.origin(&parts);
         let caller = match McpCaller::of_the_api(&self.app, &parts.headers, origin).await {
             Ok(caller) => caller,
-            Err(error) => return refused(&binding, &Failure::from(error).0),
+            Err(error) => return refused(&binding, &A2aFailure::from(error).0),
         };
         let whole = Request::from_parts(parts.clone(), body);
         let body = match read_body(&self.app, whole, MAX_BODY).await {
             Ok(body) => body,
             Err(error) => {
-                let mut response = refused(&binding, &Failure::from(error).0);
+                let mut response = refused(&binding, &A2aFailure::from(error).0);
                 close_connection(&mut response);
                 return response;
             }
@@ -136,11 +136,11 @@ impl Door {
             older: matches!(binding, Binding::Rpc { older: true, .. }),
         };
         match asked.answer(operation).await {
-            Ok(Answer::Once(outcome)) => {
+            Ok(OperationReply::Once(outcome)) => {
                 let body = binding.outcome(&outcome).to_string();
                 written(&binding, StatusCode::OK, body)
             }
-            Ok(Answer::Stream(watch)) => {
+            Ok(OperationReply::Stream(watch)) => {
                 let events = watch.events().map(move |event| {
                     let data = binding.event(&event).to_string();
                     Ok::<_, Infallible>(Event::default().data(data))
@@ -210,8 +210,8 @@ impl Door {
     }
 }
 
-async fn enter(State(door): State<Arc<Door>>, request: Request) -> Response {
-    door.enter(request).await
+async fn handle_request(State(endpoint): State<Arc<A2aEndpoint>>, request: Request) -> Response {
+    endpoint.handle_request(request).await
 }
 
 fn refused(binding: &Binding, error: &A2aError) -> Response {

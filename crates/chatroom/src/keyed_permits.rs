@@ -6,32 +6,32 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// Counts what is open. Cheap to clone.
+/// Gives out permits, so many for each key. Cheap to clone.
 #[derive(Debug)]
-pub struct Occupancy<K>(Arc<Mutex<HashMap<K, usize>>>);
+pub struct KeyedPermits<K>(Arc<Mutex<HashMap<K, usize>>>);
 
-/// One that is open, until it is dropped.
+/// The right to have one open; given back when dropped.
 #[derive(Debug)]
-pub struct Seat<K: Eq + Hash> {
-    occupancy: Occupancy<K>,
+pub struct KeyedPermit<K: Eq + Hash> {
+    permits: KeyedPermits<K>,
     key: Option<K>,
 }
 
-impl<K> Default for Occupancy<K> {
+impl<K> Default for KeyedPermits<K> {
     fn default() -> Self {
         Self(Arc::default())
     }
 }
 
-impl<K> Clone for Occupancy<K> {
+impl<K> Clone for KeyedPermits<K> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<K: Eq + Hash + Clone> Occupancy<K> {
+impl<K: Eq + Hash + Clone> KeyedPermits<K> {
     /// One more, unless there are `most` already. 0 means no limit.
-    pub fn enter(&self, key: K, most: usize) -> Option<Seat<K>> {
+    pub fn try_acquire(&self, key: K, most: usize) -> Option<KeyedPermit<K>> {
         if most > 0 {
             let mut open = self.lock();
             let count = open.entry(key.clone()).or_default();
@@ -40,25 +40,25 @@ impl<K: Eq + Hash + Clone> Occupancy<K> {
             }
             *count += 1;
         }
-        Some(Seat {
-            occupancy: self.clone(),
+        Some(KeyedPermit {
+            permits: self.clone(),
             key: (most > 0).then_some(key),
         })
     }
 }
 
-impl<K> Occupancy<K> {
+impl<K> KeyedPermits<K> {
     fn lock(&self) -> MutexGuard<'_, HashMap<K, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<K: Eq + Hash> Drop for Seat<K> {
+impl<K: Eq + Hash> Drop for KeyedPermit<K> {
     fn drop(&mut self) {
         let Some(key) = &self.key else {
             return;
         };
-        let mut open = self.occupancy.lock();
+        let mut open = self.permits.lock();
         if let Some(count) = open.get_mut(key) {
             *count -= 1;
             if *count == 0 {
@@ -73,20 +73,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seat_is_free_again_when_it_is_left() {
-        let open = Occupancy::default();
-        let seats: Vec<_> = (0..2).map(|_| open.enter("a", 2).unwrap()).collect();
-        assert!(open.enter("a", 2).is_none());
-        assert!(open.enter("b", 2).is_some());
-        drop(seats);
-        assert!(open.enter("a", 2).is_some());
+    fn a_permit_is_free_again_when_it_is_dropped() {
+        let open = KeyedPermits::default();
+        let held: Vec<_> = (0..2).map(|_| open.try_acquire("a", 2).unwrap()).collect();
+        assert!(open.try_acquire("a", 2).is_none());
+        assert!(open.try_acquire("b", 2).is_some());
+        drop(held);
+        assert!(open.try_acquire("a", 2).is_some());
         assert!(open.lock().is_empty());
     }
 
     #[test]
     fn zero_means_no_limit() {
-        let open = Occupancy::default();
-        let _seats: Vec<_> = (0..100).map(|_| open.enter("a", 0).unwrap()).collect();
+        let open = KeyedPermits::default();
+        let _held: Vec<_> = (0..100)
+            .map(|_| open.try_acquire("a", 0).unwrap())
+            .collect();
         assert!(open.lock().is_empty());
     }
 }

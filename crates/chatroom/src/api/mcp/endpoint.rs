@@ -1,6 +1,6 @@
 //! The route: who is it, whose session is it, and then to `rmcp`.
 
-use super::{caller::McpCaller, handler::Rooms, resume::ResumableSessions, sessions::Sessions};
+use super::{caller::McpCaller, handler::Rooms, resume::ResumableSessions, sessions::McpSessions};
 use crate::{
     api::extract::read_body,
     app::App,
@@ -27,13 +27,13 @@ const MAX_BODY: usize = 256 * 1024;
 const SESSION_ID: &str = "mcp-session-id";
 
 /// What `/mcp` is served with.
-pub struct Door {
+pub struct McpEndpoint {
     app: App,
     service: StreamableHttpService<Rooms, ResumableSessions>,
-    sessions: Sessions,
+    sessions: McpSessions,
 }
 
-impl Door {
+impl McpEndpoint {
     /// The route, in front of these.
     pub fn routes(app: &App, api: &Router) -> Router {
         let mut manager = LocalSessionManager::default();
@@ -41,28 +41,30 @@ impl Door {
         let idle = Duration::from_secs(app.config.mcp.session_idle_seconds.max(1));
         session.keep_alive = Some(idle);
         manager.session_config = session;
-        let sessions = Sessions::new(manager);
+        let sessions = McpSessions::new(manager);
         // Nothing is opened by a cookie or by where a browser comes from, so neither the host nor the origin
         // tells anything.
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .with_max_request_body_bytes(MAX_BODY)
-            .with_cancellation_token(app.closing.clone());
+            .with_cancellation_token(app.shutdown.graceful_token());
         let (made_of, routes) = (app.clone(), api.clone());
         let service = StreamableHttpService::new(
             move || Ok(Rooms::new(&made_of, &routes)),
             sessions.manager.clone(),
             config,
         );
-        let door = Arc::new(Self {
+        let endpoint = Arc::new(Self {
             app: app.clone(),
             service,
             sessions,
         });
-        Router::new().route("/mcp", any(enter)).with_state(door)
+        Router::new()
+            .route("/mcp", any(handle_request))
+            .with_state(endpoint)
     }
 
-    async fn enter(&self, request: Request) -> Result<Response> {
+    async fn handle_request(&self, request: Request) -> Result<Response> {
         let (mut parts, body) = request.into_parts();
         let request = Request::from_parts(parts.clone(), Body::empty());
         let origin = Origin::of_request(&request, &self.app.config.network);
@@ -107,20 +109,20 @@ impl Door {
 /// Whether the request is the one that makes a session.
 fn opens_a_session(body: &[u8]) -> bool {
     #[derive(Deserialize)]
-    struct Asked {
+    struct JsonRpcRequest {
         method: Option<String>,
     }
-    serde_json::from_slice::<Asked>(body)
-        .is_ok_and(|asked| asked.method.as_deref() == Some("initialize"))
+    serde_json::from_slice::<JsonRpcRequest>(body)
+        .is_ok_and(|request| request.method.as_deref() == Some("initialize"))
 }
 
-async fn enter(State(door): State<Arc<Door>>, request: Request) -> Response {
-    match door.enter(request).await {
+async fn handle_request(State(endpoint): State<Arc<McpEndpoint>>, request: Request) -> Response {
+    match endpoint.handle_request(request).await {
         Ok(response) => response,
         Err(refused) => {
             let mut response = refused.into_response();
             if response.status() == StatusCode::UNAUTHORIZED {
-                let url = &door.app.public_url;
+                let url = &endpoint.app.public_url;
                 let challenge = format!(
                     "Bearer resource_metadata=\"{url}/.well-known/oauth-protected-resource/mcp\""
                 );

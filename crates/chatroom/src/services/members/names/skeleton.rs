@@ -1,6 +1,6 @@
 //! What may be seen in a name, and when two names look alike. No I/O.
 //!
-//! A look is what is left of a name once letters that look alike are the same letter (the skeleton
+//! A skeleton is what is left of a name once letters that look alike are the same letter (as in the skeleton
 //! of Unicode's security report 39), whatever their case, and nothing but letters and digits counts.
 
 use unicode_normalization::UnicodeNormalization;
@@ -8,7 +8,7 @@ use unicode_properties::{
     GeneralCategory, UnicodeEmoji, UnicodeGeneralCategory,
     emoji::{is_emoji_presentation_selector, is_zwj},
 };
-use unicode_security::skeleton;
+use unicode_security::skeleton as unicode_skeleton;
 
 /// Names that are the server's own.
 const RESERVED: [&str; 4] = ["system", "u_system", "sc-chatroom", "starchild"];
@@ -88,18 +88,18 @@ fn is_part_of_emoji(c: char, before: Option<char>, after: Option<char>) -> bool 
     }
 }
 
-/// The looks of a name. Two names look alike where they share one: `Ivan` looks like `lvan` and
+/// The skeletons of a name. Two names look alike where they share one: `Ivan` looks like `lvan` and
 /// like `ivan`, which do not look like each other.
-pub fn looks(name: &str) -> Vec<String> {
+pub fn skeletons(name: &str) -> Vec<String> {
     let name: String = name.nfkc().collect();
-    let mut looks = vec![look(&name), look(&name.to_lowercase())];
-    looks.dedup();
-    looks
+    let mut skeletons = vec![skeleton(&name), skeleton(&name.to_lowercase())];
+    skeletons.dedup();
+    skeletons
 }
 
-fn look(name: &str) -> String {
-    let once: String = skeleton(name).collect::<String>().to_lowercase();
-    let twice: String = skeleton(&once).collect::<String>().to_lowercase();
+fn skeleton(name: &str) -> String {
+    let once: String = unicode_skeleton(name).collect::<String>().to_lowercase();
+    let twice: String = unicode_skeleton(&once).collect::<String>().to_lowercase();
     let letters: String = twice.chars().filter(|c| c.is_alphanumeric()).collect();
     match letters.is_empty() {
         false => letters,
@@ -114,8 +114,10 @@ pub fn is_reserved(name: &str) -> bool {
         .split(|c: char| !c.is_alphanumeric() && !is_mark(c))
         .find(|word| !word.is_empty());
     let like = |one: &str, other: &str| {
-        let others = looks(other);
-        looks(one).iter().any(|look| others.contains(look))
+        let others = skeletons(other);
+        skeletons(one)
+            .iter()
+            .any(|skeleton| others.contains(skeleton))
     };
     RESERVED
         .iter()
@@ -127,8 +129,10 @@ mod tests {
     use super::*;
 
     fn alike(one: &str, other: &str) -> bool {
-        let others = looks(other);
-        looks(one).iter().any(|look| others.contains(look))
+        let others = skeletons(other);
+        skeletons(one)
+            .iter()
+            .any(|skeleton| others.contains(skeleton))
     }
 
     #[test]
