@@ -361,7 +361,7 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.key("k").await?;
     tx.shared_keys(id, a, 1).await?;
     tx.keys_of_member(id, a).await?;
-    tx.hold_key("k").await?;
+    tx.lock_key("k").await?;
     tx.revoke_key_chain(&["k"], "").await?;
     let share = ShareCodeRow {
         room_id: room_id(),
@@ -403,7 +403,7 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     };
     tx.insert_identity(&identity).await?;
     tx.identity("d").await?;
-    tx.hold_identity("d").await?;
+    tx.lock_identity("d").await?;
     tx.revoke_identity_chain(&["d"], "").await?;
     let grant = GrantRow {
         id: "g".into(),
@@ -420,7 +420,7 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     };
     ask_webhooks(&mut tx, id, a).await?;
     tx.insert_grant(&grant).await?;
-    tx.hold_grant("s").await?;
+    tx.lock_grant("s").await?;
     tx.robbed_grant("s").await?;
     tx.rotate_grant("g", "t", "d", 9).await?;
     tx.clients_of(a).await?;
@@ -491,7 +491,7 @@ async fn ask_people(tx: &mut Tx) -> DbResult<()> {
 async fn ask_search(tx: &mut Tx) -> DbResult<()> {
     let (id, a) = (&room_id(), &user("u_a"));
     tx.rooms_to_index(5).await?;
-    tx.hold_indexed_seq(id).await?;
+    tx.lock_indexed_seq(id).await?;
     let searchable = SearchableMessage {
         room_id: room_id(),
         seq: 1,
