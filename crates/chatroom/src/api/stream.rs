@@ -7,7 +7,7 @@ use crate::{
     error::{Error, Result},
     events::{self, ConnectionCut, Form, Reader, StreamSettings},
     occupancy::Seat,
-    services::access::{self, Hold},
+    services::members,
 };
 use axum::{
     Extension,
@@ -57,9 +57,9 @@ async fn stream(
     headers: HeaderMap,
 ) -> Result<Response> {
     let id = room(&id)?;
-    let entry = access::member(&mut app.db.read().await?, &caller, &id, Hold::No).await?;
+    let user_id = members::own_id(&app, &caller, &id).await?;
     let cursor = cursor(&headers, position.since.as_deref())?;
-    let seats = seats(&app, &caller, &entry.member.user_id, origin)?;
+    let seats = seats(&app, &caller, &user_id, origin)?;
     let is_oneself = match &caller {
         Caller::RoomKey(key) => key.is_own(),
         Caller::User(_) => true,
@@ -72,7 +72,7 @@ async fn stream(
     };
     let reader = Reader {
         room_id: id.clone(),
-        user_id: entry.member.user_id,
+        user_id,
         jti,
         expires_at,
         issued_at,

@@ -19,6 +19,7 @@ pub mod access;
 pub mod audit;
 pub mod checks;
 pub mod export;
+pub mod health;
 pub mod idempotency;
 pub mod import;
 pub mod inbox;

@@ -31,6 +31,13 @@ use std::collections::HashMap;
 /// Members that are listed at once. Only the reserved rooms have more.
 pub const PAGE: i64 = 1000;
 
+/// Who the caller is in the room, as one of its members.
+pub async fn own_id(app: &App, caller: &Caller, room: &RoomId) -> Result<UserId> {
+    let mut conn = app.db.read().await?;
+    let entry = access::member(&mut conn, caller, room, Hold::No).await?;
+    Ok(entry.member.user_id)
+}
+
 /// So many members in the order they joined, after so many.
 pub async fn list(
     app: &App,
