@@ -109,7 +109,7 @@ impl RoomLog {
     ) -> Result<()> {
         let text = crate::store::posting::json(data);
         let at = self.room.next_sub();
-        tx.insert_event(&self.room.room_id, at, kind.as_str(), None, &text)
+        tx.insert_event(&self.room.room_id, at, kind, None, &text)
             .await?;
         self.frames.raw_event(at, kind.as_str(), &text);
         Ok(())
@@ -120,7 +120,7 @@ impl RoomLog {
     pub async fn edited(&mut self, tx: &mut Tx, message: MessageRow) -> Result<()> {
         let (at, kind) = (self.room.next_sub(), EventKind::MessageEdited);
         let about = Some(message.seq);
-        tx.insert_event(&self.room.room_id, at, kind.as_str(), about, "")
+        tx.insert_event(&self.room.room_id, at, kind, about, "")
             .await?;
         let message = message.into_message(self.room.rules_version);
         self.frames.message_event(at, kind, message);

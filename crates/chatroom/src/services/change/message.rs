@@ -2,7 +2,7 @@
 
 use crate::{
     clock::Now,
-    store::{group::NewMessage, posting::json, rooms::RoomRow},
+    store::{group::NewMessage, rooms::RoomRow},
 };
 use protocol::{MessageType, Usage, UserId, Via};
 
@@ -36,7 +36,7 @@ pub fn chat(room: &mut RoomRow, said: Said, now: Now) -> NewMessage {
         created_at: now.seconds(),
         client_key: said.client_key,
         calls_agents: said.calls_agents,
-        usage: said.usage.map(|usage| json(&usage)),
+        usage: said.usage,
     }
 }
 
