@@ -149,7 +149,7 @@ pub async fn create(
     };
     tx.save_a2a_push(&row).await?;
     tx.commit().await?;
-    Ok(shown(name, id, config.target))
+    Ok(shown(name, config.target, id))
 }
 
 /// Where the caller has a task's changes sent.
@@ -160,11 +160,9 @@ pub async fn list(app: &App, caller: &Caller, name: &TaskName) -> Result<Vec<Pus
         .as_oneself()?;
     let me = &entry.member.user_id;
     let rows = conn.a2a_pushes_of(&name.room, name.seq, me).await?;
-    let readable = rows.into_iter().filter_map(|row| {
-        let target = unseal(app, &row)?;
-        Some(shown(name, row.id, target))
-    });
-    Ok(readable.collect())
+    rows.into_iter()
+        .map(|row| Ok(shown(name, unseal(app, &row)?, row.id)))
+        .collect()
 }
 
 /// Sends a task's changes there no more. Twice is as good as once.
@@ -188,7 +186,7 @@ async fn writer(conn: &mut Conn, caller: &Caller, room: &RoomId) -> Result<RoomA
 }
 
 /// A configuration as its maker sees it: without the credentials.
-fn shown(name: &TaskName, id: String, target: Target) -> PushConfig {
+fn shown(name: &TaskName, target: Target, id: String) -> PushConfig {
     PushConfig {
         id: Some(id),
         task_id: Some(name.to_string()),
@@ -202,9 +200,17 @@ fn shown(name: &TaskName, id: String, target: Target) -> PushConfig {
     }
 }
 
-fn unseal(app: &App, row: &PushRow) -> Option<Target> {
-    let text = app.secrets.unseal(&row.sealed)?;
-    serde_json::from_str(&text).ok()
+fn unseal(app: &App, row: &PushRow) -> Result<Target> {
+    let text = app.secrets.unseal(&row.sealed);
+    let target = text.and_then(|text| serde_json::from_str(&text).ok());
+    target.ok_or_else(|| {
+        let PushRow {
+            room_id, seq, id, ..
+        } = row;
+        Error::internal(format!(
+            "where the notifications {id} of the task {seq} in {room_id} go cannot be read"
+        ))
+    })
 }
 
 /// Which configuration: its task, its maker and its id.
@@ -306,10 +312,10 @@ async fn notify(app: &App, push: PushRow, task: Option<LoadedTask>) -> Result<()
     if !claimed {
         return Ok(());
     }
-    let target = unseal(app, &push);
-    let (Some(task), Some(target), true) = (task, target, may_still_read(app, &push).await?) else {
+    let (Some(task), true) = (task, may_still_read(app, &push).await?) else {
         return forget(app, &push).await;
     };
+    let target = unseal(app, &push)?;
     let sent = send(app, &push, &target, &task).await;
     let now = Now::get().millis();
     let (told, attempt, due) = match sent {

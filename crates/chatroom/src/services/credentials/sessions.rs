@@ -119,7 +119,12 @@ pub async fn cut_off(tx: &mut Tx, user: &UserId, not_before: i64) -> Result<()> 
 /// Tells the nodes that the denylist has changed.
 pub async fn changed(tx: &mut Tx) -> Result<()> {
     let version = tx.meta(denylist::VERSION).await?;
-    let version: i64 = version.and_then(|text| text.parse().ok()).unwrap_or(0);
+    // Counting from the beginning could come to a version that another node knows already.
+    let version: i64 = version
+        .map_or(Ok(0), |text| text.parse())
+        .map_err(|error| {
+            Error::internal(format!("{} in the table meta: {error}", denylist::VERSION))
+        })?;
     tx.set_meta(denylist::VERSION, &(version + 1).to_string())
         .await?;
     Ok(())
