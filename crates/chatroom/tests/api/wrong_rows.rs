@@ -11,6 +11,7 @@ one_engine![
     an_event_that_cannot_be_read_is_not_sent_as_another,
     a_ban_that_cannot_be_read_is_told_and_stops_no_other,
     a_denylist_whose_version_cannot_be_read_is_not_begun_anew,
+    a_short_code_that_cannot_be_read_is_no_session_without_an_id,
 ];
 
 async fn what_does_not_fit_its_column_is_refused(setup: Setup) {
@@ -130,6 +131,20 @@ async fn a_denylist_whose_version_cannot_be_read_is_not_begun_anew(setup: Setup)
     server.run_sql(wrong, wrong).await;
     ban("u_mallory").await.refused(500, "internal");
     logs(&server, "denylist_version in the table meta").await;
+}
+
+async fn a_short_code_that_cannot_be_read_is_no_session_without_an_id(setup: Setup) {
+    let server = setup.start().await;
+    let alice = server.user("u_alice");
+    let key = json!({"akm_key": "sk_x", "container_id": "1"});
+    alice.post("/cli-keys", key).await.created();
+    alice.get("/auth/sessions").await.ok();
+    let wrong = "UPDATE cli_keys SET sealed_code = 'rubbish'";
+    server.run_sql(wrong, wrong).await;
+    alice.get("/auth/sessions").await.refused(500, "internal");
+    logs(&server, "a short code cannot be read").await;
+    // They can be ended all the same.
+    alice.delete("/auth/sessions").await.ok();
 }
 
 /// Waits until the log has these words.
