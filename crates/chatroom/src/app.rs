@@ -1,7 +1,12 @@
 //! What a running server is made of.
 
 use crate::{
-    auth::{denylist::Denylist, secrets::Secrets, tokens::Tokens, user::UserKeys},
+    auth::{
+        denylist::{self, Denylist},
+        secrets::Secrets,
+        tokens::Tokens,
+        user::UserKeys,
+    },
     config::Config,
     discovery::programs::Programs,
     docs::Docs,
@@ -92,6 +97,7 @@ impl App {
         let warnings = [
             (bus_away, events::BUS_AWAY),
             (self.lanes.is_paused(), delivery::PAUSED),
+            (self.denylist.unreadable().is_some(), denylist::UNREADABLE),
         ];
         let warnings = warnings.into_iter().filter(|(holds, _)| *holds);
         warnings.map(|(_, words)| words.to_owned()).collect()

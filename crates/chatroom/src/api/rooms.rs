@@ -10,12 +10,13 @@ use crate::{
     auth::{Caller, network::Origin},
     error::{Error, Result},
     services::{
-        access::{self, Hold},
         audit, checks,
-        rooms::{self, state, texts},
+        rooms::{
+            self, state,
+            texts::{self, Text},
+        },
         visitors,
     },
-    store::rooms::Text,
 };
 use axum::{Json as Reply, extract::State, http::StatusCode};
 use protocol::{
@@ -270,16 +271,8 @@ async fn read_audit(
     if limit < 1 {
         return Err(Error::bad_request("limit must be at least 1"));
     }
-    let mut conn = app.db.read().await?;
-    access::member(&mut conn, &caller, &id, Hold::No)
-        .await?
-        .as_owner()?;
-    audit::read(
-        &mut conn,
-        &id,
-        query.since.map_or(0, |line| line.0),
-        limit.min(200),
-    )
-    .await
-    .map(Reply)
+    let since = query.since.map_or(0, |line| line.0);
+    audit::read(&app, &caller, &id, since, limit.min(200))
+        .await
+        .map(Reply)
 }

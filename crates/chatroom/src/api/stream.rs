@@ -7,7 +7,7 @@ use crate::{
     error::{Error, Result},
     events::{self, ConnectionCut, Form, Reader, StreamSettings},
     keyed_permits::KeyedPermit,
-    services::access::{self, Hold},
+    services::members,
 };
 use axum::{
     Extension,
@@ -57,7 +57,7 @@ async fn stream(
     headers: HeaderMap,
 ) -> Result<Response> {
     let id = room(&id)?;
-    let entry = access::member(&mut app.db.read().await?, &caller, &id, Hold::No).await?;
+    let entry = members::own_access(&app, &caller, &id).await?;
     let cursor = cursor(&headers, query.since.as_deref())?;
     let stream_permits = stream_permits(&app, &caller, &entry.member.user_id, origin)?;
     let reader = Reader {

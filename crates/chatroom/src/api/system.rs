@@ -9,11 +9,10 @@ use crate::{
     },
     app::App,
     auth::{self, Caller, network::Origin},
-    clock::Now,
     docs,
     error::{Error, Result},
     render::document,
-    services::rooms,
+    services::{self, rooms},
 };
 use axum::{
     Json as Reply,
@@ -29,15 +28,7 @@ section!(health, metrics, admin_rooms, docs_version, doc);
 #[utoipa::path(get, path = "/health", tag = "System",
     responses((status = 200, body = Health), (status = "5XX", body = ErrorBody)))]
 async fn health(State(app): State<App>) -> Result<Reply<Health>> {
-    app.storage.check(&app.db, &app.node).await?;
-    let mut conn = app.db.read().await?;
-    Ok(Reply(Health {
-        status: "ok".to_owned(),
-        active_rooms: conn.active_rooms().await?,
-        messages_last_hour: conn.traffic_since(Now::get().minutes() - 60).await?
-            + app.traffic.pending(),
-        warnings: app.warnings(),
-    }))
+    services::health::read(&app).await.map(Reply)
 }
 
 /// Measurements in Prometheus's text format. Internal networks only.

@@ -16,6 +16,9 @@ use std::{
 
 /// Where the database keeps which state of the list it holds.
 pub const VERSION: &str = "denylist_version";
+/// What operators are told while a stored ban cannot be read.
+pub const UNREADABLE: &str =
+    "A stored ban cannot be read, so whom it is of is not kept out; the log says which";
 
 /// Whom a ban is of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +65,8 @@ struct Entries {
     version: Option<String>,
     users: HashSet<UserId>,
     networks: Vec<IpNet>,
+    /// What stands where a ban's subject should.
+    unreadable: Vec<String>,
     /// User tokens that were issued before are over.
     cutoffs: HashMap<UserId, i64>,
 }
@@ -71,7 +76,8 @@ struct Entries {
 pub struct Denylist(RwLock<Arc<Entries>>);
 
 impl Denylist {
-    /// Reads the list anew.
+    /// Reads the list anew. A ban that cannot be read is told of, and does not keep the others from
+    /// being in force: nobody could be banned any more otherwise.
     pub async fn reload(&self, conn: &mut Conn) -> Result<(), DbError> {
         let mut entries = Entries {
             version: conn.meta(VERSION).await?,
@@ -86,7 +92,10 @@ impl Denylist {
                     entries.users.insert(user);
                 }
                 Ok(Subject::Network(net)) => entries.networks.push(net),
-                Err(error) => tracing::warn!(%error, "a ban cannot be read"),
+                Err(error) => {
+                    tracing::error!(%error, subject = ban.subject, "a ban cannot be read, so it is not in force");
+                    entries.unreadable.push(ban.subject);
+                }
             }
         }
         *self
@@ -104,6 +113,11 @@ impl Denylist {
         }
         self.reload(&mut conn).await?;
         Ok(true)
+    }
+
+    /// What stands where the first unreadable ban's subject should, if there is one.
+    pub fn unreadable(&self) -> Option<String> {
+        self.entries().unreadable.first().cloned()
     }
 
     /// Whether the user is banned.

@@ -11,7 +11,7 @@ use crate::{
 use aws_lc_rs::digest;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
-use protocol::{RoomId, UserId};
+use protocol::{RoomId, Scope, UserId};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
     collections::HashMap,
@@ -86,7 +86,7 @@ pub struct RoomKeyClaims {
     pub jti: String,
     pub room_id: RoomId,
     pub user_id: UserId,
-    pub scope: String,
+    pub scope: Scope,
     iat: i64,
     pub exp: i64,
 }
@@ -248,7 +248,7 @@ impl Tokens {
             jti: row.jti.clone(),
             room_id: row.room_id.clone(),
             user_id: row.user_id.clone(),
-            scope: row.scope.as_str().to_owned(),
+            scope: row.scope,
             iat: row.issued_at,
             exp: row.expires_at,
         })

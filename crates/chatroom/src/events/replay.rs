@@ -109,7 +109,7 @@ async fn side_event(
     event: crate::store::log::EventRow,
 ) -> Result<()> {
     match event.about {
-        None => frames.raw_event(event.cursor(), &event.kind, &event.data),
+        None => frames.raw_event(event.cursor(), event.kind.as_str(), &event.data),
         Some(seq) => {
             if let Some(message) = conn.message(room, seq).await? {
                 let message = message.into_message(row.rules_version);

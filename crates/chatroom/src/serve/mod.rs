@@ -69,6 +69,10 @@ pub enum ServeError {
         "the database was written with another master key; point auth.keys_dir to the keys it was written with"
     )]
     OtherKeys,
+    #[error(
+        "the ban of {0:?} cannot be read, so whom it is of would not be kept out; correct its subject in the table bans, or delete it"
+    )]
+    UnreadableBan(String),
     #[error("cannot make the reserved rooms: {0}")]
     ReservedRooms(#[from] crate::error::Error),
     #[error("cannot listen on {0}: {1}")]
@@ -122,6 +126,10 @@ pub async fn serve(config: Config, opened: impl FnOnce(Opened)) -> Result<(), Se
         .map_err(|error| ServeError::DataDir(config.data.display().to_string(), error))?;
     let denylist = Arc::new(Denylist::default());
     denylist.reload(&mut db.read().await?).await?;
+    // At the start an operator is there to put it right; later the server goes on, and tells of it.
+    if let Some(subject) = denylist.unreadable() {
+        return Err(ServeError::UnreadableBan(subject));
+    }
 
     let node = secrets.random_code("node-", 8)?;
     let shutdown = Shutdown::default();

@@ -2,10 +2,12 @@
 //! before it, so that a line changed or taken out later is found.
 
 use crate::{
-    auth::secrets::sha256_hex,
+    app::App,
+    auth::{Caller, secrets::sha256_hex},
     clock::Now,
     error::Result,
-    store::{Conn, Tx, audit::AuditRow},
+    services::access::{self, Hold},
+    store::{Json, Tx, audit::AuditRow},
 };
 use protocol::{AuditEntry, AuditLog, RoomId, UserId};
 use serde_json::Value;
@@ -24,10 +26,10 @@ pub async fn record(
     let mut line = AuditRow {
         n: n + 1,
         at: now.seconds(),
-        actor: actor.to_string(),
+        actor: actor.clone(),
         action: action.to_owned(),
         target: target.map(str::to_owned),
-        detail: detail.to_string(),
+        detail: Json(detail),
         hash: String::new(),
     };
     line.hash = seal(&sealed, room, &line);
@@ -35,18 +37,28 @@ pub async fn record(
     Ok(())
 }
 
-/// The lines after line `since`.
-pub async fn read(conn: &mut Conn, room: &RoomId, since: i64, limit: i64) -> Result<AuditLog> {
+/// The lines after line `since`, for the room's owner.
+pub async fn read(
+    app: &App,
+    caller: &Caller,
+    room: &RoomId,
+    since: i64,
+    limit: i64,
+) -> Result<AuditLog> {
+    let mut conn = app.db.read().await?;
+    access::member(&mut conn, caller, room, Hold::No)
+        .await?
+        .as_owner()?;
     let lines = conn.audit_after(room, since, limit).await?;
     let entries = lines
         .into_iter()
         .map(|line| AuditEntry {
             n: line.n,
             at: line.at,
-            actor: line.actor,
+            actor: line.actor.into(),
             action: line.action,
             target: line.target,
-            detail: serde_json::from_str(&line.detail).unwrap_or(Value::Null),
+            detail: line.detail.0,
             hash: line.hash,
         })
         .collect();
@@ -62,7 +74,7 @@ fn seal(before: &str, room: &RoomId, line: &AuditRow) -> String {
         line.actor,
         line.action,
         line.target,
-        line.detail
+        line.detail.0.to_string()
     ]);
     sha256_hex(sealed.to_string().as_bytes())
 }

@@ -22,6 +22,7 @@ pub mod webhooks;
 pub mod access;
 pub mod audit;
 pub mod checks;
+pub mod health;
 pub mod idempotency;
 pub mod limits;
 pub mod visitors;

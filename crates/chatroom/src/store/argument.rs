@@ -1,9 +1,10 @@
 //! What a query's parameters are bound to: what the drivers know as it is, ids and words as their
 //! text.
 
+use super::{Json, posting::json, reputation::ScoreScope, webhooks::SentEvent};
 use protocol::{
-    AdapterType, ConsentState, MemberKind, MessageType, Role, RoomId, Scope, UserId, Via,
-    Visibility, Wake,
+    AdapterType, ConsentState, EventKind, MemberKind, MessageType, Role, RoomId, Scope, UserId,
+    Via, Visibility, Wake,
 };
 
 /// A value for a parameter of a query.
@@ -48,7 +49,17 @@ text_arguments!(
     Visibility,
     Wake,
     ConsentState,
+    EventKind,
+    ScoreScope,
+    SentEvent,
 );
+
+impl<T: serde::Serialize> Argument for &Json<T> {
+    type Bound = String;
+    fn bound(self) -> String {
+        json(&self.0)
+    }
+}
 
 impl<T: Argument> Argument for Option<T> {
     type Bound = Option<T::Bound>;

@@ -1,10 +1,11 @@
 //! A room's audit log. Each line's hash covers the line before it.
 
 use super::{
-    Conn, DbResult,
+    Conn, DbResult, Json,
     db::{exec, row, rows},
 };
-use protocol::RoomId;
+use protocol::{RoomId, UserId};
+use serde_json::Value;
 
 row_struct! {
     /// A line of the log.
@@ -12,10 +13,10 @@ row_struct! {
     pub struct AuditRow {
         pub n: i64,
         pub at: i64,
-        pub actor: String,
+        pub actor: UserId,
         pub action: String,
         pub target: Option<String>,
-        pub detail: String,
+        pub detail: Json<Value>,
         pub hash: String,
     }
 }

@@ -5,7 +5,7 @@
 //! whoever holds the write lock.
 
 use super::{
-    Conn, DbError, DbResult,
+    Conn, DbError, DbResult, Json,
     db::exec,
     limits::{SAVE_WINDOW, WindowRow, on_window_conflict},
     messages::MessageRow,
@@ -14,7 +14,7 @@ use super::{
     skeletons::{ADD_SKELETON, FORGET_SKELETONS},
     spending::{ADD_SPENDING, SET_USAGE, SpendingRow},
 };
-use protocol::{Message, MessageType, RoomId, UserId, Via, mentions::fold};
+use protocol::{Message, MessageType, RoomId, Usage, UserId, Via, mentions::fold};
 use rusqlite::{Connection, params};
 use std::{
     path::{Path, PathBuf},
@@ -37,8 +37,8 @@ pub struct NewMessage {
     pub client_key: Option<String>,
     /// Whether agents are called for it.
     pub calls_agents: bool,
-    /// What it cost, as JSON.
-    pub usage: Option<String>,
+    /// What it cost.
+    pub usage: Option<Usage>,
 }
 
 impl NewMessage {
@@ -64,7 +64,7 @@ impl From<NewMessage> for MessageRow {
             edited_at: None,
             calls_agents: new.calls_agents,
             event: None,
-            usage: new.usage,
+            usage: new.usage.map(Json),
         }
     }
 }
@@ -217,7 +217,7 @@ impl GroupWriter {
         for m in group.messages {
             if let Some(usage) = &m.usage {
                 let mut set = self.connection.prepare_cached(SET_USAGE)?;
-                set.execute((usage, m.room_id.as_str(), m.seq))?;
+                set.execute((json(usage), m.room_id.as_str(), m.seq))?;
             }
         }
         for s in &group.spending {

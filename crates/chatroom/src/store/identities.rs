@@ -49,12 +49,12 @@ impl Conn {
     }
 
     /// Whether the identity token holds. It is not revoked before the transaction ends.
-    pub async fn hold_identity(&mut self, jti: &str) -> DbResult<bool> {
-        const HOLD: Sql = Sql {
+    pub async fn lock_identity(&mut self, jti: &str) -> DbResult<bool> {
+        const LOCK: Sql = Sql {
             sqlite: "SELECT jti FROM identities WHERE jti = $1 AND revoked = FALSE",
             postgres: "SELECT jti FROM identities WHERE jti = $1 AND revoked = FALSE FOR UPDATE",
         };
-        Ok(row!(self, (String,), HOLD, jti)?.is_some())
+        Ok(row!(self, (String,), LOCK, jti)?.is_some())
     }
 
     /// Remembers that a lineage claims an id. The first claim stays.

@@ -58,7 +58,7 @@ row_struct! {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MentionCursor {
     pub at: i64,
-    pub room: String,
+    pub room: RoomId,
     pub seq: i64,
 }
 
@@ -142,13 +142,16 @@ impl Conn {
         )
     }
 
-    /// What mentions the user in rooms that they are still in, newest first, before a cursor.
+    /// What mentions the user in rooms that they are still in, newest first, before a cursor or from the newest on.
     pub async fn inbox_mentions(
         &mut self,
         user: &UserId,
-        before: &MentionCursor,
+        before: Option<&MentionCursor>,
         limit: i64,
     ) -> DbResult<Vec<InboxMentionRow>> {
+        let (at, room, seq) = before.map_or((i64::MAX, "", i64::MAX), |before| {
+            (before.at, before.room.as_str(), before.seq)
+        });
         rows!(
             self,
             InboxMentionRow,
@@ -160,9 +163,9 @@ impl Conn {
              WHERE n.user_id = $1 AND (n.at, n.room_id, n.seq) < ($2, $3, $4) AND x.sender_user_id <> $1 \
              ORDER BY n.at DESC, n.room_id DESC, n.seq DESC LIMIT $5",
             user,
-            before.at,
-            &before.room,
-            before.seq,
+            at,
+            room,
+            seq,
             limit
         )
     }

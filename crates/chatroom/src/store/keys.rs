@@ -119,12 +119,12 @@ impl Conn {
     }
 
     /// Whether the key holds. It is not revoked before the transaction ends.
-    pub async fn hold_key(&mut self, jti: &str) -> DbResult<bool> {
-        const HOLD: Sql = Sql {
+    pub async fn lock_key(&mut self, jti: &str) -> DbResult<bool> {
+        const LOCK: Sql = Sql {
             sqlite: "SELECT jti FROM room_keys WHERE jti = $1 AND revoked = FALSE",
             postgres: "SELECT jti FROM room_keys WHERE jti = $1 AND revoked = FALSE FOR UPDATE",
         };
-        Ok(row!(self, (String,), HOLD, jti)?.is_some())
+        Ok(row!(self, (String,), LOCK, jti)?.is_some())
     }
 
     pub async fn insert_share_code(

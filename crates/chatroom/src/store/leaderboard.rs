@@ -4,7 +4,7 @@ use super::{
     Conn, DbResult,
     db::{Sql, rows},
     posting::json,
-    reputation::EVERYWHERE,
+    reputation::ScoreScope,
 };
 use protocol::{MemberKind, RoomId, ScoreKind, UserId};
 
@@ -103,7 +103,7 @@ impl Conn {
             "CAST(NULL AS TEXT) AS user_name, CAST(NULL AS TEXT) AS member_kind",
             ""
         );
-        self.ranked(RANKED, EVERYWHERE, ranking).await
+        self.ranked(RANKED, &ScoreScope::Everywhere, ranking).await
     }
 
     /// The members of a room with the highest scores in it.
@@ -112,13 +112,14 @@ impl Conn {
             "m.user_name, m.member_kind",
             "JOIN room_members m ON m.room_id = t.scope AND m.user_id = t.user_id "
         );
-        self.ranked(RANKED, room.as_str(), ranking).await
+        let scope = ScoreScope::Room(room.clone());
+        self.ranked(RANKED, &scope, ranking).await
     }
 
     async fn ranked(
         &mut self,
         sql: &'static str,
-        scope: &str,
+        scope: &ScoreScope,
         ranking: Ranking,
     ) -> DbResult<Vec<RankedRow>> {
         let Ranking {

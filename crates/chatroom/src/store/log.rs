@@ -1,13 +1,14 @@
 //! A room's log: its messages, and the events that have no seq of their own, in one order.
 
 use super::{
-    Conn, DbResult,
+    Conn, DbResult, Json,
     db::{Sql, exec, row, rows},
     posting::json,
     rooms::{RoomIdRow, ids},
 };
-use protocol::{Cursor, RoomId};
+use protocol::{Cursor, EventKind, RoomId};
 use serde::Serialize;
+use serde_json::Value;
 use std::borrow::Borrow;
 
 row_struct! {
@@ -16,8 +17,9 @@ row_struct! {
     pub struct EventRow {
         pub seq: i64,
         pub sub: i64,
-        pub kind: String,
+        pub kind: EventKind,
         pub about: Option<i64>,
+        /// JSON, or nothing where the event is about a message.
         pub data: String,
     }
 }
@@ -28,6 +30,11 @@ impl EventRow {
             seq: self.seq,
             sub: self.sub,
         }
+    }
+
+    /// The data, read.
+    pub fn value(&self) -> DbResult<Value> {
+        Json::read(&self.data, "data")
     }
 }
 
@@ -55,7 +62,7 @@ impl Conn {
         &mut self,
         room: &RoomId,
         at: Cursor,
-        kind: &str,
+        kind: EventKind,
         about: Option<i64>,
         data: &str,
     ) -> DbResult<()> {
@@ -65,7 +72,7 @@ impl Conn {
             room,
             at.seq,
             at.sub,
-            kind,
+            &kind,
             about,
             data
         )?;

@@ -1,11 +1,11 @@
 //! Messages, mentions and reactions.
 
 use super::{
-    Conn, DbResult,
+    Conn, DbResult, Json,
     db::{Sql, exec, row, rows},
     posting::json,
 };
-use protocol::{Message, MessageType, RoomId, UserId, Via};
+use protocol::{Message, MessageType, Notice, RoomId, Usage, UserId, Via};
 use std::collections::BTreeMap;
 
 row_struct! {
@@ -25,9 +25,9 @@ row_struct! {
         pub edited_at: Option<i64>,
         /// Whether agents are called for it.
         pub calls_agents: bool,
-        pub event: Option<String>,
-        /// What it cost, as JSON.
-        pub usage: Option<String>,
+        pub event: Option<Json<Notice>>,
+        /// What it cost.
+        pub usage: Option<Json<Usage>>,
     }
 }
 
@@ -50,12 +50,8 @@ impl MessageRow {
             reactions: BTreeMap::new(),
             mentions_me: None,
             content_html: None,
-            event: self
-                .event
-                .and_then(|event| serde_json::from_str(&event).ok()),
-            usage: self
-                .usage
-                .and_then(|usage| serde_json::from_str(&usage).ok()),
+            event: self.event.map(|event| event.0),
+            usage: self.usage.map(|usage| usage.0),
             answers: None,
         }
     }
@@ -95,7 +91,7 @@ pub struct Page<'a> {
     /// Below this seq: the newest of those, oldest first. Goes before `since`.
     pub before: Option<i64>,
     /// Only those of this sender.
-    pub sender: Option<&'a str>,
+    pub sender: Option<&'a UserId>,
     /// Only those that mention this user.
     pub mentions: Option<&'a UserId>,
     pub limit: i64,
@@ -366,7 +362,7 @@ impl Conn {
     pub async fn last_message_of(&mut self, room: &RoomId, user: &UserId) -> DbResult<Option<i64>> {
         let newest = Page {
             before: Some(i64::MAX),
-            sender: Some(user.as_str()),
+            sender: Some(user),
             limit: 1,
             ..Page::default()
         };

@@ -53,6 +53,7 @@ pub mod webhooks;
 pub mod welcome;
 
 pub use db::{Conn, Db, DbError, Tx};
+pub use row_struct::Json;
 
 /// The result of a query.
 pub type DbResult<T> = Result<T, DbError>;

@@ -50,14 +50,14 @@ impl Conn {
     }
 
     /// The grant whose secret this is. Nobody else uses it before the transaction ends.
-    pub async fn hold_grant(&mut self, secret_hash: &str) -> DbResult<Option<GrantRow>> {
-        const HOLD: Sql = Sql {
+    pub async fn lock_grant(&mut self, secret_hash: &str) -> DbResult<Option<GrantRow>> {
+        const LOCK: Sql = Sql {
             sqlite: "SELECT id, user_id, user_name, client_hash, client_name, secret_hash, prior_hash, challenge, \
                      redirect_uri, jti, expires_at FROM oauth_grants WHERE secret_hash = $1",
             postgres: "SELECT id, user_id, user_name, client_hash, client_name, secret_hash, prior_hash, challenge, \
                        redirect_uri, jti, expires_at FROM oauth_grants WHERE secret_hash = $1 FOR UPDATE",
         };
-        row!(self, GrantRow, HOLD, secret_hash)
+        row!(self, GrantRow, LOCK, secret_hash)
     }
 
     /// The identity of the grant whose secret this was before the newest one.

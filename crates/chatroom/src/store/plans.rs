@@ -1,7 +1,7 @@
 //! Shows that every query has an index behind it.
 
 use super::{
-    Db, DbResult, Tx,
+    Db, DbResult, Json, Tx,
     a2a::PushRow,
     audit::AuditRow,
     bans::RoomBanRow,
@@ -20,15 +20,17 @@ use super::{
     migrate::migrate,
     oauth::GrantRow,
     posting::Addressed,
+    reputation::ScoreScope,
     rooms::Text,
     search::{Expression, Phrase, SearchPage, SearchableMessage, Terms, Where},
     spending::SpendingRow,
     turns::StopRow,
-    webhooks::{WebhookDeliveryRow, WebhookRow},
+    webhooks::{SentEvent, WebhookDeliveryRow, WebhookRow},
 };
 use protocol::{
-    AdapterType, ConsentState, Cursor, DeliveryState, MemberKind, MessageType, PolicyOf, Role,
-    RoomId, Scope, UserId, Via, Visibility, WakePolicy, WebhookKind,
+    AdapterType, ConsentState, Cursor, DeliveryState, EventKind, MemberKind, MessageType, PolicyOf,
+    Role, RoomId, Scope, Usage, UserId, Via, Visibility, WakePolicy, WebhookEvent, WebhookKind,
+    WelcomeCheck,
 };
 use sqlx::Row;
 use std::{collections::BTreeSet, sync::Mutex, time::Duration};
@@ -288,7 +290,7 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.last_message_of(id, a).await?;
     tx.set_head(id, Cursor { seq: 1, sub: 1 }).await?;
     for before in [None, Some(9)] {
-        for sender in [None, Some("u_a")] {
+        for sender in [None, Some(a)] {
             for mentions in [None, Some(a)] {
                 tx.messages(
                     id,
@@ -321,10 +323,10 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.inbox_rooms(a, 10, 100).await?;
     let before = MentionCursor {
         at: 9,
-        room: "rm_a".into(),
+        room: room_id(),
         seq: 9,
     };
-    tx.inbox_mentions(a, &before, 10).await?;
+    tx.inbox_mentions(a, Some(&before), 10).await?;
     tx.memberships(std::slice::from_ref(id), std::slice::from_ref(a))
         .await?;
     ask_search(&mut tx).await?;
@@ -335,10 +337,10 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.reaction_count(id, 1, a).await?;
     tx.remove_reaction(id, 1, "x", a).await?;
     tx.redact_message(id, 1).await?;
-    tx.insert_event(id, Cursor { seq: 1, sub: 1 }, "message_deleted", None, "{}")
-        .await?;
-    tx.insert_event(id, Cursor { seq: 1, sub: 2 }, "message_deleted", None, "{}")
-        .await?;
+    for sub in [1, 2] {
+        let (at, kind) = (Cursor { seq: 1, sub }, EventKind::MessageDeleted);
+        tx.insert_event(id, at, kind, None, "{}").await?;
+    }
     tx.events_between(id, Cursor::at(0), Cursor::at(9), 5)
         .await?;
     tx.prune_events(id, 1).await?;
@@ -361,7 +363,7 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     tx.key("k").await?;
     tx.shared_keys(id, a, 1).await?;
     tx.keys_of_member(id, a).await?;
-    tx.hold_key("k").await?;
+    tx.lock_key("k").await?;
     tx.revoke_key_chain(&["k"], "").await?;
     let share = ShareCodeRow {
         room_id: room_id(),
@@ -403,7 +405,7 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     };
     tx.insert_identity(&identity).await?;
     tx.identity("d").await?;
-    tx.hold_identity("d").await?;
+    tx.lock_identity("d").await?;
     tx.revoke_identity_chain(&["d"], "").await?;
     let grant = GrantRow {
         id: "g".into(),
@@ -420,7 +422,7 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     };
     ask_webhooks(&mut tx, id, a).await?;
     tx.insert_grant(&grant).await?;
-    tx.hold_grant("s").await?;
+    tx.lock_grant("s").await?;
     tx.robbed_grant("s").await?;
     tx.rotate_grant("g", "t", "d", 9).await?;
     tx.clients_of(a).await?;
@@ -447,10 +449,10 @@ async fn ask_everything(db: &Db) -> DbResult<()> {
     let line = AuditRow {
         n: 1,
         at: 1,
-        actor: "u_a".into(),
+        actor: user("u_a"),
         action: "x".into(),
         target: None,
-        detail: "{}".into(),
+        detail: Json(serde_json::json!({})),
         hash: String::new(),
     };
     tx.insert_audit(id, &line).await?;
@@ -491,7 +493,7 @@ async fn ask_people(tx: &mut Tx) -> DbResult<()> {
 async fn ask_search(tx: &mut Tx) -> DbResult<()> {
     let (id, a) = (&room_id(), &user("u_a"));
     tx.rooms_to_index(5).await?;
-    tx.hold_indexed_seq(id).await?;
+    tx.lock_indexed_seq(id).await?;
     let searchable = SearchableMessage {
         room_id: room_id(),
         seq: 1,
@@ -622,7 +624,7 @@ async fn ask_agents_at_work(tx: &mut Tx) -> DbResult<()> {
 async fn ask_reputation(tx: &mut Tx) -> DbResult<()> {
     let (id, a, b) = (&room_id(), &user("u_a"), &user("u_b"));
     tx.welcome_probe(id, a).await?;
-    tx.stamp_checks(a, &["react"], 1).await?;
+    tx.stamp_checks(a, &[WelcomeCheck::React], 1).await?;
     tx.welcome_progress(a).await?;
     tx.welcome_progress_of(&[a]).await?;
     tx.scored_seq(id).await?;
@@ -641,10 +643,10 @@ async fn ask_reputation(tx: &mut Tx) -> DbResult<()> {
     tx.reaction_was_counted(id, 1, b, "x").await?;
     let event = (id, a, "post_authored", 0.5, 1.5, a, 1, None, 0, 1);
     tx.insert_score_events(&[event]).await?;
-    tx.score_totals(&["rm_a"], &[a]).await?;
-    tx.add_to_starts(&[("rm_a", 0, a, 1, 0.75, 0.0)]).await?;
-    tx.save_score_totals(&[("rm_a", a, 1, 0.75, 0.0, 0)])
-        .await?;
+    let scope = &ScoreScope::Room(room_id());
+    tx.score_totals(&[scope], &[a]).await?;
+    tx.add_to_starts(&[(scope, 0, a, 1, 0.75, 0.0)]).await?;
+    tx.save_score_totals(&[(scope, a, 1, 0.75, 0.0, 0)]).await?;
     let ranking = Ranking {
         since: 0,
         of_points: 1.0,
@@ -684,7 +686,7 @@ fn message(seq: i64) -> NewMessage {
         created_at: 1,
         client_key: None,
         calls_agents: true,
-        usage: Some("{}".into()),
+        usage: Some(Usage::default()),
     }
 }
 
@@ -700,7 +702,7 @@ async fn ask_webhooks(tx: &mut Tx, room: &RoomId, by: &UserId) -> DbResult<()> {
         sealed_url: None,
         target: None,
         trusted: false,
-        events: "[]".into(),
+        events: Json(Vec::new()),
         enabled: true,
         disabled_reason: None,
         failing_since: None,
@@ -727,7 +729,7 @@ async fn ask_webhooks(tx: &mut Tx, room: &RoomId, by: &UserId) -> DbResult<()> {
     let sent = |seq| WebhookDeliveryRow {
         seq,
         sub: 0,
-        event: "message".into(),
+        event: SentEvent::Told(WebhookEvent::Message),
         state: DeliveryState::Delivered,
         attempts: 1,
         status: None,

@@ -6,10 +6,44 @@ use super::{
     posting::json,
     rooms::{RoomIdRow, ids},
 };
-use protocol::{MessageType, RoomId, ScoreKind, UserId};
+use protocol::{BadId, MessageType, RoomId, ScoreKind, UserId};
+use serde::{Serialize, Serializer};
+use std::str::FromStr;
 
-/// The scope of sums over all rooms.
-pub const EVERYWHERE: &str = "*";
+/// What points are summed up over.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ScoreScope {
+    /// All rooms.
+    Everywhere,
+    /// One room.
+    Room(RoomId),
+}
+
+impl ScoreScope {
+    /// As it is stored.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Everywhere => "*",
+            Self::Room(room) => room.as_str(),
+        }
+    }
+}
+
+impl FromStr for ScoreScope {
+    type Err = BadId;
+    fn from_str(text: &str) -> Result<Self, BadId> {
+        match text == Self::Everywhere.as_str() {
+            true => Ok(Self::Everywhere),
+            false => text.parse().map(Self::Room),
+        }
+    }
+}
+
+impl Serialize for ScoreScope {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
 
 row_struct! {
     /// A message, as scoring sees it.
@@ -42,7 +76,7 @@ row_struct! {
     /// A user's totals in a scope, and the newest day with events of theirs.
     #[derive(Debug)]
     pub struct TotalRow {
-        pub scope: String,
+        pub scope: ScoreScope,
         pub user_id: UserId,
         pub events: i64,
         pub points: f64,
@@ -82,10 +116,10 @@ row_struct! {
 }
 
 /// What to add to what the totals were when a day began: scope, day, user, events, points, moment.
-pub type StartSums<'a> = (&'a str, i64, &'a UserId, i64, f64, f64);
+pub type StartSums<'a> = (&'a ScoreScope, i64, &'a UserId, i64, f64, f64);
 
 /// Totals to store: scope, user, events, points, moment and newest day.
-pub type TotalSums<'a> = (&'a str, &'a UserId, i64, f64, f64, i64);
+pub type TotalSums<'a> = (&'a ScoreScope, &'a UserId, i64, f64, f64, i64);
 
 impl Conn {
     /// Up to which message the room is scored.
@@ -341,7 +375,7 @@ impl Conn {
     /// These users' totals in these scopes, of those who have any.
     pub async fn score_totals(
         &mut self,
-        scopes: &[&str],
+        scopes: &[&ScoreScope],
         users: &[&UserId],
     ) -> DbResult<Vec<TotalRow>> {
         const TOTALS: Sql = Sql {

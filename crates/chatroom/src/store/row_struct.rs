@@ -1,10 +1,12 @@
 //! Rows as structs. `sqlx` can derive this too, but its macros bring both drivers and their TLS
 //! into the compiler a second time.
 
+use super::{reputation::ScoreScope, webhooks::SentEvent};
 use protocol::{
-    AdapterType, ConsentState, DeliveryState, MemberKind, MessageType, Role, RoomId, Scope,
-    ScoreKind, UserId, Via, Visibility, Wake, WebhookKind, WelcomeCheck,
+    AdapterType, ConsentState, DeliveryState, EventKind, MemberKind, MessageType, Role, RoomId,
+    Scope, ScoreKind, UserId, Via, Visibility, Wake, WebhookKind, WelcomeCheck,
 };
+use serde::de::DeserializeOwned;
 use std::{error::Error, str::FromStr};
 
 /// What a column is read as.
@@ -78,16 +80,56 @@ text_columns!(
     ConsentState,
     DeliveryState,
     WebhookKind,
+    EventKind,
+    ScoreScope,
+    SentEvent,
 );
 
 fn parse<T: FromStr<Err: Error + Send + Sync + 'static>>(
     text: &str,
     column: &'static str,
 ) -> Result<T, sqlx::Error> {
-    text.parse().map_err(|error| sqlx::Error::ColumnDecode {
+    text.parse().map_err(|error| wrong(column, error))
+}
+
+fn wrong(column: &'static str, why: impl Error + Send + Sync + 'static) -> sqlx::Error {
+    sqlx::Error::ColumnDecode {
         index: column.to_owned(),
-        source: Box::new(error),
-    })
+        source: Box::new(why),
+    }
+}
+
+/// What is stored as JSON. What does not fit is an error here too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Json<T>(pub T);
+
+impl<T: DeserializeOwned> Json<T> {
+    /// What the text of this column says.
+    pub fn read(text: &str, column: &'static str) -> Result<T, sqlx::Error> {
+        serde_json::from_str(text).map_err(|error| wrong(column, error))
+    }
+}
+
+impl<'r, R: sqlx::Row, T: DeserializeOwned> FromColumn<'r, R> for Json<T>
+where
+    &'static str: sqlx::ColumnIndex<R>,
+    &'r str: sqlx::Decode<'r, R::Database> + sqlx::Type<R::Database>,
+{
+    fn from_column(row: &'r R, name: &'static str) -> Result<Self, sqlx::Error> {
+        Self::read(row.try_get(name)?, name).map(Self)
+    }
+}
+
+impl<'r, R: sqlx::Row, T: DeserializeOwned> FromColumn<'r, R> for Option<Json<T>>
+where
+    &'static str: sqlx::ColumnIndex<R>,
+    &'r str: sqlx::Decode<'r, R::Database> + sqlx::Type<R::Database>,
+{
+    fn from_column(row: &'r R, name: &'static str) -> Result<Self, sqlx::Error> {
+        let text: Option<&str> = row.try_get(name)?;
+        let value = text.map(|text| Json::read(text, name)).transpose()?;
+        Ok(value.map(Json))
+    }
 }
 
 /// Declares a struct that is read from a row, each field from the column of its name.

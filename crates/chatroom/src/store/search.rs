@@ -253,8 +253,8 @@ impl Conn {
 
     /// Up to which message the room can be searched. Until the transaction ends, nobody else changes
     /// what is found in it.
-    pub async fn hold_indexed_seq(&mut self, room: &RoomId) -> DbResult<i64> {
-        const HOLD: Sql = Sql {
+    pub async fn lock_indexed_seq(&mut self, room: &RoomId) -> DbResult<i64> {
+        const LOCK: Sql = Sql {
             sqlite: "SELECT indexed_seq FROM search_rooms WHERE room_id = $1",
             postgres: "SELECT indexed_seq FROM search_rooms WHERE room_id = $1 FOR UPDATE",
         };
@@ -263,8 +263,8 @@ impl Conn {
             "INSERT INTO search_rooms (room_id, indexed_seq) VALUES ($1, 0) ON CONFLICT DO NOTHING",
             room
         )?;
-        let held = row!(self, (i64,), HOLD, room)?;
-        Ok(held.map_or(0, |(seq,)| seq))
+        let locked = row!(self, (i64,), LOCK, room)?;
+        Ok(locked.map_or(0, |(seq,)| seq))
     }
 
     pub async fn set_indexed_seq(&mut self, room: &RoomId, seq: i64) -> DbResult<()> {

@@ -5,7 +5,7 @@ use super::{
     db::{Sql, exec, rows},
     posting::json,
 };
-use protocol::{RoomId, UserId};
+use protocol::{RoomId, Usage, UserId};
 
 row_struct! {
     /// What an agent spent in a room on a day; or what is to be added to that.
@@ -84,9 +84,9 @@ impl Conn {
         Ok(())
     }
 
-    /// Says what a message cost, as JSON.
-    pub async fn set_usage(&mut self, room: &RoomId, seq: i64, usage: &str) -> DbResult<()> {
-        exec!(self, SET_USAGE, usage, room, seq)?;
+    /// Says what a message cost.
+    pub async fn set_usage(&mut self, room: &RoomId, seq: i64, usage: &Usage) -> DbResult<()> {
+        exec!(self, SET_USAGE, json(usage), room, seq)?;
         Ok(())
     }
 

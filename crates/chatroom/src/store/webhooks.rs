@@ -1,11 +1,14 @@
 //! Webhooks, how far those that are called have come, and what they were sent lately.
 
 use super::{
-    Conn, DbResult,
+    Conn, DbResult, Json,
     db::{exec, row, rows},
     deliveries::Held,
 };
-use protocol::{Cursor, DeliveryState, RoomId, UserId, WebhookKind};
+use protocol::{
+    BadId, Cursor, DeliveryState, EventKind, RoomId, UserId, WebhookEvent, WebhookKind,
+};
+use std::str::FromStr;
 
 row_struct! {
     /// A webhook.
@@ -22,8 +25,8 @@ row_struct! {
         pub target: Option<String>,
         /// Whether its address may be on a private network, where the settings let trusted callers do so.
         pub trusted: bool,
-        /// A JSON array of words.
-        pub events: String,
+        /// What it tells of.
+        pub events: Json<Vec<WebhookEvent>>,
         pub enabled: bool,
         pub disabled_reason: Option<String>,
         pub failing_since: Option<i64>,
@@ -58,13 +61,42 @@ row_struct! {
     pub struct WebhookDeliveryRow {
         pub seq: i64,
         pub sub: i64,
-        pub event: String,
+        pub event: SentEvent,
         pub state: DeliveryState,
         pub attempts: i64,
         pub status: Option<i64>,
         pub error: Option<String>,
         pub first_at: i64,
         pub last_at: i64,
+    }
+}
+
+/// What a webhook was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SentEvent {
+    /// Something that it tells of.
+    Told(WebhookEvent),
+    /// That events were dropped before they could be sent.
+    Resync,
+}
+
+impl SentEvent {
+    /// The word that is stored and sent.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Told(event) => event.as_str(),
+            Self::Resync => EventKind::Resync.as_str(),
+        }
+    }
+}
+
+impl FromStr for SentEvent {
+    type Err = BadId;
+    fn from_str(word: &str) -> Result<Self, BadId> {
+        match word == Self::Resync.as_str() {
+            true => Ok(Self::Resync),
+            false => word.parse().map(Self::Told),
+        }
     }
 }
 

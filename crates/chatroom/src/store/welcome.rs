@@ -60,7 +60,12 @@ impl Conn {
     }
 
     /// Notes these checks as passed; those noted before keep their time.
-    pub async fn stamp_checks(&mut self, user: &UserId, checks: &[&str], now: i64) -> DbResult<()> {
+    pub async fn stamp_checks(
+        &mut self,
+        user: &UserId,
+        checks: &[WelcomeCheck],
+        now: i64,
+    ) -> DbResult<()> {
         const STAMP: Sql = Sql {
             sqlite: "INSERT INTO welcome_checklist_progress (user_id, check_id, passed_at) \
                  SELECT $1, value, $3 FROM json_each($2) WHERE TRUE ON CONFLICT DO NOTHING",

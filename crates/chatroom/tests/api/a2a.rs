@@ -19,6 +19,7 @@ one_engine![
     what_is_no_request_is_refused,
     notifications_never_reach_private_addresses_for_strangers,
     notifications_end_with_the_membership_and_with_the_session,
+    where_to_send_is_not_forgotten_because_it_cannot_be_read,
     files_are_named_and_never_fetched,
     posting_here_is_posting,
     a_task_ends_with_silence_and_with_time,
@@ -555,6 +556,32 @@ async fn notifications_end_with_the_membership_and_with_the_session(setup: Setup
     })
     .await;
     assert_eq!(receiver.all().len(), 1);
+}
+
+async fn where_to_send_is_not_forgotten_because_it_cannot_be_read(setup: Setup) {
+    let server = setup.start().await;
+    let (alice, room) = world(&server).await;
+    let task = begins(&alice, &room, "wait").await;
+    let config = json!({"taskId": task["id"], "url": "https://a.example"});
+    call(&alice, &room, "CreateTaskPushNotificationConfig", config)
+        .await
+        .unwrap();
+    let wrong = "UPDATE a2a_pushes SET sealed = 'rubbish'";
+    server.run_sql(wrong, wrong).await;
+    let of_task = json!({"taskId": task["id"]});
+    let listed = call(&alice, &room, "ListTaskPushNotificationConfigs", of_task).await;
+    assert_eq!(listed, Err(-32603));
+    let told = |log: &str| log.matches("go cannot be read").count();
+    let before = told(&server.log());
+    call(&alice, &room, "CancelTask", json!({"id": task["id"]}))
+        .await
+        .unwrap();
+    eventually("the log tells of it", async || {
+        (told(&server.log()) > before).then_some(())
+    })
+    .await;
+    let kept = server.count("SELECT COUNT(*) FROM a2a_pushes").await;
+    assert_eq!(kept, 1);
 }
 
 async fn files_are_named_and_never_fetched(setup: Setup) {

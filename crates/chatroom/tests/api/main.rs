@@ -57,3 +57,4 @@ mod transfer;
 mod web_entry;
 mod webhooks;
 mod welcome;
+mod wrong_rows;

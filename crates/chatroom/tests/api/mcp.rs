@@ -3,7 +3,9 @@
 use crate::harness::{
     Caller, Events, Setup, TestServer, agent_id, both_engines, clients, eventually, one_engine,
 };
+use client::sse::Parser;
 use serde_json::{Value, json};
+use std::iter;
 use tokio::process::Command;
 
 both_engines![an_identity_token_acts_in_each_of_its_rooms];
@@ -42,9 +44,12 @@ fn initialize() -> Value {
 
 /// The answer in a stream.
 fn answer(text: &str) -> Value {
-    let data = text.lines().filter_map(|line| line.strip_prefix("data:"));
-    let mut messages = data.filter_map(|data| serde_json::from_str::<Value>(data.trim()).ok());
-    let answer = messages.rfind(|message| message.get("id").is_some());
+    let mut parser = Parser::new();
+    parser.push(text.as_bytes()).unwrap();
+    let data = iter::from_fn(|| parser.next_frame()).filter_map(|frame| frame.data);
+    let messages = data.filter_map(|data| serde_json::from_str::<Value>(&data).ok());
+    let answers = messages.filter(|message| message.get("id").is_some());
+    let answer = answers.last();
     answer.unwrap_or_else(|| panic!("no answer in {text}"))
 }
 

@@ -6,11 +6,12 @@ use crate::{
 };
 use client::{Client, PostMessage};
 use futures_util::StreamExt;
-use protocol::{Consent, ConsentDecision, ConsentState, DecideConsent, Event};
+use protocol::{Consent, ConsentDecision, ConsentState, DecideConsent, Event, sse::Parser};
 use reqwest::{StatusCode, header};
 use serde_json::{Value, json};
 use std::{
     io::Read,
+    iter,
     path::Path,
     process::{Command, Stdio},
     time::{Duration, Instant},
@@ -103,10 +104,10 @@ async fn is_in(room: &Room, name: &str) {
 
 /// The text of a stream's frames.
 fn texts(stream: &str) -> Vec<String> {
-    let data = stream
-        .lines()
-        .filter_map(|line| line.strip_prefix("data: "));
-    let frames = data.filter_map(|data| serde_json::from_str::<Value>(data).ok());
+    let mut parser = Parser::new();
+    parser.push(stream.as_bytes()).unwrap();
+    let data = iter::from_fn(|| parser.next_frame()).filter_map(|frame| frame.data);
+    let frames = data.filter_map(|data| serde_json::from_str::<Value>(&data).ok());
     let text = frames.filter(|frame| frame["type"] == "text");
     text.map(|frame| frame["text"].as_str().unwrap().to_owned())
         .collect()

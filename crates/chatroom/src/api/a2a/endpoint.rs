@@ -14,7 +14,7 @@ use crate::{
     auth::{Caller, bearer, network::Origin, secrets::sha256_hex},
     discovery::card,
     error::{Error, close_connection},
-    services::access::{self, ReadAccess},
+    services::a2a,
 };
 use axum::{
     Router,
@@ -29,7 +29,7 @@ use axum::{
 };
 use futures_util::StreamExt;
 use protocol::{
-    RoleClass, RoomId,
+    RoomId,
     a2a::{A2aError, Binding, CARD_PATH, HttpRequest, MEDIA_TYPE, VERSION_HEADER},
 };
 use std::{convert::Infallible, sync::Arc, time::Duration};
@@ -38,8 +38,6 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 const MAX_BODY: usize = 256 * 1024;
 /// Streams say so often that they are still there.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// Agents of a room that its card names.
-const MOST_AGENTS: i64 = 100;
 
 /// What `/a2a` is served with.
 pub struct A2aEndpoint {
@@ -194,19 +192,7 @@ impl A2aEndpoint {
                 caller.in_room(&self.app, room, origin).await?
             }
         };
-        let mut conn = self.app.db.read().await?;
-        let url = &self.app.public_url;
-        Ok(match access::reader(&mut conn, &caller, room).await? {
-            ReadAccess::Visitor(row) => card::of_room(url, &row, &[]),
-            ReadAccess::Member(entry) => {
-                let members = conn.members(room, MOST_AGENTS, 0).await?;
-                let is_agent = |member: &crate::store::members::MemberRow| {
-                    RoleClass::from(&member.member_kind) == RoleClass::Agent
-                };
-                let agents: Vec<_> = members.into_iter().filter(is_agent).collect();
-                card::of_room(url, &entry.room, &agents)
-            }
-        })
+        a2a::card::of_room(&self.app, &caller, room).await
     }
 }
 

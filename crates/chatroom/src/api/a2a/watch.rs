@@ -132,9 +132,8 @@ impl Watch {
         match tasks::read(&self.app, &self.caller, self.ip, &name).await {
             Ok(task) => {
                 for answer in &task.answers {
-                    let known =
-                        |known: &crate::store::messages::MessageRow| known.seq == answer.seq;
-                    if !self.task.answers.iter().any(known) {
+                    let mut known = self.task.answers.iter();
+                    if !known.any(|known| known.seq == answer.seq) {
                         self.growing.remove(answer.sender_user_id.as_str());
                     }
                 }

@@ -2,6 +2,7 @@
 //! same on every node and after every restart. Only what the log cannot tell is stored besides: that a
 //! task was taken back, and where its changes are sent.
 
+pub mod card;
 pub mod names;
 pub mod push;
 mod state;

@@ -157,7 +157,7 @@ pub async fn create(
     };
     tx.save_a2a_push(&row).await?;
     tx.commit().await?;
-    Ok(push_config(name, id, config.target))
+    Ok(push_config(name, config.target, id))
 }
 
 /// Where the caller has a task's changes sent.
@@ -168,11 +168,9 @@ pub async fn list(app: &App, caller: &Caller, name: &TaskName) -> Result<Vec<Pus
         .as_oneself()?;
     let me = &entry.member.user_id;
     let rows = conn.a2a_pushes_of(&name.room, name.seq, me).await?;
-    let readable = rows.into_iter().filter_map(|row| {
-        let target = unseal(app, &row)?;
-        Some(push_config(name, row.id, target))
-    });
-    Ok(readable.collect())
+    rows.into_iter()
+        .map(|row| Ok(push_config(name, unseal(app, &row)?, row.id)))
+        .collect()
 }
 
 /// Sends a task's changes there no more. Twice is as good as once.
@@ -196,7 +194,7 @@ async fn writer(conn: &mut Conn, caller: &Caller, room: &RoomId) -> Result<RoomA
 }
 
 /// A configuration as its maker sees it: without the credentials.
-fn push_config(name: &TaskName, id: String, target: PushTarget) -> PushConfig {
+fn push_config(name: &TaskName, target: PushTarget, id: String) -> PushConfig {
     PushConfig {
         id: Some(id),
         task_id: Some(name.to_string()),
@@ -210,9 +208,17 @@ fn push_config(name: &TaskName, id: String, target: PushTarget) -> PushConfig {
     }
 }
 
-fn unseal(app: &App, row: &PushRow) -> Option<PushTarget> {
-    let text = app.secrets.unseal(&row.sealed)?;
-    serde_json::from_str(&text).ok()
+fn unseal(app: &App, row: &PushRow) -> Result<PushTarget> {
+    let text = app.secrets.unseal(&row.sealed);
+    let target = text.and_then(|text| serde_json::from_str(&text).ok());
+    target.ok_or_else(|| {
+        let PushRow {
+            room_id, seq, id, ..
+        } = row;
+        Error::internal(format!(
+            "where the notifications {id} of the task {seq} in {room_id} go cannot be read"
+        ))
+    })
 }
 
 /// Which configuration: its task, its maker and its id.
@@ -315,10 +321,10 @@ async fn send_if_new(app: &App, push: PushRow, task: Option<LoadedTask>) -> Resu
     if !leased {
         return Ok(());
     }
-    let target = unseal(app, &push);
-    let (Some(task), Some(target), true) = (task, target, may_still_read(app, &push).await?) else {
+    let (Some(task), true) = (task, may_still_read(app, &push).await?) else {
         return delete_push(app, &push).await;
     };
+    let target = unseal(app, &push)?;
     let sent = send_notification(app, &push, &target, &task).await;
     let now = Now::get().millis();
     let (told, attempt, due) = match sent {

@@ -152,7 +152,7 @@ pub async fn read(app: &App, caller: &Caller, ip: IpAddr, name: &TaskName) -> Re
         ReadAccess::Member(entry) => entry.room,
         ReadAccess::Visitor(room) => {
             drop(conn);
-            visitors::count_read(app, ip, name.room.as_str()).await?;
+            visitors::count_read(app, ip, &name.room).await?;
             conn = app.db.read().await?;
             *room
         }
@@ -258,7 +258,7 @@ pub async fn load(
 async fn turns(conn: &mut Conn, room: &RoomId, question: MessageRow) -> Result<Vec<MessageRow>> {
     let page = Page {
         since: question.seq,
-        sender: Some(question.sender_user_id.as_str()),
+        sender: Some(&question.sender_user_id),
         limit: MOST_MESSAGES,
         ..Page::default()
     };
@@ -286,7 +286,7 @@ async fn answers(
     for member in members.iter().filter(|member| member.user_id != *author) {
         let page = Page {
             since: turns[0].seq,
-            sender: Some(member.user_id.as_str()),
+            sender: Some(&member.user_id),
             limit: MOST_MESSAGES,
             ..Page::default()
         };
@@ -427,7 +427,7 @@ pub async fn asked_by(app: &App, caller: &Caller, room: &RoomId) -> Result<Vec<L
     let entry = access::member(&mut conn, caller, room, Hold::No).await?;
     let page = Page {
         before: Some(i64::MAX),
-        sender: Some(entry.member.user_id.as_str()),
+        sender: Some(&entry.member.user_id),
         limit: MOST_LISTED,
         ..Page::default()
     };

@@ -91,7 +91,7 @@ impl RoomLog {
             .await?;
         let (at, kind) = (self.room.next_sub(), EventKind::MessageEdited);
         let about = Some(edited.seq);
-        tx.insert_event(&self.room.room_id, at, kind.as_str(), about, "")
+        tx.insert_event(&self.room.room_id, at, kind, about, "")
             .await?;
         self.commit.edit(at, edited);
         if let Some(words) = notice {
@@ -193,7 +193,7 @@ impl RoomLog {
     ) -> Result<()> {
         let text = json(data);
         let at = self.room.next_sub();
-        tx.insert_event(&self.room.room_id, at, kind.as_str(), None, &text)
+        tx.insert_event(&self.room.room_id, at, kind, None, &text)
             .await?;
         self.commit.event(at, kind, &text);
         Ok(())

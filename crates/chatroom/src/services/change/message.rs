@@ -4,11 +4,7 @@ use super::Admission;
 use crate::{
     clock::Now,
     config::Limits,
-    store::{
-        group::NewMessage,
-        posting::{AddressedBy, json},
-        rooms::RoomRow,
-    },
+    store::{group::NewMessage, posting::AddressedBy, rooms::RoomRow},
 };
 use protocol::{MessageType, SYSTEM_USER, Usage, UserId, Via};
 
@@ -61,7 +57,7 @@ pub fn enter<'a>(
         created_at: now.seconds(),
         client_key: draft.client_key,
         calls_agents: draft.calls_agents,
-        usage: draft.usage.map(|usage| json(&usage)),
+        usage: draft.usage,
     };
     let notice = notice.map(|words| self::notice(room, words, now));
     Entered {

@@ -50,7 +50,12 @@ impl RoomTx {
     /// Whom the operator keeps out, or whose user tokens are over, has changed: every node has to know.
     pub async fn change_denylist(&mut self) -> Result<()> {
         let version = self.tx.meta(denylist::VERSION).await?;
-        let version: i64 = version.and_then(|text| text.parse().ok()).unwrap_or(0);
+        // Counting from the beginning could come to a version that another node knows already.
+        let version: i64 = version
+            .map_or(Ok(0), |text| text.parse())
+            .map_err(|error| {
+                Error::internal(format!("{} in the table meta: {error}", denylist::VERSION))
+            })?;
         self.tx
             .set_meta(denylist::VERSION, &(version + 1).to_string())
             .await?;

@@ -72,6 +72,12 @@ pub async fn create(app: &App, caller: &Caller, request: CreateCliKey) -> Result
     })
 }
 
+/// The code that a row keeps.
+pub fn code_of(app: &App, row: &CliKeyRow) -> Result<String> {
+    let code = app.secrets.unseal(&row.sealed_code);
+    code.ok_or_else(|| Error::internal("a short code cannot be read"))
+}
+
 /// The caller's own codes, those that still work or all of them.
 pub async fn list(app: &App, caller: &Caller, include_revoked: bool) -> Result<CliKeys> {
     let user = access::user(caller)?;
@@ -80,9 +86,8 @@ pub async fn list(app: &App, caller: &Caller, include_revoked: bool) -> Result<C
         .into_iter()
         .filter(|row| include_revoked || !row.revoked)
         .map(|row| {
-            let code = app.secrets.unseal(&row.sealed_code);
             Ok(CliKeyView {
-                code: code.ok_or_else(|| Error::internal("a short code cannot be read"))?,
+                code: code_of(app, &row)?,
                 label: row.label,
                 created_at: row.created_at,
                 expires_at: row.expires_at,

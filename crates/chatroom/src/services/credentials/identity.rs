@@ -53,12 +53,12 @@ pub struct Basis {
 
 /// The credential that another is about to be made with, where it can be revoked. It is not
 /// revoked before the transaction ends. Nothing is made with a shared key.
-pub async fn hold_source(tx: &mut Tx, caller: &Caller) -> Result<Option<String>> {
+pub async fn lock_source(tx: &mut Tx, caller: &Caller) -> Result<Option<String>> {
     let identity = match caller {
         Caller::Anonymous => None,
         Caller::RoomKey(key) => {
             refuse_shared(key)?;
-            return match tx.hold_key(&key.jti).await? {
+            return match tx.lock_key(&key.jti).await? {
                 true => Ok(Some(key.jti.clone())),
                 false => Err(auth::key_ended()),
             };
@@ -67,8 +67,8 @@ pub async fn hold_source(tx: &mut Tx, caller: &Caller) -> Result<Option<String>>
         Caller::User(user) => user.identity.as_ref(),
     };
     match identity {
-        Some(jti) if !tx.hold_identity(jti).await? => Err(auth::identity_ended()),
-        held => Ok(held.cloned()),
+        Some(jti) if !tx.lock_identity(jti).await? => Err(auth::identity_ended()),
+        locked => Ok(locked.cloned()),
     }
 }
 
@@ -88,7 +88,7 @@ pub fn proven(caller: &Caller, user: &UserId) -> Result<Option<Lineage>> {
 /// What a joiner's tokens rest on: the lineage that its bearer proves, or a new one.
 pub async fn claim(app: &App, tx: &mut Tx, caller: &Caller, user: &UserId) -> Result<Basis> {
     let proven = proven(caller, user)?;
-    let source = hold_source(tx, caller).await?;
+    let source = lock_source(tx, caller).await?;
     let lineage = match proven {
         Some(lineage) => lineage,
         None => {
@@ -136,7 +136,7 @@ async fn derive(
     let proof = Proof::of(caller)?;
     let now = Now::get();
     let mut tx = app.db.begin().await?;
-    let source = hold_source(&mut tx, caller).await?;
+    let source = lock_source(&mut tx, caller).await?;
     limits::count_against(&mut tx, &[mint_limit(app, action, proof.jti)], now).await?;
     let basis = Basis {
         lineage: proof.lineage,
@@ -293,7 +293,7 @@ async fn member_key(
         .ok_or_else(Error::room_not_found)?;
     let member = tx.member(room, user).await?;
     let member = member.ok_or_else(Error::room_not_found)?;
-    let source = hold_source(&mut tx, caller).await?;
+    let source = lock_source(&mut tx, caller).await?;
     let owner = lineage_of(&mut tx, &member, user).await?;
     if owner.as_deref() != Some(proof.lineage.as_str()) {
         return Err(Error::forbidden(

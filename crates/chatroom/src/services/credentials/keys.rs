@@ -49,7 +49,7 @@ pub async fn create(
     let scope = request.scope.unwrap_or(Scope::ViewPost);
     let basis = Basis {
         lineage: Lineage::of_user(&user),
-        source: identity::hold_source(&mut tx, caller).await?,
+        source: identity::lock_source(&mut tx, caller).await?,
     };
     let key = KeyRow {
         scope,

@@ -333,7 +333,7 @@ pub async fn token(app: &App, request: TokenRequest) -> Result<TokenResponse, OA
     let now = Now::get();
     let hash = app.secrets.hash_code(secret);
     let mut tx = RoomTx::begin(app).await?;
-    let Some(grant) = tx.hold_grant(&hash).await? else {
+    let Some(grant) = tx.lock_grant(&hash).await? else {
         if let Some(jti) = tx.robbed_grant(&hash).await? {
             tracing::warn!(
                 "a code or refresh token of an MCP client was used twice; its tokens are ended"

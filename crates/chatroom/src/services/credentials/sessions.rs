@@ -1,6 +1,6 @@
 //! One's own sessions: what acts for one, and ending it.
 
-use super::revocation;
+use super::{cli_keys::code_of, revocation};
 use crate::{
     app::App,
     auth::{Caller, Identity},
@@ -40,7 +40,7 @@ pub async fn list(app: &App, caller: &Caller) -> Result<Sessions> {
     }
     for row in cli_keys(&mut conn, &owner).await? {
         sessions.push(Session {
-            id: app.secrets.unseal(&row.sealed_code).unwrap_or_default(),
+            id: code_of(app, &row)?,
             kind: SessionKind::CliKey,
             room_id: None,
             scope: None,

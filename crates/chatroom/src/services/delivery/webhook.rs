@@ -14,17 +14,17 @@ use crate::{
     outbound::{Redirects, Trust},
     services::{
         change::{RoomLog, RoomTx},
-        webhooks::{DELIVERIES_KEPT, delivery_id, events_of, signature},
+        webhooks::{DELIVERIES_KEPT, delivery_id, signature},
     },
     store::{
         Conn,
         deliveries::Held,
         messages::Page,
         rooms::RoomRow,
-        webhooks::{WebhookDeliveryRow, WebhookLaneRow, WebhookRow},
+        webhooks::{SentEvent, WebhookDeliveryRow, WebhookLaneRow, WebhookRow},
     },
 };
-use protocol::{Cursor, DeliveryState, EventKind, MessageType, Resync, Via, WebhookEvent};
+use protocol::{Cursor, DeliveryState, MessageType, Resync, Via, WebhookEvent};
 use reqwest::{StatusCode, Url, header};
 use serde_json::{Value, json};
 use std::{
@@ -58,7 +58,7 @@ enum Next {
 /// An event to deliver.
 struct OutgoingEvent {
     at: Cursor,
-    kind: &'static str,
+    kind: SentEvent,
     body: String,
 }
 
@@ -73,9 +73,9 @@ struct DeliveryFailure {
 impl OutgoingEvent {
     /// What it means that this was delivered.
     fn outcome(&self) -> WebhookSent {
-        match self.kind == EventKind::Resync.as_str() {
-            true => WebhookSent::Dropped,
-            false => WebhookSent::Delivered,
+        match self.kind {
+            SentEvent::Resync => WebhookSent::Dropped,
+            SentEvent::Told(_) => WebhookSent::Delivered,
         }
     }
 }
@@ -123,7 +123,7 @@ impl WebhookTask {
                     return Ok(Wait::For(wait));
                 }
             }
-            let next = next_event(&mut conn, &row, lane.position(), &events_of(&hook)).await?;
+            let next = next_event(&mut conn, &row, lane.position(), &hook.events.0).await?;
             drop(conn);
             match next {
                 Next::Nothing => return Ok(Wait::Idle),
@@ -289,7 +289,7 @@ fn logged(
     WebhookDeliveryRow {
         seq: event.at.seq,
         sub: event.at.sub,
-        event: event.kind.to_owned(),
+        event: event.kind,
         state,
         attempts: 1,
         status,
@@ -341,12 +341,11 @@ async fn next_event(
             reason: "events after the last delivery are no longer kept".to_owned(),
             latest_seq: head.seq,
         };
-        let kind = EventKind::Resync.as_str();
         let at = room.pruned_to();
         return Ok(Next::Send(event(
             &room,
             at,
-            kind,
+            SentEvent::Resync,
             Now::get().seconds(),
             json!(resync),
         )));
@@ -365,26 +364,28 @@ async fn next_event(
         if wanted.contains(&kind) && row.via != Via::Webhook {
             let (at, made) = (Cursor::at(row.seq), row.created_at);
             let data = json!(row.into_message(room.rules_version));
-            found.push(event(&room, at, kind.as_str(), made, data));
+            found.push(event(&room, at, SentEvent::Told(kind), made, data));
             break;
         }
     }
     for row in events {
-        let Ok(kind) = row.kind.parse::<WebhookEvent>() else {
+        // Not every event of a room is told.
+        let Ok(kind) = row.kind.as_str().parse::<WebhookEvent>() else {
             continue;
         };
         if !wanted.contains(&kind) || found.first().is_some_and(|first| first.at < row.cursor()) {
             continue;
         }
         let data = match row.about {
-            None => serde_json::from_str(&row.data).unwrap_or_default(),
+            None => row.value()?,
             Some(seq) => match conn.message(id, seq).await? {
                 Some(message) => json!(message.into_message(room.rules_version)),
                 None => continue,
             },
         };
         let made = Now::get().seconds();
-        found.insert(0, event(&room, row.cursor(), kind.as_str(), made, data));
+        let kind = SentEvent::Told(kind);
+        found.insert(0, event(&room, row.cursor(), kind, made, data));
         break;
     }
     Ok(match found.into_iter().next() {
@@ -394,13 +395,7 @@ async fn next_event(
 }
 
 /// The event as it is sent: what a stream's readers get, with the room and the cursor.
-fn event(
-    room: &RoomRow,
-    at: Cursor,
-    kind: &'static str,
-    made: i64,
-    mut data: Value,
-) -> OutgoingEvent {
+fn event(room: &RoomRow, at: Cursor, kind: SentEvent, made: i64, mut data: Value) -> OutgoingEvent {
     if let Some(data) = data.as_object_mut() {
         data.insert("room_id".to_owned(), json!(room.room_id));
         data.insert("room_name".to_owned(), json!(room.name));
@@ -408,7 +403,7 @@ fn event(
     }
     let since_1970 = Duration::from_secs(u64::try_from(made).unwrap_or_default());
     let time = humantime::format_rfc3339_seconds(SystemTime::UNIX_EPOCH + since_1970);
-    let body = json!({"type": kind, "timestamp": time.to_string(), "data": data});
+    let body = json!({"type": kind.as_str(), "timestamp": time.to_string(), "data": data});
     OutgoingEvent {
         at,
         kind,

@@ -106,7 +106,7 @@ pub async fn join(
     }
     let mut joiner = match (caller, &invite) {
         (Caller::User(user), _) => {
-            let source = identity::hold_source(&mut tx, caller).await?;
+            let source = identity::lock_source(&mut tx, caller).await?;
             starchild(&mut tx, room, user, delivery.adapter, source).await?
         }
         (_, Some(invite)) => {

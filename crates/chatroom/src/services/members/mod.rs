@@ -11,7 +11,7 @@ use crate::{
     clock::Now,
     error::{Error, Result},
     services::{
-        access::{self, Hold},
+        access::{self, Hold, RoomAccess},
         audit,
         change::{RoomLog, RoomTx},
         checks,
@@ -30,6 +30,11 @@ use std::collections::HashMap;
 
 /// Members that are listed at once. Only the reserved rooms have more.
 pub const PAGE: i64 = 1000;
+
+/// The caller as a member of the room.
+pub async fn own_access(app: &App, caller: &Caller, room: &RoomId) -> Result<RoomAccess> {
+    access::member(&mut app.db.read().await?, caller, room, Hold::No).await
+}
 
 /// So many members in the order they joined, after so many.
 pub async fn list(

@@ -80,7 +80,7 @@ pub async fn list(
                 return Err(Error::missing_bearer());
             }
             drop(conn);
-            visitors::count_read(app, ip, room.as_str()).await?;
+            visitors::count_read(app, ip, room).await?;
             conn = app.db.read().await?;
             page.limit = limit.min(MOST_FOR_VISITORS);
             read_page(&mut conn, &row, page, &query, None, None).await?
@@ -88,7 +88,17 @@ pub async fn list(
         ReadAccess::Member(entry) => {
             let oneself = entry.is_oneself();
             let me = entry.member.user_id;
-            page.sender = query.sender.as_deref();
+            let sender = query
+                .sender
+                .as_deref()
+                .map(str::parse::<UserId>)
+                .transpose();
+            // Nobody has sent anything under what is no id.
+            if sender.is_err() {
+                page.limit = 0;
+            }
+            let sender = sender.unwrap_or_default();
+            page.sender = sender.as_ref();
             page.mentions = query.mentions_me.then_some(&me);
             let opened_by = oneself.then_some(&me);
             read_page(&mut conn, &entry.room, page, &query, Some(&me), opened_by).await?

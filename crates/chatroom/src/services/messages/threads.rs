@@ -44,7 +44,7 @@ pub async fn read(
         }
         ReadAccess::Visitor(row) => {
             drop(conn);
-            visitors::count_read(app, ip, room.as_str()).await?;
+            visitors::count_read(app, ip, room).await?;
             conn = app.db.read().await?;
             (*row, None, false)
         }

@@ -88,10 +88,10 @@ pub async fn read(
         return Err(Error::bad_request("limit must be at least 1"));
     }
     let limit = limit.min(MOST_MENTIONS);
-    let before = cursor.map_or(Ok(FIRST), parse_cursor)?;
+    let before = cursor.map(parse_cursor).transpose()?;
     let mut conn = app.db.read().await?;
     let rooms = conn.inbox_rooms(user, ROOMS, MOST_UNREAD).await?;
-    let mentions = conn.inbox_mentions(user, &before, limit).await?;
+    let mentions = conn.inbox_mentions(user, before.as_ref(), limit).await?;
     let is_full = i64::try_from(mentions.len()).is_ok_and(|found| found == limit);
     Ok(Inbox {
         next_cursor: mentions.last().filter(|_| is_full).map(write_cursor),
@@ -142,13 +142,6 @@ fn inbox_mention(row: InboxMentionRow) -> InboxMention {
     }
 }
 
-/// Before the first mention there is none.
-const FIRST: MentionCursor = MentionCursor {
-    at: i64::MAX,
-    room: String::new(),
-    seq: i64::MAX,
-};
-
 fn write_cursor(row: &InboxMentionRow) -> String {
     format!("{}.{}.{}", row.created_at, row.room_id, row.seq)
 }
@@ -163,7 +156,7 @@ fn parse_cursor(text: &str) -> Result<MentionCursor> {
     };
     Ok(MentionCursor {
         at: at.parse().map_err(|_| bad())?,
-        room: room.parse::<RoomId>().map_err(|_| bad())?.into(),
+        room: room.parse().map_err(|_| bad())?,
         seq: seq.parse().map_err(|_| bad())?,
     })
 }

@@ -111,7 +111,7 @@ pub async fn of_room(
         let row = conn.room(room).await?;
         access::public_room(row).map_err(|_| Error::missing_bearer())?;
         drop(conn);
-        visitors::count_read(app, ip, room.as_str()).await?;
+        visitors::count_read(app, ip, room).await?;
     } else {
         access::member(&mut conn, caller, room, Hold::No).await?;
         drop(conn);

@@ -9,7 +9,7 @@ use crate::{
     store::{
         Db, DbError, Tx,
         messages::MessageRow,
-        reputation::{EVERYWHERE, MentionRow, PostRow},
+        reputation::{MentionRow, PostRow, ScoreScope},
     },
 };
 use protocol::{MessageType, RoomId, ScoreKind, UserId};
@@ -198,12 +198,13 @@ async fn write_counted(tx: &mut Tx, events: Vec<ScoreEvent>) -> Result<(), DbErr
 }
 
 async fn write(tx: &mut Tx, scored: &[Scored]) -> Result<(), DbError> {
-    let mut days: BTreeMap<(&str, &UserId, i64), Sums> = BTreeMap::new();
+    let mut days: BTreeMap<(ScoreScope, &UserId, i64), Sums> = BTreeMap::new();
     let mut rows = Vec::with_capacity(scored.len());
     for one in scored {
         let event = &one.event;
         let (user, day) = (&event.user_id, score::day_of(event.at));
-        for scope in [event.room_id.as_str(), EVERYWHERE] {
+        let room = ScoreScope::Room(event.room_id.clone());
+        for scope in [room, ScoreScope::Everywhere] {
             days.entry((scope, user, day)).or_default().add(one);
         }
         rows.push((
@@ -224,12 +225,15 @@ async fn write(tx: &mut Tx, scored: &[Scored]) -> Result<(), DbError> {
 }
 
 /// Adds what came about on these days to the totals, and to what they were when later days began.
-async fn add_days(tx: &mut Tx, days: BTreeMap<(&str, &UserId, i64), Sums>) -> Result<(), DbError> {
-    let scopes: BTreeSet<&str> = days.keys().map(|(scope, ..)| *scope).collect();
+async fn add_days(
+    tx: &mut Tx,
+    days: BTreeMap<(ScoreScope, &UserId, i64), Sums>,
+) -> Result<(), DbError> {
+    let scopes: BTreeSet<&ScoreScope> = days.keys().map(|(scope, ..)| scope).collect();
     let users: BTreeSet<&UserId> = days.keys().map(|(_, user, _)| *user).collect();
-    let (scopes, users): (Vec<&str>, Vec<&UserId>) =
+    let (scopes, users): (Vec<&ScoreScope>, Vec<&UserId>) =
         (scopes.into_iter().collect(), users.into_iter().collect());
-    let mut known: HashMap<(String, UserId), Totals> = HashMap::new();
+    let mut known: HashMap<(ScoreScope, UserId), Totals> = HashMap::new();
     for row in tx.score_totals(&scopes, &users).await? {
         let sums = Sums {
             events: row.events,
@@ -239,14 +243,14 @@ async fn add_days(tx: &mut Tx, days: BTreeMap<(&str, &UserId, i64), Sums>) -> Re
         let last_day = Some(row.last_day);
         known.insert((row.scope, row.user_id), Totals { sums, last_day });
     }
-    let mut totals: BTreeMap<(&str, &UserId), Totals> = BTreeMap::new();
-    let mut starts: BTreeMap<(&str, i64, &UserId), Sums> = BTreeMap::new();
-    for ((scope, user, day), sums) in days {
+    let mut totals: BTreeMap<(&ScoreScope, &UserId), Totals> = BTreeMap::new();
+    let mut starts: BTreeMap<(&ScoreScope, i64, &UserId), Sums> = BTreeMap::new();
+    for ((scope, user, day), sums) in &days {
         let total = totals.entry((scope, user)).or_insert_with(|| {
-            let stored = known.remove(&(scope.to_owned(), user.clone()));
+            let stored = known.remove(&(scope.clone(), (*user).clone()));
             stored.unwrap_or_default()
         });
-        let (later_days, more) = total.add(day, sums);
+        let (later_days, more) = total.add(*day, *sums);
         for later in later_days {
             *starts.entry((scope, later, user)).or_default() += more;
         }

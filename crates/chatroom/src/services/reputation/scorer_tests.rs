@@ -130,7 +130,10 @@ async fn it_does_not_matter_in_which_order_days_are_scored() {
                 moment: 0.5 * at as f64,
             };
             let user = user();
-            let days = [0, 1, 7].map(|day| (("*", &user, score::day_of(at) + day), sums));
+            let days = [0, 1, 7].map(|day| {
+                let day = score::day_of(at) + day;
+                ((ScoreScope::Everywhere, &user, day), sums)
+            });
             add_days(&mut tx, days.into()).await.unwrap();
         }
         tx.commit().await.unwrap();

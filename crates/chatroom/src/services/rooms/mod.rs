@@ -172,7 +172,7 @@ pub async fn public_summary(app: &App, ip: IpAddr, room: &RoomId) -> Result<Publ
     let mut conn = app.db.read().await?;
     let row = access::public_room(conn.room(room).await?)?;
     drop(conn);
-    visitors::count_read(app, ip, room.as_str()).await?;
+    visitors::count_read(app, ip, room).await?;
     let mut conn = app.db.read().await?;
     let members = conn.members(room, PAGE, 0).await?;
     let mut kinds = KindCounts::default();

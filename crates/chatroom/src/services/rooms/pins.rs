@@ -25,7 +25,7 @@ pub async fn list(app: &App, caller: &Caller, ip: IpAddr, room: &RoomId) -> Resu
         ReadAccess::Member(entry) => (entry.room, Some(entry.member.user_id)),
         ReadAccess::Visitor(row) => {
             drop(conn);
-            visitors::count_read(app, ip, room.as_str()).await?;
+            visitors::count_read(app, ip, room).await?;
             conn = app.db.read().await?;
             (*row, None)
         }

@@ -12,10 +12,12 @@ use crate::{
         change::{RoomLog, RoomTx},
         checks,
     },
-    store::rooms::{Text, TextRow},
+    store::rooms::TextRow,
 };
 use protocol::{ErrorCode, EventKind, RoomId, RoomText, RulesUpdated, TextHistory};
 use serde_json::json;
+
+pub use crate::store::rooms::Text;
 
 /// Older texts that are kept of each kind.
 const MOST_OLDER: i64 = 50;

@@ -86,7 +86,7 @@ pub async fn refresh(app: &App, caller: &Caller) -> Result<ChecklistRefreshed> {
     let done = tx
         .welcome_probe(&RoomId::welcome(), &member.user_id)
         .await?;
-    let passed: Vec<&str> = CHECKS
+    let passed: Vec<WelcomeCheck> = CHECKS
         .iter()
         .filter(|(check, ..)| match check {
             WelcomeCheck::PostMessage => done.posted,
@@ -96,7 +96,7 @@ pub async fn refresh(app: &App, caller: &Caller) -> Result<ChecklistRefreshed> {
             WelcomeCheck::ReplyInThread => done.replied,
             WelcomeCheck::PublishAgentCard => member.agent_card_url.is_some(),
         })
-        .map(|(check, ..)| check.as_str())
+        .map(|(check, ..)| *check)
         .collect();
     tx.stamp_checks(&member.user_id, &passed, Now::get().seconds())
         .await?;

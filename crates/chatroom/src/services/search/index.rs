@@ -38,7 +38,7 @@ pub async fn index(db: &Db, rooms: &[RoomId]) -> DbResult<Batch> {
             continue;
         }
         let page = Page {
-            since: tx.hold_indexed_seq(room).await?,
+            since: tx.lock_indexed_seq(room).await?,
             limit: i64::try_from(BATCH - taken).unwrap_or(1),
             ..Page::default()
         };
@@ -64,7 +64,7 @@ pub async fn index(db: &Db, rooms: &[RoomId]) -> DbResult<Batch> {
 
 /// Nobody finds the message any more.
 pub async fn forget(tx: &mut Tx, room: &RoomId, seq: i64) -> DbResult<()> {
-    if seq <= tx.hold_indexed_seq(room).await? {
+    if seq <= tx.lock_indexed_seq(room).await? {
         tx.unindex_message(room, seq).await?;
     }
     Ok(())
@@ -72,7 +72,7 @@ pub async fn forget(tx: &mut Tx, room: &RoomId, seq: i64) -> DbResult<()> {
 
 /// The message is found by its new text alone.
 pub async fn replace(tx: &mut Tx, room: &RoomId, row: &MessageRow) -> DbResult<()> {
-    if row.seq <= tx.hold_indexed_seq(room).await? {
+    if row.seq <= tx.lock_indexed_seq(room).await? {
         tx.unindex_message(room, row.seq).await?;
         let message: Vec<_> = searchable(room, row).into_iter().collect();
         tx.index_messages(&message).await?;

@@ -87,7 +87,7 @@ pub async fn in_room(
         ReadAccess::Member(entry) => (entry.room, Some(entry.member.user_id)),
         ReadAccess::Visitor(row) => {
             drop(conn);
-            visitors::count_read(app, ip, room.as_str()).await?;
+            visitors::count_read(app, ip, room).await?;
             conn = app.db.read().await?;
             (*row, None)
         }

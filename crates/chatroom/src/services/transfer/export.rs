@@ -78,7 +78,7 @@ impl Export {
         };
         let (_, row, is_member) = export.check_access().await?;
         if !is_member {
-            visitors::count_read(app, ip, export.room.as_str()).await?;
+            visitors::count_read(app, ip, &export.room).await?;
         }
         export.upto = row.last_seq;
         Ok(export)
@@ -181,7 +181,7 @@ impl Export {
     /// Visitors read no faster this way than page by page.
     async fn wait_as_visitor(&self) -> Result<()> {
         loop {
-            match visitors::count_read(&self.app, self.ip, self.room.as_str()).await {
+            match visitors::count_read(&self.app, self.ip, &self.room).await {
                 Err(limited) if limited.code() == ErrorCode::RateLimited => {}
                 counted => return counted,
             }

@@ -18,7 +18,7 @@ use crate::{
         members::names,
         rooms::reserved::refuse_change,
     },
-    store::{Conn, posting::json, webhooks::WebhookRow},
+    store::{Conn, Json, webhooks::WebhookRow},
 };
 use protocol::{
     CreateWebhook, Cursor, RoomId, UpdateWebhook, UserId, WEBHOOK_PREFIX, WebhookCreated,
@@ -89,7 +89,7 @@ pub async fn create(
         },
         target: wanted.url.as_deref().map(origin),
         trusted: access::may_name_private_endpoint(caller),
-        events: json(&wanted.events),
+        events: Json(wanted.events),
         enabled: true,
         disabled_reason: None,
         failing_since: None,
@@ -229,7 +229,7 @@ pub async fn deliveries(
                 sub: row.sub,
             },
         ),
-        event: row.event,
+        event: row.event.as_str().to_owned(),
         state: row.state,
         attempts: row.attempts,
         status: row.status,
@@ -245,11 +245,6 @@ pub async fn deliveries(
 /// What every attempt to deliver an event carries, so that its receiver can tell.
 pub fn delivery_id(hook: &UserId, at: Cursor) -> String {
     format!("{hook}_{at}")
-}
-
-/// The events that a webhook tells of.
-pub fn events_of(hook: &WebhookRow) -> Vec<WebhookEvent> {
-    serde_json::from_str(&hook.events).unwrap_or_default()
 }
 
 async fn owner(tx: &mut RoomTx, caller: &Caller, room: &RoomId) -> Result<RoomAccess> {
@@ -292,7 +287,7 @@ fn view(hook: &WebhookRow) -> WebhookView {
         disabled_reason: hook.disabled_reason.clone(),
         signed: hook.sealed_secret.is_some(),
         target: hook.target.clone(),
-        events: events_of(hook),
+        events: hook.events.0.clone(),
         failing_since: hook.failing_since,
     }
 }

@@ -229,11 +229,8 @@ fn check_budgets(world: &World) {
             poster.room_tokens.is_none_or(|most| *tokens < most),
             "tokens"
         );
-        let usage: Option<Usage> = message
-            .usage
-            .as_ref()
-            .map(|usage| serde_json::from_str(usage).unwrap());
         *turns += 1;
+        let usage = message.usage.as_ref();
         *tokens += usage.and_then(|usage| usage.input_tokens).unwrap_or(0);
     }
 }
