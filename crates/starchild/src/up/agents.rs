@@ -4,9 +4,9 @@
 use super::{
     UpError,
     file::Plan,
-    project::{Made, Project},
+    project::{Project, Provisioned},
     server::RoomServer,
-    supervisor::Program,
+    supervisor::SupervisedProgram,
 };
 use crate::{
     home::{AgentHome, agent_id, files},
@@ -28,7 +28,7 @@ const CHECK_EVERY: Duration = Duration::from_millis(100);
 
 /// An agent as it runs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ready {
+pub struct RunningAgent {
     /// As it is to be.
     pub plan: Plan,
     /// When the files it depends on were last changed.
@@ -37,7 +37,7 @@ pub struct Ready {
     pub id: String,
 }
 
-impl Ready {
+impl RunningAgent {
     /// Whether it is the same as before: then it goes on running.
     pub fn is_still(&self, plan: &Plan) -> bool {
         self.plan == *plan && self.changed == changed(plan)
@@ -74,8 +74,8 @@ pub fn write(
     project: &Project,
     server: &RoomServer,
     plan: &Plan,
-    made: &mut Made,
-) -> Result<Ready, UpError> {
+    made: &mut Provisioned,
+) -> Result<RunningAgent, UpError> {
     let home = project.home();
     let id =
         agent_id(&home, &prefix(&plan.key)).map_err(|error| UpError::Failed(error.to_string()))?;
@@ -102,7 +102,7 @@ pub fn write(
         let path = agent.folder().join("agent.yaml");
         files::write(&path, definition.to_string().as_bytes())?;
     }
-    Ok(Ready {
+    Ok(RunningAgent {
         changed: changed(plan),
         plan: plan.clone(),
         id: id.to_string(),
@@ -125,8 +125,8 @@ pub async fn enter_rooms(
     project: &Project,
     server: &RoomServer,
     owner: &Client,
-    ready: &Ready,
-    made: &Made,
+    ready: &RunningAgent,
+    made: &Provisioned,
     mut told: impl FnMut(String),
 ) -> Result<Vec<String>, UpError> {
     let agent = find(project, &ready.id)?;
@@ -183,8 +183,8 @@ pub async fn enter_rooms(
 pub async fn wait_until_called(
     project: &Project,
     owner: &Client,
-    ready: &Ready,
-    made: &Made,
+    ready: &RunningAgent,
+    made: &Provisioned,
     mut told: impl FnMut(String),
 ) -> Result<(), UpError> {
     let user = format!("{}{}", protocol::EXTERNAL_PREFIX, ready.id);
@@ -212,7 +212,7 @@ pub async fn wait_until_called(
 }
 
 /// The rooms that an agent is to be in, with their names.
-fn wanted<'a>(ready: &'a Ready, made: &'a Made) -> Vec<(&'a String, &'a RoomId)> {
+fn wanted<'a>(ready: &'a RunningAgent, made: &'a Provisioned) -> Vec<(&'a String, &'a RoomId)> {
     let names = ready.plan.rooms.iter();
     names
         .filter_map(|name| Some((name, made.rooms.get(name)?)))
@@ -225,7 +225,11 @@ pub async fn remove(project: &Project, id: &str) -> Result<(), UpError> {
 }
 
 /// What is to be run for an agent; a host comes into rooms with these invites.
-pub fn program(project: &Project, ready: &Ready, invites: &[String]) -> Result<Program, UpError> {
+pub fn program(
+    project: &Project,
+    ready: &RunningAgent,
+    invites: &[String],
+) -> Result<SupervisedProgram, UpError> {
     let home = project.home().folder().to_owned();
     let mut args: Vec<OsString> = match ready.plan.host {
         None => ["run", "--foreground"].map(OsString::from).into(),
@@ -237,7 +241,7 @@ pub fn program(project: &Project, ready: &Ready, invites: &[String]) -> Result<P
     for code in invites {
         args.extend(["--room", code].map(OsString::from));
     }
-    Ok(Program {
+    Ok(SupervisedProgram {
         name: ready.plan.key.clone(),
         command: std::env::current_exe()?,
         args,
@@ -247,7 +251,7 @@ pub fn program(project: &Project, ready: &Ready, invites: &[String]) -> Result<P
     })
 }
 
-fn log_file(project: &Project, ready: &Ready) -> PathBuf {
+fn log_file(project: &Project, ready: &RunningAgent) -> PathBuf {
     project.logs().join(format!("{}.log", ready.id))
 }
 

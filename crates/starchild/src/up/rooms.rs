@@ -1,7 +1,7 @@
 //! The rooms: made where they are missing, their rules and visibility as the file has them, and the
 //! people in them.
 
-use super::{UpError, file::RoomEntry, project::Made};
+use super::{UpError, file::RoomEntry, project::Provisioned};
 use client::{Client, ClientError};
 use protocol::{AdapterType, CreateInvite, ErrorCode, Join, Role, RoomId, UpdateRoom};
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub async fn reconcile(
     owner: &Client,
     rooms: &BTreeMap<String, RoomEntry>,
-    made: &mut Made,
+    made: &mut Provisioned,
     mut told: impl FnMut(String),
 ) -> Result<(), UpError> {
     let mine = owner.rooms().await?.rooms;
@@ -57,7 +57,11 @@ pub async fn reconcile(
 }
 
 /// Brings a person into the team's rooms.
-pub async fn admit(owner: &Client, person: &Client, made: &Made) -> Result<Vec<String>, UpError> {
+pub async fn admit(
+    owner: &Client,
+    person: &Client,
+    made: &Provisioned,
+) -> Result<Vec<String>, UpError> {
     let theirs = person.rooms().await?.rooms;
     let mut entered = Vec::new();
     for (name, room) in &made.rooms {

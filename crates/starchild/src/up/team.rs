@@ -2,13 +2,13 @@
 
 use super::{
     UpError,
-    agents::{self, Ready},
+    agents::{self, RunningAgent},
     board::{self, SharedBoard},
     file::TeamFile,
     project::Project,
     rooms,
     server::RoomServer,
-    supervisor::{ProgramState, Supervisor},
+    supervisor::{ProgramState, TeamSupervisor},
 };
 use crate::{
     daemon::process::{self, LockError, PidLock},
@@ -54,8 +54,8 @@ pub struct Team {
     seen: Option<SystemTime>,
     owner: Client,
     signed_at: Instant,
-    agents: BTreeMap<String, Ready>,
-    supervisor: Supervisor,
+    agents: BTreeMap<String, RunningAgent>,
+    supervisor: TeamSupervisor,
     news: mpsc::UnboundedReceiver<String>,
     /// Who is where and what they say.
     pub board: SharedBoard,
@@ -81,7 +81,7 @@ impl Team {
         end_orphans(&project, &mut told).await?;
         let server = RoomServer::find(&file)?;
         let (news_sender, news) = mpsc::unbounded_channel();
-        let mut supervisor = Supervisor::new(news_sender);
+        let mut supervisor = TeamSupervisor::new(news_sender);
         if let Some(program) = server.program(&file, &project) {
             refuse_taken(file.server.listen)?;
             supervisor.start(program);
@@ -302,7 +302,7 @@ fn modified(project: &Project) -> Option<SystemTime> {
 }
 
 /// Waits until a program that was just started has ended.
-async fn first_failure(supervisor: &Supervisor) {
+async fn first_failure(supervisor: &TeamSupervisor) {
     loop {
         tokio::time::sleep(Duration::from_millis(100)).await;
         if supervisor.states().values().any(|state| state.restarts > 0) {

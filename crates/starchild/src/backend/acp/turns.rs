@@ -3,7 +3,7 @@
 use super::{grants::Grants, notice::is_notice, policy::ToolCall};
 use crate::backend::{
     Call,
-    consent::{Answer, Asker, Question},
+    consent::{Asker, ConsentAnswer, ConsentQuestion},
 };
 use agent_client_protocol::v1::schema::{
     ContentBlock, SessionId, SessionUpdate, ToolCallId, ToolCallLocation, ToolCallUpdate, ToolKind,
@@ -58,13 +58,13 @@ struct Turn {
 #[derive(Debug)]
 pub struct Asked {
     asker: Asker,
-    question: Question,
+    question: ConsentQuestion,
     over: CancellationToken,
 }
 
 impl Asked {
     /// What the owner says; nothing where nobody waits for it any more.
-    pub async fn answer(self) -> Option<Answer> {
+    pub async fn answer(self) -> Option<ConsentAnswer> {
         tokio::select! {
             answer = self.asker.ask(&self.question) => Some(answer),
             () = self.over.cancelled() => None,
@@ -123,14 +123,14 @@ impl Turns {
                     }
                 }
             }
-            SessionUpdate::AgentThoughtChunk(_) => turn.progress.thinks(),
+            SessionUpdate::AgentThoughtChunk(_) => turn.progress.report_thinking(),
             SessionUpdate::UsageUpdate(usage) => {
                 let cost = usage.cost.filter(|cost| cost.currency == "USD");
                 turn.said.session_cost = cost.map(|cost| cost.amount).or(turn.said.session_cost);
             }
             SessionUpdate::ToolCall(call) => {
                 turn.break_paragraph();
-                turn.progress.uses_tool(kind_name(call.kind), &call.title);
+                turn.progress.report_tool(kind_name(call.kind), &call.title);
                 let known = turn.call(&call.tool_call_id);
                 if let Some(known) = known {
                     known.kind = call.kind;
@@ -172,7 +172,7 @@ impl Turns {
         let paths = call.paths.join("\n");
         Some(Asked {
             asker: turn.asker.clone(),
-            question: Question {
+            question: ConsentQuestion {
                 id,
                 tool: kind.to_owned(),
                 summary: format!("{kind}: {}", call.title),
@@ -213,7 +213,7 @@ impl Turn {
         let left = MAX_TEXT_BYTES.saturating_sub(self.said.text.len());
         let text = &text[..text.floor_char_boundary(left)];
         self.said.text.push_str(text);
-        self.progress.writes(text);
+        self.progress.report_more_text(text);
     }
 
     /// What is said before a tool call and after it are two paragraphs.

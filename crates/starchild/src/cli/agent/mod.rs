@@ -99,7 +99,7 @@ fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
 type Failure = Box<dyn std::error::Error>;
 
 /// An agent with a session in it.
-struct Ready {
+struct AgentSession {
     built: Built,
     session: Session,
     state_folder: StateFolder,
@@ -118,7 +118,7 @@ fn project_of(config: &Path) -> &Path {
 impl Common {
     /// Reads the file, makes the agent and opens the session. Warnings go to
     /// standard error.
-    async fn ready(&self, gate: Arc<dyn Gate>) -> Result<Ready, Failure> {
+    async fn ready(&self, gate: Arc<dyn Gate>) -> Result<AgentSession, Failure> {
         let config =
             AgentConfig::load(&self.config).map_err(|error| match self.config.exists() {
                 true => error.to_string(),
@@ -143,7 +143,7 @@ impl Common {
         let turns = state.history.turns.len();
         let waits = state.waits();
         let session = built.agent.session(state, Some(file));
-        Ok(Ready {
+        Ok(AgentSession {
             built,
             session,
             state_folder,

@@ -9,7 +9,7 @@ pub use push::Notifications;
 pub use tasks::Tasks;
 
 use super::{
-    Shared,
+    HostState,
     chat::bearer,
     keys::{Refused, Scope, is_thread},
     refusal::read_bytes,
@@ -43,7 +43,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(300);
 type Result<T, E = A2aError> = std::result::Result<T, E>;
 
 /// The routes.
-pub fn router(host: Arc<Shared>) -> Router {
+pub fn router(host: Arc<HostState>) -> Router {
     Router::new()
         .route("/a2a", any(enter))
         .route("/a2a/{*path}", any(enter))
@@ -58,12 +58,12 @@ struct Caller {
     scope: Scope,
 }
 
-enum Answer {
+enum MethodReply {
     Once(Outcome),
     Stream(BoxStream<'static, StreamResponse>),
 }
 
-async fn enter(State(host): State<Arc<Shared>>, request: Request) -> Response {
+async fn enter(State(host): State<Arc<HostState>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let path = parts.uri.path().strip_prefix("/a2a").unwrap_or_default();
     let path = format!("/{}", path.trim_start_matches('/'));
@@ -101,11 +101,11 @@ async fn enter(State(host): State<Arc<Shared>>, request: Request) -> Response {
         Err(error) => return refused(&asked.binding, &error),
     };
     match answer(host, caller, operation, &binding).await {
-        Ok(Answer::Once(outcome)) => {
+        Ok(MethodReply::Once(outcome)) => {
             let body = binding.outcome(&outcome).to_string();
             written(&binding, StatusCode::OK, body)
         }
-        Ok(Answer::Stream(events)) => {
+        Ok(MethodReply::Stream(events)) => {
             let events = events.map(move |event| {
                 let data = binding.event(&event).to_string();
                 Ok::<_, Infallible>(Event::default().data(data))
@@ -118,7 +118,7 @@ async fn enter(State(host): State<Arc<Shared>>, request: Request) -> Response {
     }
 }
 
-fn known(host: &Shared, parts: &Parts) -> Result<Caller> {
+fn known(host: &HostState, parts: &Parts) -> Result<Caller> {
     let unauthenticated = || {
         A2aError::new(
             ErrorKind::Unauthenticated,
@@ -138,11 +138,11 @@ fn known(host: &Shared, parts: &Parts) -> Result<Caller> {
 }
 
 async fn answer(
-    host: Arc<Shared>,
+    host: Arc<HostState>,
     caller: Caller,
     operation: Operation,
     binding: &Binding,
-) -> Result<Answer> {
+) -> Result<MethodReply> {
     let older = matches!(binding, Binding::Rpc { older: true, .. });
     let task = |id: &str| {
         let found = host.tasks.find(id, &caller.key);
@@ -164,14 +164,14 @@ async fn answer(
         Operation::SendStreamingMessage(request) => {
             request.wanted()?;
             let (entry, _) = begin(&host, &caller, *request, older)?;
-            return Ok(Answer::Stream(entry.events().boxed()));
+            return Ok(MethodReply::Stream(entry.events().boxed()));
         }
         Operation::SubscribeToTask(request) => {
             let entry = task(&request.id)?;
             if entry.state().is_terminal() {
                 return Err(is_over());
             }
-            return Ok(Answer::Stream(entry.events().boxed()));
+            return Ok(MethodReply::Stream(entry.events().boxed()));
         }
         Operation::GetTask(request) => {
             let most = request.most_messages()?;
@@ -214,12 +214,12 @@ async fn answer(
             ));
         }
     };
-    Ok(Answer::Once(outcome))
+    Ok(MethodReply::Once(outcome))
 }
 
 /// Begins a turn of the backend; or finds the one that the same message began before.
 fn begin(
-    host: &Arc<Shared>,
+    host: &Arc<HostState>,
     caller: &Caller,
     request: SendMessage,
     older: bool,
@@ -286,7 +286,7 @@ fn begin(
     let push = push
         .map(|push| host.notifications.check(push, older))
         .transpose()?;
-    let line = host.threads.enter(&thread).ok_or_else(busy)?;
+    let thread_lock = host.threads.lock_of(&thread).ok_or_else(busy)?;
     let entry = host
         .tasks
         .add(&caller.key, &thread, message)
@@ -294,7 +294,7 @@ fn begin(
     if let Some(push) = push {
         host.notifications.begin(&entry, push);
     }
-    turn::spawn(host.clone(), entry.clone(), line, thread, text);
+    turn::spawn(host.clone(), entry.clone(), thread_lock, thread, text);
     Ok((entry, true))
 }
 

@@ -24,7 +24,7 @@ const MAX_TASKS: usize = 500;
 
 /// A task as it is kept on the disk.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct TaskFile {
     owner: String,
     message_id: String,
     began_ms: i64,
@@ -69,7 +69,7 @@ impl Tasks {
             if path.extension().is_none_or(|extension| extension != "json") {
                 continue;
             }
-            let Ok(Some(kept)) = files::read_json::<Kept>(&path) else {
+            let Ok(Some(kept)) = files::read_json::<TaskFile>(&path) else {
                 tracing::warn!(path = %path.display(), "a task cannot be read and is left out");
                 continue;
             };
@@ -93,7 +93,7 @@ impl Tasks {
         let message_id = message.message_id.clone();
         message.task_id = Some(id.clone());
         message.context_id = Some(thread.to_owned());
-        let kept = Kept {
+        let kept = TaskFile {
             owner: owner.to_owned(),
             message_id,
             began_ms: now_ms(),
@@ -150,7 +150,7 @@ impl Tasks {
 }
 
 impl Entry {
-    fn new(folder: &Path, kept: Kept) -> Self {
+    fn new(folder: &Path, kept: TaskFile) -> Self {
         Self {
             path: folder.join(format!("{}.json", kept.task.id)),
             owner: kept.owner,
@@ -314,7 +314,7 @@ impl Entry {
     }
 
     fn keep(&self) {
-        let kept = Kept {
+        let kept = TaskFile {
             owner: self.owner.clone(),
             message_id: self.message_id.clone(),
             began_ms: self.began_ms,

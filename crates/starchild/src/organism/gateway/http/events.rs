@@ -27,7 +27,7 @@ pub struct Events {
 }
 
 /// An answer: its number, what is told of it, and what acknowledges it.
-struct Kept {
+struct LoggedAnswer {
     number: u64,
     told: Value,
     held: Held,
@@ -35,7 +35,7 @@ struct Kept {
 
 #[derive(Default)]
 struct Log {
-    answers: VecDeque<Kept>,
+    answers: VecDeque<LoggedAnswer>,
     /// The newest answer that somebody was given.
     read: u64,
     /// How often it has come to rest.
@@ -50,7 +50,7 @@ impl Log {
         self.answers.back().map_or(0, |kept| kept.number)
     }
 
-    fn keep(&mut self, kept: Kept) -> Result<(), DeliveryError> {
+    fn keep(&mut self, kept: LoggedAnswer) -> Result<(), DeliveryError> {
         if self.answers.len() >= KEPT {
             let oldest = self.answers.front();
             if oldest.is_some_and(|oldest| oldest.number > self.read) {
@@ -228,7 +228,7 @@ impl Outlet for ToEvents {
         let mut logs = self.0.lock();
         // There is none where it is of a conversation from before a crash.
         let log = logs.entry(answer.correlation.clone()).or_default();
-        let result = log.keep(Kept {
+        let result = log.keep(LoggedAnswer {
             number: answer.message.id.number(),
             told: value,
             held: answer.hold(),
