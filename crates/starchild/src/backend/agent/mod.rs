@@ -15,7 +15,7 @@ use super::{
 use futures_util::future::BoxFuture;
 use gate::RoomGate;
 use openstarry::{
-    config::{AgentConfig, Built, Surroundings},
+    config::{AgentConfig, AgentDependencies, Built},
     segment::Usage,
     session::{
         EndReason, FileAudit, Outcome, Session, SessionStore, StoreError,
@@ -104,16 +104,16 @@ impl Agent {
     async fn start(&self) -> Result<Started, BackendError> {
         let failed = |error: &dyn std::fmt::Display| BackendError::Unavailable(error.to_string());
         std::fs::create_dir_all(&self.state).map_err(|error| failed(&error))?;
-        let around = Surroundings {
+        let dependencies = AgentDependencies {
             audit: Arc::new(FileAudit::new(&self.state.join("audit.jsonl"))),
             gate: Arc::new(RoomGate(self.contexts.clone())),
             // The server says when a question has waited long enough.
-            patience: None,
+            approval_timeout: None,
             folder: Some(self.state.clone()),
             tools: tools::all(&self.contexts),
-            ..Surroundings::default()
+            ..AgentDependencies::default()
         };
-        let built = self.config.build(around).await;
+        let built = self.config.build(dependencies).await;
         let built = built.map_err(|error| failed(&error))?;
         for warning in &built.warnings {
             tracing::warn!("{warning}");

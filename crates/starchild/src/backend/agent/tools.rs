@@ -11,7 +11,7 @@ use crate::{
 };
 use client::{Client, ClientError, MessageQuery, SearchQuery};
 use openstarry::tool::{Risk, Tool, ToolContext, ToolError, function};
-use protocol::{MemberView, Message, PostMessage, RoomId};
+use protocol::{MemberView, Message, PostMessage, RoomId, mentions::Mentionable};
 use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
@@ -310,25 +310,29 @@ fn shown_member(member: &MemberView) -> String {
 fn mention_of<'a>(member: &'a MemberView, members: &[MemberView]) -> &'a str {
     let id = member.user_id.as_str();
     let name = member.user_name.as_deref().unwrap_or(id);
-    let is_same = |one: &&MemberView| {
-        let other = one.user_name.as_deref().unwrap_or_default();
-        other.to_lowercase() == name.to_lowercase()
-    };
-    match members.iter().filter(is_same).count() {
-        1 => name,
-        _ => id,
+    match find_member(members, name) {
+        Some(_) => name,
+        None => id,
     }
+}
+
+/// The member that is called so, if no other is.
+fn find_member<'a>(members: &'a [MemberView], name: &str) -> Option<&'a MemberView> {
+    let is_called = |member: &&MemberView| {
+        let mentionable = Mentionable {
+            id: member.user_id.as_str(),
+            name: member.user_name.as_deref(),
+        };
+        mentionable.is_called(name)
+    };
+    let mut called = members.iter().filter(is_called);
+    called.next().filter(|_| called.next().is_none())
 }
 
 async fn hand_over(room: Arc<ToolRoom>, args: HandOver) -> Result<String, ToolError> {
     let members = member_list(&room).await?;
     let wanted = args.to.trim().trim_start_matches('@');
-    let is_wanted = |member: &&MemberView| {
-        let name = member.user_name.as_deref().unwrap_or_default();
-        name.eq_ignore_ascii_case(wanted) || member.user_id.as_str() == wanted
-    };
-    let mut fitting = members.iter().filter(is_wanted);
-    let (Some(member), None) = (fitting.next(), fitting.next()) else {
+    let Some(member) = find_member(&members, wanted) else {
         let lines: Vec<_> = members.iter().map(shown_member).collect();
         let known = lines.join("\n");
         return Err(ToolError::new(format!(
@@ -343,4 +347,49 @@ async fn hand_over(room: Arc<ToolRoom>, args: HandOver) -> Result<String, ToolEr
     Ok(format!(
         "posted as #{seq}; answer [SILENT] unless you have more to say"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn member(id: &str, name: Option<&str>) -> MemberView {
+        serde_json::from_value(json!({
+            "user_id": id, "user_name": name, "member_kind": "byoa_agent", "role": "member",
+            "joined_at": 0, "has_agent_endpoint": false, "has_akm_key": false, "key_stale": false,
+            "online": true, "agent_card_url": null,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_member_is_found_as_a_mention_finds_it() {
+        let otter = "ext_curious_otter-3a9f1c20";
+        let members = [
+            member(otter, Some("Ärger")),
+            member("u_2", Some("Sam")),
+            member("u_3", Some("SAM")),
+            member("u_4", None),
+        ];
+        let found = |name| find_member(&members, name).map(|member| member.user_id.as_str());
+        for name in ["ärger", "ÄRGER", "Curious_Otter-3a9f1c20", otter] {
+            assert_eq!(found(name), Some(otter), "{name}");
+        }
+        assert_eq!(found("sam"), None, "two are called so");
+        assert_eq!(found("U_4"), Some("u_4"));
+        assert_eq!(found(""), None);
+    }
+
+    #[test]
+    fn a_member_is_mentioned_by_its_name_unless_another_has_it() {
+        let members = [
+            member("u_1", Some("Zoë")),
+            member("u_2", Some("ΣΊΣΥΦΟΣ")),
+            member("u_3", Some("σίσυφοσ")),
+            member("u_4", None),
+        ];
+        let mentions = members.each_ref().map(|one| mention_of(one, &members));
+        assert_eq!(mentions, ["Zoë", "u_2", "u_3", "u_4"]);
+    }
 }

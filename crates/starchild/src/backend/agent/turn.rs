@@ -67,7 +67,7 @@ impl Drop for RoomTurn<'_> {
             return;
         };
         if self.call.is_shutting_down() {
-            events.leave();
+            events.leave_for_shutdown();
             self.agent.forget(self.id);
             return;
         }

@@ -21,7 +21,7 @@ use crate::cli::show;
 use crate::telemetry;
 use clap::{Args, Subcommand};
 use openstarry::approval::Gate;
-use openstarry::config::{AgentConfig, Built, Surroundings};
+use openstarry::config::{AgentConfig, AgentDependencies, Built};
 use openstarry::segment::ContentSegment;
 use openstarry::session::{FileAudit, Session};
 use state::StateFolder;
@@ -125,13 +125,13 @@ impl Common {
                 false => format!("{error} (starchild agent init writes one)"),
             })?;
         let state_folder = StateFolder::open(&config.name, project_of(&self.config))?;
-        let around = Surroundings {
+        let dependencies = AgentDependencies {
             gate,
             audit: Arc::new(FileAudit::new(&state_folder.audit())),
             folder: Some(state_folder.path().into()),
-            ..Surroundings::default()
+            ..AgentDependencies::default()
         };
-        let built = config.build(around).await?;
+        let built = config.build(dependencies).await?;
         for warning in &built.warnings {
             show::failure(warning);
         }
