@@ -137,7 +137,7 @@ impl Door {
         };
         match asked.answer(operation).await {
             Ok(Answer::Once(outcome)) => {
-                let body = binding.outcome(&outcome).to_string();
+                let body = binding.write_result(&outcome).to_string();
                 written(&binding, StatusCode::OK, body)
             }
             Ok(Answer::Stream(watch)) => {

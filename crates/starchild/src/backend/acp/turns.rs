@@ -56,13 +56,13 @@ struct Turn {
 
 /// A call that somebody has to say yes to.
 #[derive(Debug)]
-pub struct Asked {
+pub struct AskedPermission {
     asker: Asker,
     question: ConsentQuestion,
     over: CancellationToken,
 }
 
-impl Asked {
+impl AskedPermission {
     /// What the owner says; nothing where nobody waits for it any more.
     pub async fn answer(self) -> Option<ConsentAnswer> {
         tokio::select! {
@@ -155,7 +155,7 @@ impl Turns {
     }
 
     /// What to ask the owner about a call; nothing where no turn is under way.
-    pub fn question(&self, session: &SessionId, call: &ToolCall) -> Option<Asked> {
+    pub fn question(&self, session: &SessionId, call: &ToolCall) -> Option<AskedPermission> {
         let mut turns = self.turns();
         let turn = turns.get_mut(session)?;
         let kind = kind_name(call.kind);
@@ -170,7 +170,7 @@ impl Turns {
             .map(|byte| format!("{byte:02x}"))
             .collect();
         let paths = call.paths.join("\n");
-        Some(Asked {
+        Some(AskedPermission {
             asker: turn.asker.clone(),
             question: ConsentQuestion {
                 id,

@@ -3,7 +3,7 @@
 use super::hint::Hint;
 use crate::terminal::printable;
 use agentserver::system::{self, Fault, Huh};
-use agentserver::xml::{Answer, Limits, Piece, Splitter, XmlError};
+use agentserver::xml::{Limits, ParsedOutput, Piece, Splitter, XmlError};
 use agentserver::{Conversation, Delivered, Payload, Pump, SendError};
 use runtime::CancellationToken;
 use std::cell::Cell;
@@ -189,7 +189,7 @@ struct InputPayload {
 
 /// What an element asks for. One that is no XML goes as it is, to be refused.
 fn input_payloads(text: &str, limits: &Limits) -> Vec<InputPayload> {
-    match Answer::read_exact(text, limits) {
+    match ParsedOutput::read_exact(text, limits) {
         Ok(answer) => answer
             .said
             .into_iter()

@@ -27,7 +27,7 @@ use axum::{
 };
 use futures_util::{StreamExt, stream::BoxStream};
 use protocol::a2a::{
-    A2aError, Binding, CARD_PATH, ErrorKind, HttpRequest, MEDIA_TYPE, Operation, Outcome,
+    A2aError, Binding, CARD_PATH, ErrorKind, HttpRequest, MEDIA_TYPE, Operation, OperationResult,
     PushConfig, Role, SendMessage, StreamResponse, TaskState, VERSION_HEADER,
 };
 use std::{convert::Infallible, sync::Arc, time::Duration};
@@ -59,7 +59,7 @@ struct Caller {
 }
 
 enum MethodReply {
-    Once(Outcome),
+    Once(OperationResult),
     Stream(BoxStream<'static, StreamResponse>),
 }
 
@@ -102,7 +102,7 @@ async fn enter(State(host): State<Arc<HostState>>, request: Request) -> Response
     };
     match answer(host, caller, operation, &binding).await {
         Ok(MethodReply::Once(outcome)) => {
-            let body = binding.outcome(&outcome).to_string();
+            let body = binding.write_result(&outcome).to_string();
             written(&binding, StatusCode::OK, body)
         }
         Ok(MethodReply::Stream(events)) => {
@@ -159,7 +159,7 @@ async fn answer(
                 ends.stays();
             }
             let task = entry.task().with_history(wanted.most_messages());
-            Outcome::Sent(Box::new(StreamResponse::Task(task)))
+            OperationResult::Sent(Box::new(StreamResponse::Task(task)))
         }
         Operation::SendStreamingMessage(request) => {
             request.wanted()?;
@@ -176,9 +176,11 @@ async fn answer(
         Operation::GetTask(request) => {
             let most = request.most_messages()?;
             let task = task(&request.id)?.task().with_history(most);
-            Outcome::Task(Box::new(task))
+            OperationResult::Task(Box::new(task))
         }
-        Operation::ListTasks(request) => Outcome::Tasks(host.tasks.list(&caller.key, &request)?),
+        Operation::ListTasks(request) => {
+            OperationResult::Tasks(host.tasks.list(&caller.key, &request)?)
+        }
         Operation::CancelTask(request) => {
             let entry = task(&request.id)?;
             if !entry.end(TaskState::Canceled, None) {
@@ -187,25 +189,25 @@ async fn answer(
                     "The task is over already",
                 ));
             }
-            Outcome::Task(Box::new(entry.task()))
+            OperationResult::Task(Box::new(entry.task()))
         }
         Operation::CreatePushConfig(config) => {
             let entry = task(config.task_id.as_deref().unwrap_or_default())?;
-            Outcome::PushConfig(host.notifications.add(&entry, config, older)?)
+            OperationResult::PushConfig(host.notifications.add(&entry, config, older)?)
         }
         Operation::GetPushConfig(request) => {
             let configs = task(&request.task_id)?.pushes();
             let only = older && request.id.is_empty();
             let wanted = |config: &PushConfig| only || config.id.as_ref() == Some(&request.id);
             let found = configs.into_iter().find(wanted);
-            Outcome::PushConfig(found.ok_or_else(A2aError::task_not_found)?)
+            OperationResult::PushConfig(found.ok_or_else(A2aError::task_not_found)?)
         }
         Operation::ListPushConfigs(request) => {
-            Outcome::PushConfigs(task(&request.task_id)?.pushes())
+            OperationResult::PushConfigs(task(&request.task_id)?.pushes())
         }
         Operation::DeletePushConfig(request) => {
             task(&request.task_id)?.forget_push(&request.id);
-            Outcome::Done
+            OperationResult::Done
         }
         Operation::GetExtendedAgentCard => {
             return Err(A2aError::new(

@@ -7,8 +7,8 @@ use crate::{
 };
 use futures_util::{Stream, stream};
 use protocol::a2a::{
-    A2aError, Artifact, ListTasks, Message, PushConfig, StreamResponse, Task, TaskList, TaskState,
-    TaskStatus, Told,
+    A2aError, Artifact, ListTasks, Message, PushConfig, StreamResponse, Task, TaskDiff, TaskList,
+    TaskState, TaskStatus,
 };
 use serde::{Deserialize, Serialize};
 use std::{
@@ -261,7 +261,7 @@ impl Entry {
         let mut now = self.now.subscribe();
         let first = now.borrow_and_update().task.clone();
         let state = Following {
-            told: Told::all_of(&first),
+            diff: TaskDiff::all_of(&first),
             ended: first.status.state.is_terminal(),
             ready: VecDeque::from([StreamResponse::Task(first)]),
             now,
@@ -338,7 +338,7 @@ fn now_ms() -> i64 {
 
 struct Following {
     now: watch::Receiver<Now>,
-    told: Told,
+    diff: TaskDiff,
     ready: VecDeque<StreamResponse>,
     ended: bool,
     _entry: Arc<Entry>,
@@ -359,7 +359,7 @@ impl Following {
                 true => ids.map(|artifact| artifact.artifact_id.clone()).collect(),
                 false => Vec::new(),
             };
-            self.ready.extend(self.told.tell(&now.task, &growing));
+            self.ready.extend(self.diff.update(&now.task, &growing));
             self.ended = now.task.status.state.is_terminal();
         }
     }

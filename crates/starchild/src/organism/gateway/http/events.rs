@@ -2,7 +2,7 @@
 //! longer, so that a reader who was cut off can go on.
 
 use super::Refusal;
-use agentserver::gateway::{Answer, CorrelationId, DeliveryError, Held, Outlet};
+use agentserver::gateway::{Answer, CorrelationId, DeliveryError, Outlet, PendingAck};
 use agentserver::{HopId, Pump};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::future::BoxFuture;
@@ -30,7 +30,7 @@ pub struct Events {
 struct LoggedAnswer {
     number: u64,
     told: Value,
-    held: Held,
+    pending_ack: PendingAck,
 }
 
 #[derive(Default)]
@@ -71,7 +71,7 @@ impl Log {
         if let Some(newest) = self.answers.back()
             && newest.number > self.read
         {
-            newest.held.acknowledge();
+            newest.pending_ack.acknowledge();
             self.read = newest.number;
         }
         new
@@ -231,7 +231,7 @@ impl Outlet for ToEvents {
         let result = log.keep(LoggedAnswer {
             number: answer.message.id.number(),
             told: value,
-            held: answer.hold(),
+            pending_ack: answer.defer_ack(),
         });
         std::future::ready(result).boxed()
     }
