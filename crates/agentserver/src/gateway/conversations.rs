@@ -25,23 +25,23 @@ impl Default for Idle {
 /// dropped, they are closed.
 pub struct GatewayConversations<O> {
     shared: Arc<Shared<O>>,
-    _closing: Arc<Closing<O>>,
+    _shutdown_on_drop: Arc<ShutdownOnDrop<O>>,
 }
 
 impl<O> Clone for GatewayConversations<O> {
     fn clone(&self) -> Self {
         Self {
             shared: self.shared.clone(),
-            _closing: self._closing.clone(),
+            _shutdown_on_drop: self._shutdown_on_drop.clone(),
         }
     }
 }
 
-/// Closes what is open when nobody can send any more; where there is a journal, it
+/// Graceful shutdown: closes what is open when nobody can send any more; where there is a journal, it
 /// is taken up again with the next start.
-struct Closing<O>(Arc<Shared<O>>);
+struct ShutdownOnDrop<O>(Arc<Shared<O>>);
 
-impl<O> Drop for Closing<O> {
+impl<O> Drop for ShutdownOnDrop<O> {
     fn drop(&mut self) {
         let open = std::mem::take(&mut *self.0.lock());
         for entry in open.values() {
@@ -114,7 +114,7 @@ impl<O: Outlet> GatewayConversations<O> {
         let shared = Arc::new(shared);
         take_up(&shared);
         Self {
-            _closing: Arc::new(Closing(shared.clone())),
+            _shutdown_on_drop: Arc::new(ShutdownOnDrop(shared.clone())),
             shared,
         }
     }

@@ -118,13 +118,16 @@ impl Project {
     }
 
     /// What was made.
-    pub fn made(&self) -> Result<Provisioned, UpError> {
+    pub fn provisioned(&self) -> Result<Provisioned, UpError> {
         Ok(files::read_json(&self.kept.join("state.json"))?.unwrap_or_default())
     }
 
     /// Keeps what was made.
-    pub fn save_made(&self, made: &Provisioned) -> Result<(), UpError> {
-        Ok(files::write_json(&self.kept.join("state.json"), made)?)
+    pub fn save_provisioned(&self, provisioned: &Provisioned) -> Result<(), UpError> {
+        Ok(files::write_json(
+            &self.kept.join("state.json"),
+            provisioned,
+        )?)
     }
 }
 

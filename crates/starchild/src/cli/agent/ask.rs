@@ -49,7 +49,7 @@ pub async fn ask(args: AskArgs) -> Result<ExitCode, Failure> {
         true => Arc::new(AllowAll),
         false => Arc::new(DenyAll),
     };
-    let AgentSession { built, session, .. } = args.common.ready(gate).await?;
+    let AgentSession { built, session, .. } = args.common.open_session(gate).await?;
     let mut said = args.common.images()?;
     said.push(ContentSegment::text(question.trim()));
     let mut turn = session.send(said)?;

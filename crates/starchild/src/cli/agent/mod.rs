@@ -118,7 +118,7 @@ fn project_of(config: &Path) -> &Path {
 impl Common {
     /// Reads the file, makes the agent and opens the session. Warnings go to
     /// standard error.
-    async fn ready(&self, gate: Arc<dyn Gate>) -> Result<AgentSession, Failure> {
+    async fn open_session(&self, gate: Arc<dyn Gate>) -> Result<AgentSession, Failure> {
         let config =
             AgentConfig::load(&self.config).map_err(|error| match self.config.exists() {
                 true => error.to_string(),

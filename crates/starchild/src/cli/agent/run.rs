@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Talks until the person leaves.
 pub async fn run(args: Common) -> Result<ExitCode, Failure> {
     let (gate, mut questions) = AskPerson::new();
-    let ready = args.ready(Arc::new(gate)).await?;
+    let ready = args.open_session(Arc::new(gate)).await?;
     let typed = ready.state_folder.typed();
     let mut lines = Lines::new(ready.built.agent.registry().clone(), &typed)?;
     let mut screen = Screen::conversation();

@@ -1,6 +1,6 @@
 //! `fs.write`, `fs.edit` and `fs.undo`.
 
-use super::journal::{Change, Held};
+use super::undo_journal::{Change, Held};
 use super::{FsCall, Workspace, failed, inside, patch};
 use crate::segment::ContentSegment;
 use crate::tool::{Risk, ToolError, ToolOutput, ToolSpec, parse};

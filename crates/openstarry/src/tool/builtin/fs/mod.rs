@@ -4,9 +4,9 @@
 
 mod change;
 mod find;
-mod journal;
 mod patch;
 mod read;
+mod undo_journal;
 
 pub(super) use read::cut;
 pub(crate) use read::media_or_text;
@@ -16,11 +16,11 @@ use crate::tool::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use futures_util::future::BoxFuture;
-use journal::Journal;
 use runtime::CancellationToken;
 use serde_json::Value;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use undo_journal::UndoJournal;
 
 /// A folder that tools may use, and nothing outside of it.
 #[derive(Clone)]
@@ -29,7 +29,7 @@ pub struct Workspace {
     /// The same folder by name, for walks.
     root: PathBuf,
     /// What can be undone.
-    journal: Arc<Journal>,
+    journal: Arc<UndoJournal>,
     /// What searches leave out.
     policy: Arc<Policy>,
 }
@@ -55,7 +55,7 @@ impl Workspace {
     /// Keeps what is needed to undo changes in a folder, so that a later program
     /// can undo them too.
     pub fn with_journal(mut self, folder: &Path) -> std::io::Result<Self> {
-        self.journal = Arc::new(Journal::open(folder)?);
+        self.journal = Arc::new(UndoJournal::open(folder)?);
         Ok(self)
     }
 

@@ -36,12 +36,12 @@ pub(super) struct Held {
 
 /// The latest changes, the newest last.
 #[derive(Default)]
-pub(super) struct Journal {
+pub(super) struct UndoJournal {
     changes: Mutex<VecDeque<Change>>,
     folder: Option<PathBuf>,
 }
 
-impl Journal {
+impl UndoJournal {
     /// The changes that are kept in a folder.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
