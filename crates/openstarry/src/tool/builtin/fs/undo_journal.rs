@@ -1,4 +1,4 @@
-//! What files held before they were changed, so that a change can be undone.
+//! The undo journal: what files held before they were changed, so that a change can be undone.
 
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
