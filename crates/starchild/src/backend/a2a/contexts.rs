@@ -15,7 +15,8 @@ const MAX_ID_BYTES: usize = 1024;
 /// The most rooms.
 const MAX_ROOMS: usize = 1000;
 
-/// A2A's name for a conversation with the agent (a context), and the task in it that waits for another message.
+/// A2A's name for a conversation with the agent (a context), and the task in it that waits for
+/// another message.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemoteContext {
     pub context_id: Option<String>,
