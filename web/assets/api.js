@@ -16,7 +16,7 @@ export class ApiError extends Error {
   }
 
   /** Whether the same call may succeed later. */
-  get passes() {
+  get isTransient() {
     return this.status === 0 || this.status === 429 || this.status >= 500;
   }
 }

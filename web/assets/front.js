@@ -2,7 +2,7 @@
 
 import { call, words } from "./api.js";
 import { bdi, byId, h } from "./dom.js";
-import { persist } from "./retry.js";
+import { withRetries } from "./retry.js";
 import { asPerson, identity, signInEnded } from "./session.js";
 import { day } from "./time.js";
 import { themeButton } from "./ui.js";
@@ -12,7 +12,7 @@ import { themeButton } from "./ui.js";
 async function showPublicRooms() {
   const list = byId("public");
   try {
-    const { rooms } = await persist(() => call("/rooms/public?limit=50"), (note) => list.replaceChildren(h("li", {}, note)));
+    const { rooms } = await withRetries(() => call("/rooms/public?limit=50"), (note) => list.replaceChildren(h("li", {}, note)));
     list.replaceChildren(...rooms.map((/** @type {PublicRoom} */ room) => row(room, day(room.created_at))));
     if (rooms.length === 0) list.append(h("li", { class: "note" }, "There is no public room yet."));
   } catch (error) {
@@ -33,7 +33,7 @@ async function showPerson() {
   byId("person").replaceChildren("You are signed in as ", bdi(who.name ?? who.userId), ". ", h("a", { class: "button primary", href: "/view" }, "To your rooms"));
   const list = byId("your-rooms");
   try {
-    const { rooms } = await persist(() => asPerson("/rooms"), (note) => list.replaceChildren(h("li", {}, note)));
+    const { rooms } = await withRetries(() => asPerson("/rooms"), (note) => list.replaceChildren(h("li", {}, note)));
     list.replaceChildren(...rooms.map((/** @type {MyRoom} */ room) => row(room, room.archived ? "archived" : room.role)));
     if (rooms.length === 0) list.append(h("li", { class: "note" }, "You are in no room yet."));
   } catch (error) {

@@ -29,7 +29,7 @@ export class MemberMode {
    * @param {Timeline} timeline
    * @param {object} connection
    * @param {() => void} connection.onLive
-   * @param {(ms: number, hurry: () => void) => void} connection.onWaiting
+   * @param {(ms: number, retryNow: () => void) => void} connection.onWaiting
    * @param {(error: ApiError) => void} connection.onRefused
    * @param {() => void} connection.onPinned
    * @param {() => void} connection.onAddressed somebody may have mentioned the person
@@ -60,9 +60,9 @@ export class MemberMode {
         this.outbox?.retry();
         this.#recount();
       },
-      onWaiting: (ms, hurry) => {
+      onWaiting: (ms, retryNow) => {
         this.typing.clear();
-        onWaiting(ms, hurry);
+        onWaiting(ms, retryNow);
       },
       onRefused,
     });

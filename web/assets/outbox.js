@@ -3,7 +3,7 @@
 
 import { ApiError, words } from "./api.js";
 import { h } from "./dom.js";
-import { passes, pause, retryNote, waitAfter } from "./retry.js";
+import { backOff, isTransient, retryDelay, retryNote } from "./retry.js";
 import { readJson, writeJson } from "./store.js";
 import { span } from "./time.js";
 import { countdown, notify } from "./ui.js";
@@ -22,7 +22,7 @@ export class Outbox {
   #busy = false;
   #attempt = 0;
   #ended = new AbortController();
-  #hurry = () => {};
+  #retryNow = () => {};
 
   /**
    * @param {Room} room
@@ -60,7 +60,7 @@ export class Outbox {
 
   /** The server is there again. */
   retry() {
-    this.#hurry();
+    this.#retryNow();
   }
 
   /** @returns {Letter[]} */
@@ -109,7 +109,7 @@ export class Outbox {
       this.onSent(seq);
       if (ambiguous_mentions.length > 0) notify(`@${ambiguous_mentions.join(", @")} fits several members, so none of them was called. Write more of the name.`, "error");
     } catch (error) {
-      if (passes(error)) await this.#wait(error);
+      if (isTransient(error)) await this.#wait(error);
       else this.#refuse(letter, error);
     }
   }
@@ -118,15 +118,15 @@ export class Outbox {
   async #wait(error) {
     for (const letter of this.#kept()) if (!this.#refused.has(letter.key)) this.#show(letter);
     this.#notice.hidden = false;
-    const ms = waitAfter(error, ++this.#attempt);
-    await pause(ms, (hurry) => {
+    const ms = retryDelay(error, ++this.#attempt);
+    await backOff(ms, (retryNow) => {
       if (error.status === 429) {
         // A limit is over when it is over.
-        this.#hurry = () => {};
+        this.#retryNow = () => {};
         this.#notice.replaceChildren(limitNote(error, ms));
       } else {
-        this.#hurry = hurry;
-        this.#notice.replaceChildren(retryNote(words(error), ms, hurry));
+        this.#retryNow = retryNow;
+        this.#notice.replaceChildren(retryNote(words(error), ms, retryNow));
       }
     }, this.#ended.signal);
   }

@@ -1,25 +1,25 @@
-// Trying again: how long to wait, and telling so to whoever waits.
+// Retries: the backoff between them, and telling so to whoever waits.
 
 import { ApiError, words } from "./api.js";
 import { h } from "./dom.js";
 import { span } from "./time.js";
 import { countdown } from "./ui.js";
 
-const FIRST_WAIT_MS = 500;
-const LONGEST_WAIT_MS = 30_000;
+const FIRST_DELAY_MS = 500;
+const LONGEST_DELAY_MS = 30_000;
 
-/** How long to wait before the nth attempt: doubling, with a random part. @param {number} attempt */
-export function waitBefore(attempt) {
-  const most = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** attempt);
+/** The backoff before the nth attempt: doubling, with a random part. @param {number} attempt */
+export function backoffDelay(attempt) {
+  const most = Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 2 ** attempt);
   return most / 2 + (Math.random() * most) / 2;
 }
 
 /** @param {unknown} error @param {number} attempt how many have failed */
-export const waitAfter = (error, attempt) =>
-  error instanceof ApiError && error.retryAfter ? error.retryAfter * 1000 : waitBefore(attempt);
+export const retryDelay = (error, attempt) =>
+  error instanceof ApiError && error.retryAfter ? error.retryAfter * 1000 : backoffDelay(attempt);
 
 /** Whether the same may work later. @param {unknown} error @returns {error is ApiError} */
-export const passes = (error) => error instanceof ApiError && error.passes;
+export const isTransient = (error) => error instanceof ApiError && error.isTransient;
 
 /**
  * Says why something waits and until when, with a button for those who do not want to.
@@ -37,13 +37,13 @@ export function retryNote(why, ms, now) {
 }
 
 /**
- * Waits until the time is over, the network comes back or somebody hurries.
+ * Waits until the time is over, the network comes back or somebody retries now.
  * @param {number} ms
- * @param {(hurry: () => void) => void} began is told how to hurry
+ * @param {(retryNow: () => void) => void} began is told how to retry at once
  * @param {AbortSignal} [signal]
  * @returns {Promise<void>}
  */
-export function pause(ms, began, signal) {
+export function backOff(ms, began, signal) {
   return new Promise((resolve) => {
     const ended = new AbortController();
     const end = () => {
@@ -59,21 +59,21 @@ export function pause(ms, began, signal) {
 }
 
 /**
- * Does something again and again until it works, or is refused for good.
+ * Retries something until it works, or is refused for good.
  * @template T
  * @param {() => Promise<T>} what
  * @param {(note: HTMLElement) => void} show gets what to tell between two attempts
  * @param {AbortSignal} [signal]
  * @returns {Promise<T>}
  */
-export async function persist(what, show, signal) {
+export async function withRetries(what, show, signal) {
   for (let attempt = 1; ; attempt++) {
     try {
       return await what();
     } catch (error) {
-      if (!passes(error) || signal?.aborted) throw error;
-      const ms = waitAfter(error, attempt);
-      await pause(ms, (hurry) => show(retryNote(words(error), ms, hurry)), signal);
+      if (!isTransient(error) || signal?.aborted) throw error;
+      const ms = retryDelay(error, attempt);
+      await backOff(ms, (retryNow) => show(retryNote(words(error), ms, retryNow)), signal);
       signal?.throwIfAborted();
     }
   }

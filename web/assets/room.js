@@ -99,7 +99,7 @@ export class Room extends EventTarget {
     try {
       await this.#renewing;
     } catch (error) {
-      throw error instanceof ApiError && error.passes ? error : (refused ?? error);
+      throw error instanceof ApiError && error.isTransient ? error : (refused ?? error);
     }
   }
 

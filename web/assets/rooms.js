@@ -2,7 +2,7 @@
 
 import { words } from "./api.js";
 import { bdi, h, icon, redraw } from "./dom.js";
-import { persist } from "./retry.js";
+import { withRetries } from "./retry.js";
 import { asPerson, identity, signInEnded } from "./session.js";
 import { dialog, notify } from "./ui.js";
 
@@ -40,7 +40,7 @@ export class RoomList {
     }
     if (this.rooms.length > 0) this.#draw();
     try {
-      await persist(() => this.inbox.load(), (note) => this.#draw(note), loading.signal);
+      await withRetries(() => this.inbox.load(), (note) => this.#draw(note), loading.signal);
     } catch (error) {
       if (!loading.signal.aborted) this.#draw(h("p", { class: "note", role: "alert" }, words(error)));
     }

@@ -1,7 +1,7 @@
 // Following a room's stream: reading its frames, and coming back after a break.
 
 import { ApiError, refusal } from "./api.js";
-import { pause, waitAfter } from "./retry.js";
+import { backOff, retryDelay } from "./retry.js";
 import { takeSeat } from "./seats.js";
 
 /** @import { StreamEvent } from "../types.js" */
@@ -64,7 +64,7 @@ export class Stream {
   #closed = false;
   /** @type {AbortController | null} */ #request = null;
   /** Ends the wait for the next attempt. */
-  #hurry = () => {};
+  #retryNow = () => {};
   #ended = new AbortController();
   #heardAt = 0;
   #attempt = 0;
@@ -80,7 +80,7 @@ export class Stream {
    * @param {string} options.cursor
    * @param {(event: StreamEvent) => Promise<void> | void} options.onEvent
    * @param {() => void} options.onLive
-   * @param {(ms: number, hurry: () => void) => void} options.onWaiting it tries again after so long, or at once
+   * @param {(ms: number, retryNow: () => void) => void} options.onWaiting it tries again after so long, or at once
    * @param {(error: ApiError) => void} options.onRefused
    */
   constructor(options) {
@@ -94,7 +94,7 @@ export class Stream {
       }
       this.#away = false;
       this.#comeBack();
-      this.#hurry();
+      this.#retryNow();
       this.#checkSilence();
     };
     document.addEventListener("visibilitychange", this.onVisible);
@@ -131,7 +131,7 @@ export class Stream {
       try {
         await this.#read();
       } catch (error) {
-        if (error instanceof ApiError && !error.passes) {
+        if (error instanceof ApiError && !error.isTransient) {
           this.close();
           this.options.onRefused(error);
           return;
@@ -143,10 +143,10 @@ export class Stream {
         await new Promise((resolve) => { this.#comeBack = () => resolve(null); });
         continue;
       }
-      const ms = waitAfter(failed, this.#attempt++);
-      await pause(ms, (hurry) => {
-        this.#hurry = hurry;
-        this.options.onWaiting(ms, hurry);
+      const ms = retryDelay(failed, this.#attempt++);
+      await backOff(ms, (retryNow) => {
+        this.#retryNow = retryNow;
+        this.options.onWaiting(ms, retryNow);
       }, this.#ended.signal);
     }
   }

@@ -13,7 +13,7 @@ import { Panel } from "./panel.js";
 import { Pins } from "./pins.js";
 import { profileForm } from "./profile.js";
 import { pickReaction } from "./reactions.js";
-import { persist, retryNote } from "./retry.js";
+import { retryNote, withRetries } from "./retry.js";
 import { Room } from "./room.js";
 import { createRoom } from "./rooms.js";
 import { identity, keepSignedIn, person, signInEnded } from "./session.js";
@@ -68,7 +68,7 @@ async function openRoom(id, { push = true, seq = null } = {}) {
   byId("room-name").replaceChildren(bdi(sidebar.nameOf(id) ?? "Room"));
   byId("loading").replaceChildren("Opening the room…");
   try {
-    const { room, summary } = await persist(() => loadRoom(id), (note) => !signal.aborted && byId("loading").replaceChildren(note), signal);
+    const { room, summary } = await withRetries(() => loadRoom(id), (note) => !signal.aborted && byId("loading").replaceChildren(note), signal);
     if (!inbox.of(id)) await Promise.race([listed, new Promise((resolve) => setTimeout(resolve, LISTED_MS))]);
     if (signal.aborted) return;
     await show(room, summary, seq);
@@ -116,7 +116,7 @@ async function show(room, summary, seq) {
   if (room.identity && room.key) room.onRead = (read) => inbox.read(room.id, read);
   const here = { room, timeline, pins: new Pins(room, byId("pins"), jump), mode: /** @type {Open["mode"]} */ (null) };
   open = here;
-  await persist(() => timeline.showNewest(), (note) => byId("loading").replaceChildren(note), timeline.ended.signal);
+  await withRetries(() => timeline.showNewest(), (note) => byId("loading").replaceChildren(note), timeline.ended.signal);
   // Another room may have been chosen meanwhile.
   if (open !== here) return;
   stage("room");
@@ -139,7 +139,7 @@ async function show(room, summary, seq) {
           status(null);
           thread?.seen();
         },
-        onWaiting: (ms, hurry) => status(retryNote(navigator.onLine ? "Reconnecting." : "You are offline. What you write is sent once you are back.", ms, hurry)),
+        onWaiting: (ms, retryNow) => status(retryNote(navigator.onLine ? "Reconnecting." : "You are offline. What you write is sent once you are back.", ms, retryNow)),
         onRefused: (error) => lost(room, error),
         onAddressed: () => inbox.soon(),
         onElsewhere: () => inbox.soon(),

@@ -5,7 +5,7 @@ import { avatar } from "./avatar.js";
 import { bdi, byId, h } from "./dom.js";
 import { inviteView } from "./invites.js";
 import { keepKey } from "./keys.js";
-import { retryNote, waitAfter } from "./retry.js";
+import { retryDelay, retryNote } from "./retry.js";
 import { asPerson, identity } from "./session.js";
 import { span } from "./time.js";
 import { announce, countdown, dialog, notify } from "./ui.js";
@@ -42,7 +42,7 @@ export class VisitorMode {
     clearTimeout(this.timer);
   }
 
-  #hurry() {
+  #retryNow() {
     clearTimeout(this.timer);
     void this.#poll();
   }
@@ -59,8 +59,8 @@ export class VisitorMode {
         wait = (error.retryAfter ?? 10) * 1000;
         countdown(wait / 1000, (left) => !this.#closed && this.onStatus(left > 0 ? `Reading goes on in ${span(left)}` : null));
       } else {
-        wait = waitAfter(error, ++this.#failures);
-        this.onStatus(retryNote(words(error), wait, () => this.#hurry()));
+        wait = retryDelay(error, ++this.#failures);
+        this.onStatus(retryNote(words(error), wait, () => this.#retryNow()));
       }
     }
     if (!this.#closed) this.timer = setTimeout(() => this.#poll(), wait);

@@ -1,6 +1,6 @@
 // What must hold: breaks of the stream, long histories, hostile rooms.
 
-import { waitBefore } from "../assets/retry.js";
+import { backoffDelay } from "../assets/retry.js";
 import { FrameReader } from "../assets/sse.js";
 import { Person, Server, equal, eventually, ok, test } from "./harness.mjs";
 
@@ -34,7 +34,7 @@ test("the stream resumes after the server was killed, without a hole or a double
 
 test("each attempt to reconnect waits longer, up to half a minute, and never as long as others do", async () => {
   for (const [attempt, most] of [[0, 500], [1, 1000], [3, 4000], [6, 30_000], [40, 30_000]]) {
-    const waits = Array.from({ length: 200 }, () => waitBefore(attempt));
+    const waits = Array.from({ length: 200 }, () => backoffDelay(attempt));
     ok(waits.every((wait) => wait >= most / 2 && wait <= most), `attempt ${attempt}: ${Math.min(...waits)} to ${Math.max(...waits)} ms`);
     ok(new Set(waits).size > 100, "all wait alike");
   }

@@ -1,12 +1,12 @@
 //! The tests in which programs that others made read the API's description and use the real server
 //! by it.
 
-use crate::{alone::run_alone, environment::clients, run::command};
+use crate::{environment::clients, run::command, single_job::run_single_job};
 use std::{path::Path, process::Command};
 
 /// Only these tests; the arguments choose some by name.
 pub fn test(args: &[String]) -> Result<(), String> {
-    run_alone(clients, |folder| Ok(tests(folder)), args)
+    run_single_job(clients, |folder| Ok(tests(folder)), args)
 }
 
 /// What starts those programs.

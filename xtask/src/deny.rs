@@ -5,8 +5,8 @@
 //! cargo-deny is installed, it runs too, and looks for advisories.
 
 use crate::{
+    dependencies::{Graph, Package, SHIPPED, read_toml},
     run::{command, find_program, run},
-    supply::{Graph, Package, SHIPPED, read_toml},
 };
 use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};

@@ -2,21 +2,21 @@
 //!
 //! Nothing but Rust is needed beforehand: what the tests need besides is installed or named.
 
-mod alone;
 mod bench;
 mod clients;
 mod deny;
+mod dependencies;
 mod environment;
-mod first_start;
 mod man;
 mod packages;
+mod parallel;
 mod programs;
 mod run;
 mod sbom;
+mod seed_data;
 mod selection;
 mod services;
-mod side_by_side;
-mod supply;
+mod single_job;
 mod test;
 mod web;
 

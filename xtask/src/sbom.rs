@@ -2,8 +2,8 @@
 
 use crate::{
     deny::texts,
+    dependencies::{Graph, Id, Package, SHIPPED, read_toml},
     run::root,
-    supply::{Graph, Id, Package, SHIPPED, read_toml},
 };
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};

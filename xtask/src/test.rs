@@ -3,11 +3,11 @@
 use crate::{
     clients,
     environment::Environment,
-    first_start::FirstData,
+    parallel::{Job, run_parallel},
     programs::{Built, Lints, TestProgram, build_tests},
     run::{cargo, run},
+    seed_data::SeedData,
     selection::Selection,
-    side_by_side::{Job, run_side_by_side},
     web,
 };
 use std::{num::NonZero, process::Command, thread};
@@ -44,7 +44,7 @@ fn build_and_run(selection: &Selection, lints: Lints) -> Result<(), String> {
         (built, environment)
     });
     let (built, environment) = (built?, environment?);
-    let data = FirstData::make(&built.server)?;
+    let data = SeedData::make(&built.server)?;
 
     let mut jobs = Vec::new();
     if selection.is_everything() {
@@ -75,7 +75,7 @@ fn build_and_run(selection: &Selection, lints: Lints) -> Result<(), String> {
             .env("SC_TEST_SERVER", &built.server)
             .env("SC_TEST_DATA", data.folder());
     }
-    run_side_by_side(jobs, PROGRAMS_AT_ONCE)
+    run_parallel(jobs, PROGRAMS_AT_ONCE)
 }
 
 /// The chosen test programs, those that take longest first.

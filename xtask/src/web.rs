@@ -1,15 +1,15 @@
 //! The tests of the pages, in a real browser against the real server.
 
 use crate::{
-    alone::run_alone,
     environment::web_modules,
     run::{command, run, target},
+    single_job::run_single_job,
 };
 use std::{path::Path, process::Command};
 
 /// Only these tests; the arguments choose some by name.
 pub fn test(args: &[String]) -> Result<(), String> {
-    run_alone(web_modules, tests, args)
+    run_single_job(web_modules, tests, args)
 }
 
 /// Checks the pages' types; gives what drives the pages.

@@ -2,8 +2,8 @@
 
 use crate::core::{HopId, Note, ThreadId};
 use crate::payload::{Payload, PayloadError, Schema};
+use crate::peer_guide::Offer;
 use crate::pump::Meter;
-use crate::usage::Offer;
 use runtime::CancellationToken;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -42,10 +42,10 @@ pub mod journal;
 mod listener;
 mod organism;
 pub mod payload;
+mod peer_guide;
 mod pump;
 pub mod system;
 pub mod trace;
-mod usage;
 pub mod xml;
 
 pub use crate::core::{Budget, CoreLimits, HopId, ListenerStats, Stats, ThreadId};
@@ -54,9 +54,9 @@ pub use handler::{HandlerError, HandlerMetadata, HandlerResponse, Reply, Result,
 pub use listener::Listener;
 pub use organism::{Gateway, Organism, OrganismError};
 pub use payload::Payload;
+pub use peer_guide::Offer;
 pub use pump::{AskError, Conversation, Delivered, Pump, SendError, Settings};
 pub use runtime::CancellationToken;
-pub use usage::Offer;
 
 /// What the derive needs; not part of the interface.
 #[doc(hidden)]

@@ -3,8 +3,8 @@
 use crate::core::{Fit, IdMap};
 use crate::listener::{Listener, key};
 use crate::payload::{Canonical, PayloadType, Schema, SchemaError};
+use crate::peer_guide::{Offer, PeerGuide};
 use crate::system;
-use crate::usage::{Offer, Usage};
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -83,41 +83,41 @@ impl Gateway {
 
 /// A listener in its organism.
 #[derive(Debug)]
-pub struct Entry {
+pub struct RegisteredListener {
     pub(crate) key: Arc<str>,
     pub(crate) listener: Listener,
     pub(crate) peers: HashSet<Arc<str>>,
-    usage: UsageByCaller,
+    peer_guides: GuideByCaller,
 }
 
 /// What an agent is told of its peers and of its caller.
 #[derive(Debug)]
-struct UsageByCaller {
+struct GuideByCaller {
     /// By the caller's key.
-    by_caller: IdMap<Arc<str>, Usage>,
+    by_caller: IdMap<Arc<str>, PeerGuide>,
     /// For a caller that is nobody's listener or gateway any more.
-    without_caller: Usage,
+    without_caller: PeerGuide,
 }
 
-impl Entry {
+impl RegisteredListener {
     /// A listener that is told nothing of the others.
     pub(crate) fn bare(listener: Listener) -> Self {
         Self {
             key: listener.key(),
             peers: listener.peers.iter().map(|peer| key(peer)).collect(),
-            usage: UsageByCaller {
+            peer_guides: GuideByCaller {
                 by_caller: IdMap::default(),
-                without_caller: Usage::empty(),
+                without_caller: PeerGuide::empty(),
             },
             listener,
         }
     }
 
     /// What the listener is told when it works for this caller.
-    pub(crate) fn usage(&self, caller: Option<&str>) -> &Usage {
+    pub(crate) fn peer_guide(&self, caller: Option<&str>) -> &PeerGuide {
         caller
-            .and_then(|caller| self.usage.by_caller.get(caller))
-            .unwrap_or(&self.usage.without_caller)
+            .and_then(|caller| self.peer_guides.by_caller.get(caller))
+            .unwrap_or(&self.peer_guides.without_caller)
     }
 }
 
@@ -125,7 +125,7 @@ impl Entry {
 #[derive(Debug)]
 pub struct Organism {
     name: String,
-    entries: IdMap<Arc<str>, Arc<Entry>>,
+    entries: IdMap<Arc<str>, Arc<RegisteredListener>>,
     gateways: IdMap<Arc<str>, Arc<Gateway>>,
     types: ByType<Arc<PayloadType>>,
     /// Types that no listener accepts and some handler sends; compiled when
@@ -203,13 +203,13 @@ impl Organism {
         }
         let usage: Vec<_> = listeners
             .iter()
-            .map(|listener| organism.usage(listener, &listeners))
+            .map(|listener| organism.guide_by_caller(listener, &listeners))
             .collect();
         for (listener, usage) in listeners.into_iter().zip(usage) {
-            let entry = Entry {
+            let entry = RegisteredListener {
                 key: listener.key(),
                 peers: listener.peers.iter().map(|peer| key(peer)).collect(),
-                usage,
+                peer_guides: usage,
                 listener,
             };
             organism.entries.insert(entry.key.clone(), Arc::new(entry));
@@ -221,7 +221,7 @@ impl Organism {
     /// payload can be checked.
     pub(crate) fn bare(
         name: &str,
-        entries: impl IntoIterator<Item = Arc<Entry>>,
+        entries: impl IntoIterator<Item = Arc<RegisteredListener>>,
         gateways: impl IntoIterator<Item = Gateway>,
     ) -> Self {
         let entries = entries.into_iter();
@@ -238,7 +238,7 @@ impl Organism {
     }
 
     /// What one listener is told, for each that may call it.
-    fn usage(&self, listener: &Listener, all: &[Listener]) -> UsageByCaller {
+    fn guide_by_caller(&self, listener: &Listener, all: &[Listener]) -> GuideByCaller {
         let own = listener.key();
         let calls = |peers: &[String]| peers.iter().any(|peer| key(peer) == own);
         let gateways = self.gateways.iter();
@@ -246,8 +246,8 @@ impl Organism {
         let gateways = gateways.map(|(key, _)| (key.clone(), None));
         let callers = all.iter().filter(|other| calls(&other.peers));
         let callers = callers.map(|caller| (caller.key(), Some(caller)));
-        let instructions = |caller| Usage::new(listener, all, caller);
-        UsageByCaller {
+        let instructions = |caller| PeerGuide::new(listener, all, caller);
+        GuideByCaller {
             by_caller: gateways
                 .chain(callers)
                 .map(|(key, caller)| (key, instructions(caller)))
@@ -293,11 +293,11 @@ impl Organism {
         &self.name
     }
 
-    pub(crate) fn get(&self, key: &str) -> Option<&Arc<Entry>> {
+    pub(crate) fn get(&self, key: &str) -> Option<&Arc<RegisteredListener>> {
         self.entries.get(key)
     }
 
-    pub(crate) fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Arc<RegisteredListener>> {
         self.entries.values()
     }
 

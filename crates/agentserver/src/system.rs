@@ -11,11 +11,11 @@ use std::sync::LazyLock;
 pub const NAME: &str = "system";
 /// The listener that learns of the start, where an organism has one.
 pub const BOOT: &str = "system.boot";
-/// The system listener that registers a watcher.
+/// The system listener that registers a to-do.
 pub const TODO_UNTIL: &str = "todo-until";
 /// Whoever called, in the `to` of a message: an answer.
 pub const CALLER: &str = "caller";
-/// The system listener that closes a watcher.
+/// The system listener that closes a to-do.
 pub const TODO_COMPLETE: &str = "todo-complete";
 
 /// Something could not be done. Says nothing of what exists and what does not.

@@ -11,7 +11,7 @@ use crate::Result;
 use crate::target::{Subscriber, Target};
 
 /// How long after a post its last delivery may come.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Subscribers that read until they are dropped.
 pub struct Audience(Vec<Listener>);
@@ -47,7 +47,7 @@ impl Audience {
 
     /// Waits until every subscriber has seen this number, which must not be before its first.
     pub async fn reached(&mut self, seq: u64) -> Result<()> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         for listener in &mut self.0 {
             while listener.seen.last.load(Relaxed) < seq {
                 if listener.task.is_finished() {

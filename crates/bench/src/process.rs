@@ -13,7 +13,7 @@ use crate::Result;
 use crate::http::{Connection, request};
 
 /// How long a program may take until it answers.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A running program; dropping it kills it.
 pub struct Process {
@@ -37,7 +37,7 @@ impl Process {
     /// Waits until `/health` answers 200.
     pub async fn healthy(&mut self, address: SocketAddr) -> Result<()> {
         let health = request("GET", "/health", None, None);
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while Instant::now() < deadline {
             if let Ok(mut connection) = Connection::open(address).await
                 && let Ok(answer) = connection.send(&health).await
@@ -53,7 +53,7 @@ impl Process {
 
     /// Waits until something listens.
     pub async fn listening(&mut self, address: SocketAddr) -> Result<()> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while Instant::now() < deadline {
             if Connection::open(address).await.is_ok() {
                 return Ok(());

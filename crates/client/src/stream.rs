@@ -88,7 +88,7 @@ impl EventStream {
         self.received.map(|(first, newest)| newest - first)
     }
 
-    /// The next event and its place, or nothing once the server has closed the stream.
+    /// The next event and its cursor, or nothing once the server has closed the stream.
     ///
     /// Dropping the future loses nothing: the next call goes on from there.
     pub async fn next(&mut self) -> Result<Option<(Option<Cursor>, Event)>> {
@@ -110,7 +110,7 @@ impl EventStream {
         }
     }
 
-    /// The place from which a new stream would go on.
+    /// The cursor from which a new stream would go on.
     pub fn cursor(&self) -> Option<Cursor> {
         self.cursor
     }
@@ -120,7 +120,7 @@ impl EventStream {
         let id = frame.id.as_deref().filter(|id| !id.is_empty());
         let cursor = id.and_then(|id| id.parse().ok());
         if id.is_some() && cursor.is_none() {
-            tracing::warn!(?id, "the stream names a place that is none");
+            tracing::warn!(?id, "the stream names a cursor that is none");
         }
         self.cursor = cursor.or(self.cursor);
         let kind = frame.event.as_deref().unwrap_or("message");
@@ -148,7 +148,7 @@ pub struct Follow {
 }
 
 impl Follow {
-    /// The next event and its place.
+    /// The next event and its cursor.
     ///
     /// An error is final for this caller (the token is revoked, the room is gone); what passes,
     /// such as a server that restarts, is retried with a backoff. Dropping the future
@@ -178,7 +178,7 @@ impl Follow {
         }
     }
 
-    /// The place up to which events have been given.
+    /// The cursor up to which events have been given.
     pub fn cursor(&self) -> Option<Cursor> {
         self.cursor
     }

@@ -7,21 +7,21 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
 
-/// A place in a room's one durable order of events.
+/// A position in a room's one durable order of events.
 ///
 /// A message stands at its `seq`. What has no `seq` of its own (an edit, a reaction, new rules)
 /// stands after the newest message of its time, counted: `43.1`, `43.2`. So a client that knows
 /// only a message's `seq` can resume from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Cursor {
-    /// The newest message's `seq` at that place.
+    /// The newest message's `seq` at that position.
     pub seq: i64,
     /// How many other events have come since that message.
     pub sub: i64,
 }
 
 impl Cursor {
-    /// The place of the message with this `seq`.
+    /// The position of the message with this `seq`.
     pub const fn at(seq: i64) -> Self {
         Self { seq, sub: 0 }
     }

@@ -45,8 +45,7 @@ pub fn candidates(text: &str) -> Vec<String> {
 /// Whether the text mentions whoever has this name or id.
 pub fn is_mentioned(text: &str, name: &str) -> bool {
     let (text, name) = (fold(text), fold(name));
-    let bare = name.strip_prefix(EXTERNAL_PREFIX);
-    let bare = bare.filter(|bare| is_bare_agent_id(bare));
+    let bare = bare_agent_id(&name);
     let is_called = |rest| begins_with(rest, &name) || bare.is_some_and(|it| begins_with(rest, it));
     !name.is_empty() && mentions(&text).any(is_called)
 }
@@ -58,6 +57,17 @@ pub struct Mentionable<'a> {
     pub id: &'a str,
     /// The name, if there is one.
     pub name: Option<&'a str>,
+}
+
+impl Mentionable<'_> {
+    /// Whether this is the whole name or id, as a mention would have it.
+    pub fn is_called(&self, name: &str) -> bool {
+        let name = fold(name);
+        let id = fold(self.id);
+        let own_name = self.name.map(fold);
+        let known = [Some(id.as_str()), bare_agent_id(&id), own_name.as_deref()];
+        !name.is_empty() && known.contains(&Some(name.as_str()))
+    }
 }
 
 /// Whom the parts of names in a text mention.
@@ -167,6 +177,12 @@ pub fn birth_name(id: &str) -> Option<String> {
     });
     let name = capitalised.collect::<Vec<_>>().join(" ");
     (!name.is_empty()).then_some(name)
+}
+
+/// An external agent's id as its owner knows it.
+fn bare_agent_id(folded: &str) -> Option<&str> {
+    let bare = folded.strip_prefix(EXTERNAL_PREFIX)?;
+    is_bare_agent_id(bare).then_some(bare)
 }
 
 /// Whether this is an external agent's id without its `ext_`, as the installer prints it.
@@ -314,6 +330,25 @@ mod tests {
             parts_in("@fal @f @ x@falcon @_ @falcontidy"),
             (vec![], vec![])
         );
+    }
+
+    #[test]
+    fn a_member_is_called_by_its_whole_name_or_id_in_any_case() {
+        let member = |id, name| Mentionable { id, name };
+        let otter = member("ext_curious_otter-3a9f1c20", Some("Ärger"));
+        for name in [
+            "ÄRGER",
+            "ext_curious_otter-3a9f1c20",
+            "Curious_Otter-3a9f1c20",
+        ] {
+            assert!(otter.is_called(name), "{name}");
+        }
+        for name in ["", "Ärge", "curious_otter", "ext_"] {
+            assert!(!otter.is_called(name), "{name}");
+        }
+        assert!(member("u_1", Some("ΣΊΣΥΦΟΣ")).is_called("σίσυφοσ"));
+        assert!(!member("u_1", None).is_called(""));
+        assert!(!member("u_1", Some("")).is_called(""));
     }
 
     #[test]

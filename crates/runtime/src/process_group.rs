@@ -16,8 +16,23 @@ impl ProcessGroup {
         Ok((child, group))
     }
 
+    /// As [`ProcessGroup::spawn`], where something else starts the program, as a thread that is
+    /// confined.
+    pub async fn spawn_with<F>(
+        mut command: Command,
+        start: impl FnOnce(Command) -> F,
+    ) -> io::Result<(Child, Self)>
+    where
+        F: Future<Output = io::Result<Child>>,
+    {
+        command.process_group(0).kill_on_drop(true);
+        let child = start(command).await?;
+        let group = Self::of(&child);
+        Ok((child, group))
+    }
+
     /// The group of a child that was started as the first of its own.
-    pub fn of(child: &Child) -> Self {
+    fn of(child: &Child) -> Self {
         Self(child.id().and_then(|id| Pid::from_raw(id.cast_signed())))
     }
 

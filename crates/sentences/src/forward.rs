@@ -8,9 +8,9 @@ use crate::product::{BLOCK, Input, Processor, round};
 const LEAST_SPREAD: f32 = 1e-12;
 
 /// What tokens mean together, as a vector of length one.
-pub(crate) fn meaning(weights: &Weights, tokens: &[usize], processor: Processor) -> Vec<f32> {
+pub(crate) fn embedding(weights: &Weights, tokens: &[usize], processor: Processor) -> Vec<f32> {
     let width = weights.width;
-    let mut x = embeddings(weights, tokens);
+    let mut x = token_embeddings(weights, tokens);
     weights.norm.apply(&mut x);
     for layer in &weights.layers {
         layer.apply(&mut x, weights, processor);
@@ -24,7 +24,7 @@ pub(crate) fn meaning(weights: &Weights, tokens: &[usize], processor: Processor)
 }
 
 /// What each token means by itself and at its place.
-fn embeddings(weights: &Weights, tokens: &[usize]) -> Vec<f32> {
+fn token_embeddings(weights: &Weights, tokens: &[usize]) -> Vec<f32> {
     let half = weights.width / 2;
     let mut x = Vec::with_capacity(tokens.len() * weights.width);
     for (token, place) in tokens

@@ -36,7 +36,7 @@ impl Model {
     /// mean. `None` if the model knows none of its words.
     pub fn embed(&self, text: &str, most: usize) -> Option<Vec<f32>> {
         let tokens = self.tokens(text, most)?;
-        Some(forward::meaning(&self.weights, &tokens, self.processor))
+        Some(forward::embedding(&self.weights, &tokens, self.processor))
     }
 
     /// The tokens of a text, between those that begin and end it.
@@ -60,7 +60,7 @@ impl Model {
 }
 
 /// How near two vectors of length one are: from -1, the opposite, to 1, the same.
-pub fn nearness(a: &[f32], b: &[f32]) -> f32 {
+pub fn cosine_similarity(a: &[f32], b: &[f32]) -> f32 {
     forward::dot(a, b)
 }
 

@@ -14,7 +14,7 @@ fn vectors_are_those_of_the_model_it_was_made_from() {
         let wanted: Vec<f32> = numbers.split(' ').map(|x| x.parse().unwrap()).collect();
         let found = model().embed(text, 30).unwrap();
         assert_eq!(found.len(), wanted.len());
-        let near = nearness(&found, &wanted);
+        let near = cosine_similarity(&found, &wanted);
         assert!(near > 0.998, "{text}: {near}");
         count += 1;
     }
@@ -32,7 +32,7 @@ fn every_processor_comes_to_the_same() {
     ] {
         let tokens = model.tokens(text, 30).unwrap();
         let [quick, plain] = [Processor::new(), Processor::Any]
-            .map(|processor| forward::meaning(&model.weights, &tokens, processor));
+            .map(|processor| forward::embedding(&model.weights, &tokens, processor));
         assert_eq!(quick, plain, "{text}");
     }
 }
@@ -41,8 +41,8 @@ fn every_processor_comes_to_the_same() {
 fn what_means_alike_is_near() {
     let near = |a: &str, b: &str| {
         let [a, b] = [a, b].map(|text| model().embed(text, 30).unwrap());
-        assert!((nearness(&a, &a) - 1.0).abs() < 1e-4);
-        nearness(&a, &b)
+        assert!((cosine_similarity(&a, &a) - 1.0).abs() < 1e-4);
+        cosine_similarity(&a, &b)
     };
     let farther = |question: &str, its: &str, other: &str| {
         let [its, other] = [its, other].map(|text| near(question, text));

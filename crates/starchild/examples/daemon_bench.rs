@@ -20,7 +20,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 const MESSAGES: usize = 300;
 const ROOMS: usize = 20;
 const IDLE: Duration = Duration::from_secs(60);
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Writes down when its first byte came, and for which message.
 const SCRIPT: &str = "#!/bin/bash
@@ -198,7 +198,7 @@ impl Bench {
     /// When the script that was run for this message had its first byte, in unix seconds.
     async fn handler_began(&self, seq: i64) -> Result<f64> {
         let begun = std::time::Instant::now();
-        while begun.elapsed() < PATIENCE {
+        while begun.elapsed() < TIMEOUT {
             let times = read_times(&self.times_file());
             if let Some(time) = times.get(&seq) {
                 return Ok(*time);

@@ -39,15 +39,15 @@ pub async fn serve(listener: TcpListener, router: Router) {
 /// Serves until a shutdown begins, then until every answer in hand is finished or the shutdown is
 /// forced. Dropped, it ends at once.
 pub async fn serve_until(listener: TcpListener, router: Router, shutdown: Shutdown) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let permits = Arc::new(Semaphore::new(CONNECTIONS));
     let finish = CancellationToken::new();
     let mut connections = JoinSet::new();
     while !shutdown.has_begun() {
         let accepted = tokio::select! {
-            accepted = accept(&listener, &places) => accepted,
+            accepted = accept(&listener, &permits) => accepted,
             () = shutdown.begun() => break,
         };
-        let Some((socket, peer, place)) = accepted else {
+        let Some((socket, peer, permit)) = accepted else {
             continue;
         };
         while connections.try_join_next().is_some() {}
@@ -55,7 +55,7 @@ pub async fn serve_until(listener: TcpListener, router: Router, shutdown: Shutdo
         let finish = finish.clone();
         connections.spawn(async move {
             serve_connection(socket, router, finish).await;
-            drop(place);
+            drop(permit);
         });
     }
     drop(listener);
@@ -68,11 +68,11 @@ pub async fn serve_until(listener: TcpListener, router: Router, shutdown: Shutdo
 
 async fn accept(
     listener: &TcpListener,
-    places: &Arc<Semaphore>,
+    permits: &Arc<Semaphore>,
 ) -> Option<(TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
-    let place = places.clone().acquire_owned().await.ok()?;
+    let permit = permits.clone().acquire_owned().await.ok()?;
     match listener.accept().await {
-        Ok((socket, peer)) => Some((socket, peer, place)),
+        Ok((socket, peer)) => Some((socket, peer, permit)),
         Err(error) => {
             tracing::warn!(%error, "cannot accept a connection; it is tried again");
             tokio::time::sleep(Duration::from_millis(100)).await;

@@ -4,6 +4,7 @@ mod backend;
 mod bridge;
 mod cli;
 mod daemon;
+mod dedup_key;
 mod home;
 mod host;
 mod http_server;

@@ -70,7 +70,7 @@ impl<K, M, G> OrganismFile<K, M, G> {
             .map(|file| Gateway::named(&file.name.value, values(&file.peers)));
         Organism::new(&self.organism, listeners, gateways)
             .and_then(|organism| organism.with_types(schemas.values()))
-            .map_err(|error| ConfigError(vec![self.place(&error)]))
+            .map_err(|error| ConfigError(vec![self.locate(&error)]))
     }
 
     /// The payload types of the file by name; those that cannot be used are
@@ -189,7 +189,7 @@ impl<K, M, G> OrganismFile<K, M, G> {
     }
 
     /// Where the listener is that an organism could not be built with.
-    fn place(&self, error: &OrganismError) -> Problem {
+    fn locate(&self, error: &OrganismError) -> Problem {
         let name = match error {
             OrganismError::Reserved(name)
             | OrganismError::Name(name)

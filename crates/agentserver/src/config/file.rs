@@ -262,9 +262,9 @@ pub struct LimitsFile {
     pub backlog: Option<usize>,
     /// Refusals in a row before a listener is given up.
     pub refusals: Option<u32>,
-    /// Seconds between two nudges of a watcher.
+    /// Seconds between two nudges of a to-do.
     pub nudge_seconds: Option<Spanned<f64>>,
-    /// Nudges before a watcher is given up.
+    /// Nudges before a to-do is given up.
     pub nudges: Option<u32>,
     /// Messages from outside whose work is not done.
     pub admission: Option<usize>,

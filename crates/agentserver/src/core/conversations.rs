@@ -2,8 +2,8 @@
 //! comes to rest. Their threads are in [`super::threads`].
 
 use super::account::AccountId;
+use super::dedup_keys::DedupKeys;
 use super::ids::IdMap;
-use super::seen::Seen;
 use super::threads::ThreadId;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -24,21 +24,23 @@ pub struct Conversations {
 struct Conversation {
     is_open: bool,
     in_flight: usize,
-    /// Watchers keep a conversation alive while nothing moves.
-    watchers: usize,
+    /// Open to-dos keep a conversation alive while nothing moves.
+    #[serde(rename = "watchers")]
+    open_todos: usize,
     /// How often it came to rest.
     epoch: u64,
     /// What it may use in all, where that is bounded.
     account: Option<AccountId>,
     /// What its gateway calls it.
     name: Option<Arc<str>>,
-    /// Keys of messages that were accepted, where they have any.
-    seen: Option<Box<Seen>>,
+    /// Dedup keys of messages that were accepted, where they have any.
+    #[serde(rename = "seen")]
+    dedup_keys: Option<Box<DedupKeys>>,
 }
 
 impl Conversation {
     fn is_resting(&self) -> bool {
-        self.in_flight == 0 && self.watchers == 0
+        self.in_flight == 0 && self.open_todos == 0
     }
 }
 
@@ -69,26 +71,30 @@ impl Conversations {
     /// A message of it was dealt with. Says whether it is over.
     pub(super) fn leave(&mut self, root: ThreadId) -> bool {
         self.in_flight = self.in_flight.saturating_sub(1);
-        self.settle(root, |conversation| {
+        self.update_and_check_idle(root, |conversation| {
             conversation.in_flight = conversation.in_flight.saturating_sub(1);
         })
     }
 
-    pub fn watch(&mut self, root: ThreadId) {
+    pub fn open_todo(&mut self, root: ThreadId) {
         if let Some(conversation) = self.conversations.get_mut(&root) {
-            conversation.watchers += 1;
+            conversation.open_todos += 1;
         }
     }
 
-    /// One watcher less. Says whether it is over.
-    pub(super) fn unwatch(&mut self, root: ThreadId) -> bool {
-        self.settle(root, |conversation| {
-            conversation.watchers = conversation.watchers.saturating_sub(1);
+    /// One to-do less. Says whether it is over.
+    pub(super) fn close_todo(&mut self, root: ThreadId) -> bool {
+        self.update_and_check_idle(root, |conversation| {
+            conversation.open_todos = conversation.open_todos.saturating_sub(1);
         })
     }
 
     /// Makes a change after which it may have come to rest, and be over.
-    fn settle(&mut self, root: ThreadId, change: impl FnOnce(&mut Conversation)) -> bool {
+    fn update_and_check_idle(
+        &mut self,
+        root: ThreadId,
+        change: impl FnOnce(&mut Conversation),
+    ) -> bool {
         let Some(conversation) = self.conversations.get_mut(&root) else {
             return false;
         };
@@ -142,16 +148,17 @@ impl Conversations {
         self.conversations.get(&root)?.name.clone()
     }
 
-    /// Whether a message with this key was accepted before.
-    pub fn has_seen(&self, root: ThreadId, key: &str) -> bool {
-        let seen = self.conversations.get(&root).map(|c| &c.seen);
-        seen.is_some_and(|seen| seen.as_ref().is_some_and(|seen| seen.contains(key)))
+    /// Whether a message with this dedup key was accepted before.
+    pub fn has_dedup_key(&self, root: ThreadId, key: &str) -> bool {
+        let conversation = self.conversations.get(&root);
+        let known = conversation.and_then(|c| c.dedup_keys.as_ref());
+        known.is_some_and(|known| known.contains(key))
     }
 
-    /// A message with this key was accepted.
-    pub fn see(&mut self, root: ThreadId, key: &str) {
+    /// A message with this dedup key was accepted.
+    pub fn record_dedup_key(&mut self, root: ThreadId, key: &str) {
         if let Some(conversation) = self.conversations.get_mut(&root) {
-            conversation.seen.get_or_insert_default().insert(key);
+            conversation.dedup_keys.get_or_insert_default().insert(key);
         }
     }
 
@@ -179,7 +186,7 @@ impl Conversations {
         self.in_flight == 0
     }
 
-    /// Whether nothing of it waits, runs or is watched for.
+    /// Whether nothing of it waits, runs or is a to-do.
     pub fn is_resting(&self, root: ThreadId) -> bool {
         let conversation = self.conversations.get(&root);
         conversation.is_none_or(Conversation::is_resting)

@@ -6,7 +6,7 @@ use super::message::{Arrival, Effect, HopId, Job, Outgoing};
 use super::rights::Refusal;
 use super::threads::ThreadId;
 use crate::listener::lowercase;
-use crate::organism::Entry;
+use crate::organism::RegisteredListener;
 use crate::payload::Canonical;
 use crate::system::{self, Fault};
 use crate::trace::HopKind;
@@ -19,7 +19,7 @@ impl Core {
     pub(super) fn forward(
         &mut self,
         thread: ThreadId,
-        entry: &Arc<Entry>,
+        entry: &Arc<RegisteredListener>,
         from: Arc<str>,
         payload: Canonical,
         cause: Cause,
@@ -42,7 +42,7 @@ impl Core {
         &mut self,
         thread: ThreadId,
         callee: ThreadId,
-        entry: &Arc<Entry>,
+        entry: &Arc<RegisteredListener>,
         from: Arc<str>,
         payload: Canonical,
         cause: Cause,

@@ -21,7 +21,7 @@ pub struct CoreLimits {
     pub todos: usize,
     /// Time between two nudges.
     pub nudge: Duration,
-    /// Nudges before a watcher is given up.
+    /// Nudges before a to-do is given up.
     pub nudges: u32,
     /// What one message from outside, and all that follows from it, may use.
     pub request: Budget,

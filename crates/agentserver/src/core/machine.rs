@@ -14,7 +14,7 @@ use super::queues::Queues;
 use super::threads::{Ended, ThreadId, Threads};
 use super::time::Time;
 use super::todo::Todos;
-use crate::organism::{Entry, Organism};
+use crate::organism::{Organism, RegisteredListener};
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use std::time::Duration;
 pub struct Core {
     pub(super) organism: Arc<Organism>,
     /// Listeners that a reload took away while threads of theirs live.
-    pub(super) retired: HashMap<Arc<str>, Arc<Entry>>,
+    pub(super) retired: HashMap<Arc<str>, Arc<RegisteredListener>>,
     pub(super) limits: CoreLimits,
     pub(super) threads: Threads,
     pub(super) accounts: Accounts,
@@ -123,7 +123,7 @@ impl Core {
 
     /// What is to be carried out since the last time.
     pub(crate) fn effects(&mut self) -> Vec<Effect> {
-        self.settle();
+        self.process_ended();
         std::mem::take(&mut self.effects)
     }
 
@@ -137,7 +137,7 @@ impl Core {
         self.threads.conversations.is_idle()
     }
 
-    /// Whether nothing of one conversation waits, runs or is watched for.
+    /// Whether nothing of one conversation waits, runs or is a to-do.
     pub(crate) fn is_resting(&self, root: ThreadId) -> bool {
         self.threads.conversations.is_resting(root)
     }
@@ -184,21 +184,21 @@ impl Core {
             .retain(|key, _| organism.get(key).is_none() && threads.owns_any(key));
     }
 
-    pub(super) fn owner(&self, thread: ThreadId) -> Option<Arc<Entry>> {
+    pub(super) fn owner(&self, thread: ThreadId) -> Option<Arc<RegisteredListener>> {
         self.lookup(&self.threads.owner(thread)?)
     }
 
     /// The listener of a job as it is now; as it was, if it is gone.
-    pub(super) fn current(&self, job: &Job) -> Arc<Entry> {
+    pub(super) fn current(&self, job: &Job) -> Arc<RegisteredListener> {
         let current = self.lookup(&job.entry.key);
         current.unwrap_or_else(|| job.entry.clone())
     }
 
-    pub(super) fn lookup(&self, key: &str) -> Option<Arc<Entry>> {
+    pub(super) fn lookup(&self, key: &str) -> Option<Arc<RegisteredListener>> {
         self.entry(key).cloned()
     }
 
-    pub(super) fn entry(&self, key: &str) -> Option<&Arc<Entry>> {
+    pub(super) fn entry(&self, key: &str) -> Option<&Arc<RegisteredListener>> {
         self.organism.get(key).or_else(|| self.retired.get(key))
     }
 

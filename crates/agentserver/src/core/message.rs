@@ -5,7 +5,7 @@ use super::notes::Notes;
 use super::threads::ThreadId;
 use super::time::Time;
 use crate::handler::Target;
-use crate::organism::{Entry, Organism};
+use crate::organism::{Organism, RegisteredListener};
 use crate::payload::Canonical;
 use crate::system::Fault;
 use crate::trace::Hop;
@@ -21,7 +21,7 @@ pub struct Job {
     pub parent: Option<HopId>,
     /// When it reached its listener.
     pub arrived: Time,
-    pub entry: Arc<Entry>,
+    pub entry: Arc<RegisteredListener>,
     /// As it was when the message was sent: a reload does not make strangers
     /// of the types that its answer may have.
     pub organism: Arc<Organism>,
@@ -129,8 +129,8 @@ pub enum Effect {
     Run(Arc<Job>),
     /// Hand a message to whoever began the conversation.
     Deliver(Arrival),
-    /// A conversation came to rest: nothing of it waits or runs, and nothing is
-    /// watched for.
+    /// A conversation came to rest: nothing of it waits or runs, and no to-do
+    /// is open.
     Rest(ThreadId),
     /// So many messages from outside are done with, and all that followed from
     /// them: others may be let in.
@@ -143,7 +143,10 @@ pub enum Effect {
     /// Nobody waits for this run any more.
     Cancel(CancellationToken),
     /// A thread of a listener ended.
-    Ended { entry: Arc<Entry>, thread: ThreadId },
+    Ended {
+        entry: Arc<RegisteredListener>,
+        thread: ThreadId,
+    },
     /// For the trace.
     Hop(Box<Hop>),
 }

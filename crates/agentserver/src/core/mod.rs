@@ -1,4 +1,4 @@
-//! The rules, without I/O: threads, peers, queues and watchers as one state
+//! The rules, without I/O: threads, peers, queues and to-dos as one state
 //! machine. The pump drives it: it puts in what came from outside and what
 //! handlers gave back, and carries out the [`Effect`]s that come out.
 
@@ -8,6 +8,7 @@ mod asks;
 mod budget;
 mod conversations;
 mod counts;
+mod dedup_keys;
 mod deliver;
 mod finish;
 mod hops;
@@ -24,13 +25,12 @@ mod overview;
 mod queues;
 mod recover;
 mod rights;
-mod seen;
 mod snapshot;
 mod threads;
 mod time;
 mod todo;
+mod todo_rules;
 mod turns;
-mod watch;
 
 #[cfg(test)]
 mod properties;

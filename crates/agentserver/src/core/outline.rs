@@ -4,7 +4,7 @@
 use super::budget::Budget;
 use super::limits::CoreLimits;
 use crate::listener::Listener;
-use crate::organism::{Entry, Gateway, Organism};
+use crate::organism::{Gateway, Organism, RegisteredListener};
 use crate::payload::{Schema, Shape};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -94,7 +94,7 @@ impl ListenerOutline {
         }
     }
 
-    pub fn entry(&self) -> Arc<Entry> {
+    pub fn entry(&self) -> Arc<RegisteredListener> {
         let mut listener = Listener::named(&self.name)
             .agent(self.is_agent)
             .broadcast(self.is_broadcast)
@@ -108,7 +108,7 @@ impl ListenerOutline {
         for name in &self.accepts {
             listener = listener.on_schema(name.schema(), gone);
         }
-        Arc::new(Entry::bare(listener))
+        Arc::new(RegisteredListener::bare(listener))
     }
 }
 

@@ -113,7 +113,7 @@ impl Core {
             key: key.map(Cow::Borrowed),
         };
         self.take_in(now, input);
-        if key.is_some_and(|key| self.threads.conversations.has_seen(root, key)) {
+        if key.is_some_and(|key| self.threads.conversations.has_dedup_key(root, key)) {
             return Ok(None);
         }
         let gateway = self
@@ -147,7 +147,7 @@ impl Core {
             Ok(entries) => {
                 let request = self.next_hop();
                 if let Some(key) = key {
-                    self.threads.conversations.see(root, key);
+                    self.threads.conversations.record_dedup_key(root, key);
                     self.keys.insert(request, key.into());
                 }
                 self.on_account(Work::Request(request), root, |core, cause| {

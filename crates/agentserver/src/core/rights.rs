@@ -3,7 +3,7 @@
 use super::message::{Fit, Form, Outgoing};
 use crate::handler::Target;
 use crate::listener::{is_system_type, lowercase};
-use crate::organism::{Entry, Organism};
+use crate::organism::{Organism, RegisteredListener};
 use crate::payload::{Canonical, Schema};
 use crate::system::{self, Fault, TodoComplete, TodoUntil};
 use crate::trace::HopKind;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Where a message will go.
 pub enum Route {
     Caller,
-    Listeners(Vec<Arc<Entry>>),
+    Listeners(Vec<Arc<RegisteredListener>>),
     TodoUntil,
     TodoComplete,
 }
@@ -122,7 +122,7 @@ fn admit(
     if is_system_type(namespace, root) {
         return Err(unknown("only the pump sends this type"));
     }
-    let takes = |entry: &Arc<Entry>| entry.listener.accepts(namespace, root);
+    let takes = |entry: &Arc<RegisteredListener>| entry.listener.accepts(namespace, root);
     let is_taken = match &route {
         // Whoever is above is asked when the answer is carried there.
         Route::Caller => rights.caller.as_ref().is_none_or(|caller| {

@@ -12,7 +12,7 @@ use super::queues::Queues;
 use super::threads::{ThreadId, Threads};
 use super::time::Time;
 use super::todo::Todos;
-use crate::organism::Entry;
+use crate::organism::RegisteredListener;
 use crate::payload::Canonical;
 use runtime::CancellationToken;
 use serde::{Deserialize, Serialize};
@@ -91,7 +91,7 @@ impl KeptJob {
         // One that nobody knows fails when it is run.
         let entry = entry.unwrap_or_else(|| {
             let listener = crate::Listener::named(&self.listener);
-            Arc::new(Entry::bare(listener))
+            Arc::new(RegisteredListener::bare(listener))
         });
         Job {
             id: self.id,

@@ -181,9 +181,9 @@ impl Threads {
         }
     }
 
-    /// A watcher of this conversation is closed.
-    pub fn unwatch(&mut self, root: ThreadId, ended: &mut Vec<Ended>) {
-        if self.conversations.unwatch(root) {
+    /// A to-do of this conversation is closed.
+    pub fn close_todo(&mut self, root: ThreadId, ended: &mut Vec<Ended>) {
+        if self.conversations.close_todo(root) {
             self.end(root, ended);
         }
     }

@@ -1,4 +1,4 @@
-//! Watchers: what listeners asked to be reminded of.
+//! To-dos: what listeners asked to be reminded of.
 
 use super::ids::{IdMap, opaque_id};
 use super::overview::OpenTodo;
@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 opaque_id! {
-    /// A watcher's id.
+    /// A to-do's id.
     pub struct TodoId;
 }
 
-/// One watcher on one thread.
+/// One to-do of one thread.
 #[derive(Serialize, Deserialize)]
 pub struct Todo {
     pub thread: ThreadId,
@@ -67,7 +67,7 @@ impl Todos {
         self.due.insert((due, id));
     }
 
-    /// Closes a watcher, which only its own thread can.
+    /// Closes a to-do, which only its own thread can.
     pub fn close(&mut self, id: TodoId, thread: ThreadId) -> Option<Todo> {
         if self.todos.get(&id)?.thread != thread {
             return None;
@@ -81,7 +81,7 @@ impl Todos {
         self.remove(id)
     }
 
-    /// A thread ended, and its watchers with it.
+    /// A thread ended, and its to-dos with it.
     pub fn end_thread(&mut self, thread: ThreadId) -> Vec<Todo> {
         let ids = self.by_thread.remove(&thread).unwrap_or_default();
         ids.into_iter().filter_map(|id| self.remove(id)).collect()
@@ -93,7 +93,7 @@ impl Todos {
         Some(todo)
     }
 
-    /// A message reaches a thread: watchers that wait for it are raised.
+    /// A message reaches a thread: to-dos that wait for it are raised.
     pub fn arrived(&mut self, thread: ThreadId, from: &str, payload: &str) {
         for id in self.by_thread.get(&thread).into_iter().flatten() {
             if let Some(todo) = self.todos.get_mut(id) {
@@ -102,12 +102,12 @@ impl Todos {
         }
     }
 
-    /// How many watchers a thread has.
+    /// How many to-dos a thread has.
     pub fn count(&self, thread: ThreadId) -> usize {
         self.by_thread.get(&thread).map_or(0, Vec::len)
     }
 
-    /// The open watchers of a thread, for its prompt.
+    /// The open to-dos of a thread, for its prompt.
     pub fn reminder(&self, thread: ThreadId) -> Option<String> {
         let ids = self.by_thread.get(&thread)?;
         let mut text = String::from("\n\nOpen to-dos of yours:\n");
@@ -151,7 +151,7 @@ impl Todos {
         self.due.first().map(|(due, _)| *due)
     }
 
-    /// A watcher whose time has come, set to come again at `next`.
+    /// A to-do whose time has come, set to come again at `next`.
     pub fn pop_due(&mut self, now: Time, next: Time) -> Option<(TodoId, &mut Todo)> {
         let (due, id) = *self.due.first()?;
         if due > now {

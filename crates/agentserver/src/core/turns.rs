@@ -144,9 +144,9 @@ impl Core {
         self.tell_of_budget(exhausted, root);
     }
 
-    /// Sees to what ended: threads with their watchers, their owners' state and
+    /// Sees to what ended: threads with their to-dos, their owners' state and
     /// the messages that waited for them; conversations that came to rest.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn process_ended(&mut self) {
         while let Some(Ended {
             owner,
             thread,
@@ -154,7 +154,7 @@ impl Core {
         }) = self.ended.pop()
         {
             for todo in self.todos.end_thread(thread) {
-                self.threads.unwatch(todo.root, &mut self.ended);
+                self.threads.close_todo(todo.root, &mut self.ended);
             }
             if was_busy {
                 self.cancel(thread);

@@ -23,30 +23,30 @@ impl Default for Idle {
 
 /// The conversations that a gateway holds. Clones share them; when the last is
 /// dropped, they are closed.
-pub struct Conversations<O> {
+pub struct GatewayConversations<O> {
     shared: Arc<Shared<O>>,
-    _closing: Arc<Closing<O>>,
+    _shutdown_on_drop: Arc<ShutdownOnDrop<O>>,
 }
 
-impl<O> Clone for Conversations<O> {
+impl<O> Clone for GatewayConversations<O> {
     fn clone(&self) -> Self {
         Self {
             shared: self.shared.clone(),
-            _closing: self._closing.clone(),
+            _shutdown_on_drop: self._shutdown_on_drop.clone(),
         }
     }
 }
 
-/// Closes what is open when nobody can send any more; where there is a journal, it
+/// Graceful shutdown: closes what is open when nobody can send any more; where there is a journal, it
 /// is taken up again with the next start.
-struct Closing<O>(Arc<Shared<O>>);
+struct ShutdownOnDrop<O>(Arc<Shared<O>>);
 
-impl<O> Drop for Closing<O> {
+impl<O> Drop for ShutdownOnDrop<O> {
     fn drop(&mut self) {
         let open = std::mem::take(&mut *self.0.lock());
-        for held in open.values() {
-            held.talk.conversation.keep_open();
-            held.talk.closed.notify_one();
+        for entry in open.values() {
+            entry.live.conversation.keep_open();
+            entry.live.closed.notify_one();
         }
     }
 }
@@ -56,16 +56,16 @@ struct Shared<O> {
     gateway: String,
     outlet: O,
     idle: Idle,
-    open: Mutex<HashMap<CorrelationId, Open>>,
+    open: Mutex<HashMap<CorrelationId, OpenConversation>>,
 }
 
 /// A conversation, and those who are about to send in it.
-struct Open {
-    talk: Arc<Talk>,
+struct OpenConversation {
+    live: Arc<LiveConversation>,
     senders: usize,
 }
 
-struct Talk {
+struct LiveConversation {
     conversation: Conversation,
     /// Something was sent, or was not to be.
     sent: Notify,
@@ -75,32 +75,32 @@ struct Talk {
 
 /// An answer that was taken and not acknowledged.
 #[derive(Clone)]
-pub struct Held {
-    talk: Weak<Talk>,
+pub struct PendingAck {
+    live: Weak<LiveConversation>,
     id: HopId,
-    is_held: Arc<AtomicBool>,
+    is_deferred: Arc<AtomicBool>,
 }
 
-impl Held {
-    pub(super) fn hold(&self) {
-        self.is_held.store(true, Ordering::Relaxed);
+impl PendingAck {
+    pub(super) fn defer(&self) {
+        self.is_deferred.store(true, Ordering::Relaxed);
     }
 
     /// Somebody outside has it, and all that came before it.
     pub fn acknowledge(&self) {
-        if let Some(talk) = self.talk.upgrade() {
-            talk.conversation.acknowledge_to(self.id);
+        if let Some(live) = self.live.upgrade() {
+            live.conversation.acknowledge_to(self.id);
         }
     }
 }
 
-impl fmt::Debug for Held {
+impl fmt::Debug for PendingAck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Held").field(&self.id).finish()
+        f.debug_tuple("PendingAck").field(&self.id).finish()
     }
 }
 
-impl<O: Outlet> Conversations<O> {
+impl<O: Outlet> GatewayConversations<O> {
     /// For the gateway of this name. What comes for any of its conversations
     /// goes to `outlet`. Those that were open before a crash are taken up again.
     pub fn new(pump: Pump, gateway: impl Into<String>, outlet: O, idle: Idle) -> Self {
@@ -114,7 +114,7 @@ impl<O: Outlet> Conversations<O> {
         let shared = Arc::new(shared);
         take_up(&shared);
         Self {
-            _closing: Arc::new(Closing(shared.clone())),
+            _shutdown_on_drop: Arc::new(ShutdownOnDrop(shared.clone())),
             shared,
         }
     }
@@ -134,7 +134,7 @@ impl<O: Outlet> Conversations<O> {
         xml: &str,
     ) -> Result<HopId, SendError> {
         let sending = Sending::begin(&self.shared, correlation)?;
-        sending.talk.conversation.send_xml(to, xml).await
+        sending.live.conversation.send_xml(to, xml).await
     }
 
     /// The same, unless the conversation has accepted a message with this key before;
@@ -147,18 +147,18 @@ impl<O: Outlet> Conversations<O> {
         xml: &str,
     ) -> Result<Option<HopId>, SendError> {
         let sending = Sending::begin(&self.shared, correlation)?;
-        sending.talk.conversation.send_once(key, to, xml).await
+        sending.live.conversation.send_once(key, to, xml).await
     }
 
     /// Ends a conversation: what is under way goes on, and its answers are no
     /// longer heard. Whether there was one.
     pub fn close(&self, correlation: &CorrelationId) -> bool {
-        let held = self.shared.lock().remove(correlation);
-        if let Some(held) = &held {
+        let entry = self.shared.lock().remove(correlation);
+        if let Some(entry) = &entry {
             self.shared.outlet.closed(correlation);
-            held.talk.closed.notify_one();
+            entry.live.closed.notify_one();
         }
-        held.is_some()
+        entry.is_some()
     }
 
     /// Whether there is one of this id.
@@ -173,7 +173,7 @@ impl<O: Outlet> Conversations<O> {
 }
 
 impl<O> Shared<O> {
-    fn lock(&self) -> MutexGuard<'_, HashMap<CorrelationId, Open>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<CorrelationId, OpenConversation>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -182,7 +182,7 @@ impl<O> Shared<O> {
 struct Sending<'a, O: Outlet> {
     shared: &'a Arc<Shared<O>>,
     correlation: &'a CorrelationId,
-    talk: Arc<Talk>,
+    live: Arc<LiveConversation>,
 }
 
 impl<'a, O: Outlet> Sending<'a, O> {
@@ -191,35 +191,35 @@ impl<'a, O: Outlet> Sending<'a, O> {
         correlation: &'a CorrelationId,
     ) -> Result<Self, SendError> {
         let mut open = shared.lock();
-        let talk = match open.get_mut(correlation) {
-            Some(held) => {
-                held.senders += 1;
-                held.talk.clone()
+        let live = match open.get_mut(correlation) {
+            Some(entry) => {
+                entry.senders += 1;
+                entry.live.clone()
             }
             None => {
                 let name = correlation.as_str();
                 let conversation = shared.pump.open_named(&shared.gateway, name)?;
-                let held = hold(shared, correlation, conversation);
-                let held = open.entry(correlation.clone()).or_insert(held);
-                held.senders = 1;
-                held.talk.clone()
+                let entry = start_reading(shared, correlation, conversation);
+                let entry = open.entry(correlation.clone()).or_insert(entry);
+                entry.senders = 1;
+                entry.live.clone()
             }
         };
         Ok(Self {
             shared,
             correlation,
-            talk,
+            live,
         })
     }
 }
 
 /// Reads a conversation from now on.
-fn hold<O: Outlet>(
+fn start_reading<O: Outlet>(
     shared: &Arc<Shared<O>>,
     correlation: &CorrelationId,
     conversation: Conversation,
-) -> Open {
-    let talk = Arc::new(Talk {
+) -> OpenConversation {
+    let live = Arc::new(LiveConversation {
         conversation,
         sent: Notify::new(),
         closed: Notify::new(),
@@ -227,10 +227,10 @@ fn hold<O: Outlet>(
     let reader = Reader {
         shared: shared.clone(),
         correlation: correlation.clone(),
-        talk: talk.clone(),
+        live: live.clone(),
     };
     tokio::spawn(reader.run());
-    Open { talk, senders: 0 }
+    OpenConversation { live, senders: 0 }
 }
 
 /// Goes on with the conversations from before a crash.
@@ -238,22 +238,22 @@ fn take_up<O: Outlet>(shared: &Arc<Shared<O>>) {
     for conversation in shared.pump.recovered(&shared.gateway) {
         let name = conversation.name().map(CorrelationId::parse);
         if let Some(Ok(correlation)) = name {
-            let held = hold(shared, &correlation, conversation);
+            let entry = start_reading(shared, &correlation, conversation);
             // There is something to read, or it rests.
-            held.talk.sent.notify_one();
-            shared.lock().insert(correlation, held);
+            entry.live.sent.notify_one();
+            shared.lock().insert(correlation, entry);
         }
     }
 }
 
 impl<O: Outlet> Drop for Sending<'_, O> {
     fn drop(&mut self) {
-        if let Some(held) = self.shared.lock().get_mut(self.correlation)
-            && Arc::ptr_eq(&held.talk, &self.talk)
+        if let Some(entry) = self.shared.lock().get_mut(self.correlation)
+            && Arc::ptr_eq(&entry.live, &self.live)
         {
-            held.senders -= 1;
+            entry.senders -= 1;
         }
-        self.talk.sent.notify_one();
+        self.live.sent.notify_one();
     }
 }
 
@@ -261,13 +261,13 @@ impl<O: Outlet> Drop for Sending<'_, O> {
 struct Reader<O> {
     shared: Arc<Shared<O>>,
     correlation: CorrelationId,
-    talk: Arc<Talk>,
+    live: Arc<LiveConversation>,
 }
 
 impl<O: Outlet> Reader<O> {
     async fn run(self) {
         tokio::select! {
-            () = self.talk.closed.notified() => {}
+            () = self.live.closed.notified() => {}
             () = self.read_all() => {}
         }
     }
@@ -275,30 +275,30 @@ impl<O: Outlet> Reader<O> {
     async fn read_all(&self) {
         let mut number = 0;
         // At first there is nothing to read.
-        self.talk.sent.notified().await;
+        self.live.sent.notified().await;
         loop {
-            match self.talk.conversation.receive_or_rest().await {
+            match self.live.conversation.receive_or_rest().await {
                 Ok(message) => {
                     number += 1;
-                    let held = Held {
-                        talk: Arc::downgrade(&self.talk),
+                    let pending_ack = PendingAck {
+                        live: Arc::downgrade(&self.live),
                         id: message.id,
-                        is_held: Arc::default(),
+                        is_deferred: Arc::default(),
                     };
                     let answer = Answer {
                         correlation: self.correlation.clone(),
                         number,
                         message,
-                        held,
+                        pending_ack,
                     };
                     self.deliver(&answer).await;
-                    if !answer.held.is_held.load(Ordering::Relaxed) {
-                        answer.held.acknowledge();
+                    if !answer.pending_ack.is_deferred.load(Ordering::Relaxed) {
+                        answer.pending_ack.acknowledge();
                     }
                 }
                 Err(last) => {
                     self.shared.outlet.rested(&self.correlation, last);
-                    let sent = self.talk.sent.notified();
+                    let sent = self.live.sent.notified();
                     let waited = tokio::time::timeout(self.shared.idle.0, sent).await;
                     if waited.is_err() && self.give_up() {
                         self.shared.outlet.closed(&self.correlation);
@@ -330,10 +330,10 @@ impl<O: Outlet> Reader<O> {
     /// is about to send.
     fn give_up(&self) -> bool {
         let mut open = self.shared.lock();
-        let is_unused = open.get(&self.correlation).is_some_and(|held| {
-            held.senders == 0
-                && Arc::ptr_eq(&held.talk, &self.talk)
-                && held.talk.conversation.is_at_rest()
+        let is_unused = open.get(&self.correlation).is_some_and(|entry| {
+            entry.senders == 0
+                && Arc::ptr_eq(&entry.live, &self.live)
+                && entry.live.conversation.is_at_rest()
         });
         if is_unused {
             open.remove(&self.correlation);

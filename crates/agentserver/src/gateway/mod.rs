@@ -9,7 +9,7 @@
 mod conversations;
 mod correlation;
 
-pub use conversations::{Conversations, Held, Idle};
+pub use conversations::{GatewayConversations, Idle, PendingAck};
 pub use correlation::{CorrelationError, CorrelationId};
 
 use crate::core::HopId;
@@ -26,15 +26,15 @@ pub struct Answer {
     /// What was said, and by whom. Its id is a key by which the outside knows an
     /// answer that comes again.
     pub message: Delivered,
-    held: Held,
+    pending_ack: PendingAck,
 }
 
 impl Answer {
     /// Keeps it from being acknowledged when it is taken: it comes again after a
     /// crash until [`Held::acknowledge`].
-    pub fn hold(&self) -> Held {
-        self.held.hold();
-        self.held.clone()
+    pub fn defer_ack(&self) -> PendingAck {
+        self.pending_ack.defer();
+        self.pending_ack.clone()
     }
 }
 
@@ -51,7 +51,7 @@ pub enum DeliveryError {
 
 /// Where a gateway's answers go.
 pub trait Outlet: Send + Sync + 'static {
-    /// Gives an answer to the outside. `Ok` acknowledges it, unless it is held: it
+    /// Gives an answer to the outside. `Ok` acknowledges it, unless that is deferred: it
     /// never comes again. The next answer of the same conversation waits for this one.
     fn deliver<'a>(&'a self, answer: &'a Answer) -> BoxFuture<'a, Result<(), DeliveryError>>;
 

@@ -1,7 +1,7 @@
 //! A conversation, seen from outside.
 
 use super::Shared;
-use super::effects::Free;
+use super::effects::UnlockAndNotify;
 use crate::core::{HopId, ThreadId};
 use crate::envelope::Envelope;
 use crate::payload::{Canonical, Payload, PayloadError};
@@ -173,7 +173,7 @@ impl Conversation {
             let changed = {
                 let mut state = self.shared.lock();
                 if let Some(delivered) = state.read(self.root) {
-                    state.free();
+                    state.unlock_and_notify();
                     return Ok(delivered);
                 }
                 if state.has_rested(self.root) {

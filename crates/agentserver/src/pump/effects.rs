@@ -33,7 +33,7 @@ impl Shared {
             self.timer.notify_one();
         }
         let next = match &self.journal {
-            None => self.let_go(state, effects),
+            None => self.carry_out_all(state, effects),
             Some(journal) => {
                 let records = state.core.take_records();
                 if !records.is_empty() || !effects.is_empty() {
@@ -48,7 +48,7 @@ impl Shared {
                         }
                     }
                 }
-                state.free();
+                state.unlock_and_notify();
                 None
             }
         };
@@ -58,7 +58,7 @@ impl Shared {
     /// Carries out effects, but for the run that it gives back. Answers reach their
     /// mailboxes while the state is locked, so that they keep their order; whoever
     /// waits for them is woken when it is free.
-    fn let_go(
+    fn carry_out_all(
         self: &Arc<Self>,
         mut state: MutexGuard<'_, State>,
         mut effects: Vec<Effect>,
@@ -68,7 +68,7 @@ impl Shared {
             cut_off.extend(deliver(&mut state, effect));
         }
         let is_idle = state.is_idle();
-        state.free();
+        state.unlock_and_notify();
         if is_idle {
             self.idle.notify_waiters();
         }
@@ -190,12 +190,12 @@ fn deliver(state: &mut State, effect: Effect) -> Option<ThreadId> {
 
 /// Frees the state, and then wakes those who wait for what has changed: one who
 /// is woken while it is locked would have to wait again.
-pub(super) trait Free {
-    fn free(self);
+pub(super) trait UnlockAndNotify {
+    fn unlock_and_notify(self);
 }
 
-impl Free for MutexGuard<'_, State> {
-    fn free(mut self) {
+impl UnlockAndNotify for MutexGuard<'_, State> {
+    fn unlock_and_notify(mut self) {
         let woken = take(&mut self.woken);
         drop(self);
         for changed in woken {
@@ -205,14 +205,14 @@ impl Free for MutexGuard<'_, State> {
 }
 
 /// Lets go what waited for the disk.
-pub(super) struct Release(pub(super) Weak<Shared>);
+pub(super) struct CarryOutCommitted(pub(super) Weak<Shared>);
 
-impl Commits for Release {
+impl Commits for CarryOutCommitted {
     fn committed(&self, number: u64) {
         if let Some(shared) = self.0.upgrade() {
             let mut state = shared.lock();
             let effects = state.released(number);
-            let next = shared.let_go(state, effects);
+            let next = shared.carry_out_all(state, effects);
             shared.spawn(next);
         }
     }

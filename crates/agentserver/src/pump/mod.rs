@@ -31,7 +31,7 @@ use crate::trace::Hop;
 use crate::xml::{self, Limits};
 use admission::Admission;
 use clock::Clock;
-use effects::Release;
+use effects::CarryOutCommitted;
 use mailbox::Mailbox;
 use std::collections::VecDeque;
 use std::path::Path;
@@ -213,7 +213,7 @@ impl Pump {
         let shared = Arc::new_cyclic(|shared| Shared {
             admission: Admission::new(settings.admission, core.open_requests()),
             clock: Clock::from(core.now()),
-            journal: log.map(|log| Journal::start(log, Release(shared.clone()))),
+            journal: log.map(|log| Journal::start(log, CarryOutCommitted(shared.clone()))),
             runtime: Handle::current(),
             state: Mutex::new(State {
                 core,
@@ -347,8 +347,8 @@ impl Pump {
         self.shared.failures.load(Ordering::Relaxed)
     }
 
-    /// Takes nothing more from outside and waits until nothing waits or runs, and
-    /// all that went in is safe. An error when it never will be.
+    /// Graceful shutdown: takes nothing more from outside and waits until nothing waits
+    /// or runs, and all that went in is safe. An error when it never will be.
     pub async fn drain(&self) -> Result<(), SendError> {
         self.shared.admission.close();
         loop {

@@ -4,11 +4,11 @@ use super::{Meter, Shared};
 use crate::core::{Fit, Form, Job, Outcome, Outgoing, ThreadId};
 use crate::envelope::{self, Envelope};
 use crate::handler::{HandlerMetadata, HandlerResponse, Reply, Target};
-use crate::organism::{Entry, Organism};
+use crate::organism::{Organism, RegisteredListener};
 use crate::payload::{Canonical, PayloadError, Schema};
 use crate::system::Fault;
 use crate::trace::{Hop, HopKind};
-use crate::xml::{self, Answer, XmlError};
+use crate::xml::{self, ParsedOutput, XmlError};
 use futures_util::FutureExt;
 use runtime::CancellationToken;
 use std::any::Any;
@@ -120,10 +120,10 @@ fn metadata(meter: &Meter) -> Result<HandlerMetadata, XmlError> {
         };
         envelope.write()?;
     }
-    let usage = job.entry.usage(job.caller.as_deref());
+    let guide = job.entry.peer_guide(job.caller.as_deref());
     let instructions = match &job.reminder {
-        None => usage.text.clone(),
-        Some(reminder) => Arc::from(format!("{}{reminder}", usage.text)),
+        None => guide.text.clone(),
+        Some(reminder) => Arc::from(format!("{}{reminder}", guide.text)),
     };
     Ok(HandlerMetadata {
         thread_id: job.thread,
@@ -131,7 +131,7 @@ fn metadata(meter: &Meter) -> Result<HandlerMetadata, XmlError> {
         own_name: listener.is_agent.then(|| listener.name.to_string()),
         is_self_call: job.is_self_call,
         usage_instructions: instructions,
-        offers: usage.offers.clone(),
+        offers: guide.offers.clone(),
         hop_id: job.id,
         cancellation: job.cancellation.clone(),
         meter: meter.clone(),
@@ -217,7 +217,7 @@ async fn overstays(cancellation: &CancellationToken) {
 
 /// Tells a listener that its thread ended. The effects that follow are carried
 /// out even if it panics.
-pub(super) fn thread_ended(entry: &Entry, thread: ThreadId) {
+pub(super) fn thread_ended(entry: &RegisteredListener, thread: ThreadId) {
     let told = catch_unwind(AssertUnwindSafe(|| entry.listener.thread_ended(thread)));
     if let Err(panic) = told {
         let reason = panic_message(&*panic);
@@ -279,8 +279,8 @@ fn text(shared: &Shared, job: &Job, bytes: Vec<u8>) -> Outcome {
     if bytes.trim_ascii().is_empty() {
         return Outcome::Sent(Vec::new());
     }
-    let answer = xml::text(&bytes).and_then(|text| Answer::read(text, &shared.settings.xml));
-    let Answer { said, repairs } = match answer {
+    let answer = xml::text(&bytes).and_then(|text| ParsedOutput::read(text, &shared.settings.xml));
+    let ParsedOutput { said, repairs } = match answer {
         Ok(answer) => answer,
         Err(error) => {
             return Outcome::Garbled {

@@ -11,7 +11,7 @@ const ID: usize = 256;
 
 /// What was said, and what had to be mended to understand it.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct ParsedOutput {
     /// The messages, in order.
     pub said: Vec<Said>,
     /// The repairs; none for a clean answer.
@@ -30,7 +30,7 @@ pub struct Said {
     pub payload: Canonical,
 }
 
-impl Answer {
+impl ParsedOutput {
     /// Reads a clean document, and nothing else.
     pub fn read_exact(text: &str, limits: &Limits) -> Result<Self, XmlError> {
         let mut said = Vec::new();

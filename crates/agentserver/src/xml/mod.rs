@@ -8,7 +8,7 @@ mod plain;
 mod repair;
 mod split;
 
-pub use answer::{Answer, Said};
+pub use answer::{ParsedOutput, Said};
 pub use repair::{Repair, is_prose, repair};
 pub use split::{Piece, Splitter};
 

@@ -5,7 +5,7 @@
 
 use crate::common::processor_time;
 use agentserver::envelope::Envelope;
-use agentserver::xml::{Answer, Limits, canonicalize, repair, text};
+use agentserver::xml::{Limits, ParsedOutput, canonicalize, repair, text};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -170,13 +170,13 @@ fn the_repairer_holds() {
             assert!(!documents.is_empty());
             assert!(repairs.len() <= 4 + documents.iter().map(String::len).sum::<usize>());
         }
-        if let Ok(answer) = Answer::read(text, &limits) {
+        if let Ok(answer) = ParsedOutput::read(text, &limits) {
             assert!(!answer.said.is_empty());
             for said in answer.said {
                 let again =
                     canonicalize(said.payload.xml(), &limits).expect("a payload is a document");
                 assert_eq!(again, said.payload.xml(), "and canonical");
-                let clean = Answer::read(said.payload.xml(), &limits);
+                let clean = ParsedOutput::read(said.payload.xml(), &limits);
                 assert!(
                     clean.is_err() || clean.is_ok_and(|clean| clean.repairs.is_empty()),
                     "and needs no repair"

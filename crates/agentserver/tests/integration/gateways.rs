@@ -2,7 +2,9 @@
 //! taken once.
 
 use crate::common::{Ask, Told, ask, at_rest, organism, soon, told};
-use agentserver::gateway::{Answer, Conversations, CorrelationId, DeliveryError, Idle, Outlet};
+use agentserver::gateway::{
+    Answer, CorrelationId, DeliveryError, GatewayConversations, Idle, Outlet,
+};
 use agentserver::{HandlerResponse, HopId, Listener, Payload, Pump, SendError, Settings};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -77,10 +79,11 @@ fn echo() -> Listener {
         .on(|payload: Ask, _| async move { Ok(HandlerResponse::respond(told(payload.text))) })
 }
 
-fn start(inbox: Inbox, idle: Duration) -> (Pump, Arc<Inbox>, Conversations<Out>) {
+fn start(inbox: Inbox, idle: Duration) -> (Pump, Arc<Inbox>, GatewayConversations<Out>) {
     let pump = Pump::start(organism([echo()]), Settings::default());
     let inbox = Arc::new(inbox);
-    let conversations = Conversations::new(pump.clone(), "console", Out(inbox.clone()), Idle(idle));
+    let conversations =
+        GatewayConversations::new(pump.clone(), "console", Out(inbox.clone()), Idle(idle));
     (pump, inbox, conversations)
 }
 
@@ -169,7 +172,7 @@ async fn a_conversation_is_taken_up_under_its_name_after_a_crash() {
     let folder = tempfile::tempdir().unwrap();
     let start = |folder: &std::path::Path, inbox: &Arc<Inbox>| {
         let pump = Pump::start_durable(organism([echo()]), Settings::default(), folder);
-        Conversations::new(pump.unwrap(), "console", Out(inbox.clone()), Idle(LONG))
+        GatewayConversations::new(pump.unwrap(), "console", Out(inbox.clone()), Idle(LONG))
     };
     let deaf = Arc::new(Inbox {
         refusals: usize::MAX - 1,

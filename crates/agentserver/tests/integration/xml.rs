@@ -3,7 +3,7 @@
 use crate::common::processor_time;
 use agentserver::envelope::Envelope;
 use agentserver::payload::Canonical;
-use agentserver::xml::{Answer, Limits, Repair, XmlError, canonicalize, repair};
+use agentserver::xml::{Limits, ParsedOutput, Repair, XmlError, canonicalize, repair};
 use std::time::Duration;
 
 const ENVELOPE: &str = "https://xml-pipeline.org/ns/envelope/v1";
@@ -127,15 +127,15 @@ fn hostile_documents_are_refused_quickly() {
         let shown = &text[..text.len().min(40)];
         assert!(Canonical::parse(text, &limits).is_err(), "{shown}");
         // Whatever the repairer makes of it, it comes to an end.
-        let _ = Answer::read(text, &limits);
+        let _ = ParsedOutput::read(text, &limits);
     }
     let took = processor_time() - begin;
     assert!(took < Duration::from_secs(20), "took {took:?}");
 }
 
 fn answer(text: &str) -> (Vec<(Option<String>, String)>, Vec<Repair>) {
-    let answer =
-        Answer::read(text, &Limits::default()).unwrap_or_else(|error| panic!("{text}: {error}"));
+    let answer = ParsedOutput::read(text, &Limits::default())
+        .unwrap_or_else(|error| panic!("{text}: {error}"));
     let said = answer
         .said
         .into_iter()
@@ -233,7 +233,10 @@ fn what_could_be_read_in_two_ways_is_not_mended() {
         "<!DOCTYPE a><a>x",
         "<a>x<?php y ?>",
     ] {
-        assert!(Answer::read(text, &Limits::default()).is_err(), "{text}");
+        assert!(
+            ParsedOutput::read(text, &Limits::default()).is_err(),
+            "{text}"
+        );
     }
 }
 

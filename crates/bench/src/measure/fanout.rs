@@ -26,7 +26,7 @@ const BAD: [(usize, Manner); 4] = [
     (3, Manner::Resets),
 ];
 /// How long the last calls may take to arrive.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Takes the measurement. Only the room server calls agents, so it is measured alone.
 pub async fn measure(plan: &Plan) -> Result<Table> {
@@ -52,7 +52,7 @@ pub async fn measure(plan: &Plan) -> Result<Table> {
         let posts = post(&mut connection, &owner, &rooms, clock, length).await?;
         // A bad agent is no healthy one; each stands in a room of its own.
         let expected = posts * AGENTS / ROOMS - bad.len() * posts / ROOMS;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while agents.heard() < expected && Instant::now() < deadline {
             sleep(Duration::from_millis(50)).await;
         }

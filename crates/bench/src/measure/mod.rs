@@ -54,7 +54,7 @@ pub struct Plan {
 
 impl Plan {
     /// The time after which a measurement hangs and is given up.
-    fn patience(&self) -> Duration {
+    fn timeout(&self) -> Duration {
         Duration::from_secs(1200) + self.length * (4 * self.rounds * self.targets.len()) as u32
     }
 }
@@ -62,12 +62,12 @@ impl Plan {
 impl Measurement {
     /// Takes the measurement.
     pub async fn take(self, plan: &Plan) -> Result<Table> {
-        timeout(plan.patience(), self.take_patiently(plan))
+        timeout(plan.timeout(), self.take_within_deadline(plan))
             .await
             .map_err(|_| format!("{self:?} took too long"))?
     }
 
-    async fn take_patiently(self, plan: &Plan) -> Result<Table> {
+    async fn take_within_deadline(self, plan: &Plan) -> Result<Table> {
         match self {
             Self::Posts => posts::measure(plan).await,
             Self::Latency => latency::measure(plan).await,

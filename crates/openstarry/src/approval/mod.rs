@@ -99,7 +99,7 @@ pub struct Approval {
     /// What was allowed for good.
     pub grants: Grants,
     /// How long to wait for an answer; for ever when there is none.
-    pub patience: Option<Duration>,
+    pub timeout: Option<Duration>,
 }
 
 impl Default for Approval {
@@ -109,7 +109,7 @@ impl Default for Approval {
             gate: Arc::new(DenyAll),
             consents: Consents::default(),
             grants: Grants::default(),
-            patience: Some(Duration::from_secs(300)),
+            timeout: Some(Duration::from_secs(300)),
         }
     }
 }
@@ -155,7 +155,7 @@ impl Approval {
 
     /// Decides about something that is no tool of the agent's, but is ruled and
     /// asked about like one.
-    pub(crate) async fn decide_alone(
+    pub(crate) async fn decide_without_tool(
         &self,
         session: &str,
         call: &ToolCall,
@@ -191,8 +191,8 @@ impl Approval {
                 answer = gate => answer.ok(),
             }
         };
-        let answer = match self.patience {
-            Some(patience) => tokio::time::timeout(patience, answers).await,
+        let answer = match self.timeout {
+            Some(timeout) => tokio::time::timeout(timeout, answers).await,
             None => Ok(answers.await),
         };
         self.consents.withdraw(&consent.id);

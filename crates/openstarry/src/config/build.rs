@@ -37,13 +37,13 @@ pub struct Built {
 }
 
 /// Who an agent asks and tells.
-pub struct Surroundings<'a> {
+pub struct AgentDependencies<'a> {
     /// Says yes to dangerous calls.
     pub gate: Arc<dyn Gate>,
     /// Keeps audit lines.
     pub audit: Arc<dyn Audit>,
     /// How long a call waits for a yes; for ever when there is no limit.
-    pub patience: Option<Duration>,
+    pub approval_timeout: Option<Duration>,
     /// Where the agent keeps what outlives it: calls that wait for a yes, what
     /// was allowed for good, what can be undone. Without it, that ends with it.
     pub folder: Option<PathBuf>,
@@ -53,12 +53,12 @@ pub struct Surroundings<'a> {
     pub env: &'a (dyn Fn(&str) -> Option<String> + Sync),
 }
 
-impl Default for Surroundings<'_> {
+impl Default for AgentDependencies<'_> {
     fn default() -> Self {
         Self {
             gate: Arc::new(DenyAll),
             audit: Arc::new(LogAudit),
-            patience: Approval::default().patience,
+            approval_timeout: Approval::default().timeout,
             folder: None,
             tools: Vec::new(),
             env: &|name| std::env::var(name).ok(),
@@ -69,13 +69,13 @@ impl Default for Surroundings<'_> {
 impl AgentConfig {
     /// Makes the agent and starts its MCP servers. A server that does not start
     /// is a warning: the agent works without it.
-    pub async fn build(&self, around: Surroundings<'_>) -> Result<Built, ConfigError> {
-        let provider = self.providers.build(&around.env)?;
-        let approval = self.approval(&around)?;
+    pub async fn build(&self, dependencies: AgentDependencies<'_>) -> Result<Built, ConfigError> {
+        let provider = self.providers.build(&dependencies.env)?;
+        let approval = self.approval(&dependencies)?;
         let registry = Registry::new();
-        let selector = self.selector(around.env)?;
-        let mut tools = self.builtin(around.folder.as_deref(), &approval.policy)?;
-        tools.extend(around.tools.iter().cloned());
+        let selector = self.selector(dependencies.env)?;
+        let mut tools = self.builtin(dependencies.folder.as_deref(), &approval.policy)?;
+        tools.extend(dependencies.tools.iter().cloned());
         tools.push(Arc::new(SearchTools::new(
             registry.clone(),
             selector.clone(),
@@ -86,7 +86,7 @@ impl AgentConfig {
         if self.tools.shell.as_ref().is_some_and(|shell| shell.confine) && !can_confine() {
             warnings.push(UNCONFINED.to_owned());
         }
-        let own = around.folder.as_deref();
+        let own = dependencies.folder.as_deref();
         if self.tools.shell.is_some() && own.is_some_and(|own| self.own_folder(own).is_some()) {
             warnings.push(OWN_FOLDER.to_owned());
         }
@@ -96,7 +96,7 @@ impl AgentConfig {
             roots: vec![self.workspace.clone()],
         };
         let started = self.tools.mcp.iter().map(|(name, config)| {
-            McpServer::connect(name, config, &registry, host.clone(), around.env)
+            McpServer::connect(name, config, &registry, host.clone(), dependencies.env)
         });
         for server in futures_util::future::join_all(started).await {
             match server {
@@ -128,7 +128,7 @@ impl AgentConfig {
             tool_timeout: seconds("tools.timeout_seconds", self.tools.timeout_seconds)?,
             selector,
             approval,
-            audit: around.audit,
+            audit: dependencies.audit,
             hooks: Vec::new(),
         };
         Ok(Built {
@@ -148,14 +148,14 @@ impl AgentConfig {
         }
     }
 
-    fn approval(&self, around: &Surroundings<'_>) -> Result<Approval, ConfigError> {
+    fn approval(&self, dependencies: &AgentDependencies<'_>) -> Result<Approval, ConfigError> {
         let mut approval = Approval {
             policy: self.confirm.policy()?,
-            gate: Arc::clone(&around.gate),
-            patience: around.patience,
+            gate: Arc::clone(&dependencies.gate),
+            timeout: dependencies.approval_timeout,
             ..Approval::default()
         };
-        if let Some(folder) = &around.folder {
+        if let Some(folder) = &dependencies.folder {
             approval.policy.rules.extend(self.keep_own(folder));
             let failed = |name: &str, error: std::io::Error| {
                 let path = folder.join(name);

@@ -3,7 +3,7 @@
 mod build;
 mod confirm;
 
-pub use build::{Built, Surroundings};
+pub use build::{AgentDependencies, Built};
 pub use confirm::{ConfirmConfig, RuleConfig};
 
 use crate::pain::AgentPain;

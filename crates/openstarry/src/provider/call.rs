@@ -37,7 +37,7 @@ pub(super) fn ask<'a>(
     let limits = &endpoint.limits;
     let deadline = limits.timeout.map(|limit| now + limit);
     let first_byte = now + limits.first_byte;
-    let call = Call {
+    let call = ProviderCall {
         endpoint,
         path,
         body: body.into(),
@@ -50,10 +50,10 @@ pub(super) fn ask<'a>(
         said: false,
         state: State::Ask,
     };
-    Box::pin(stream::unfold(call, Call::next))
+    Box::pin(stream::unfold(call, ProviderCall::next))
 }
 
-struct Call<'a> {
+struct ProviderCall<'a> {
     endpoint: &'a Endpoint,
     path: String,
     body: Bytes,
@@ -77,7 +77,7 @@ enum State<'a> {
     Over,
 }
 
-impl<'a> Call<'a> {
+impl<'a> ProviderCall<'a> {
     async fn next(mut self) -> Option<(Result<Event, AgentPain>, Self)> {
         loop {
             let failure = match std::mem::replace(&mut self.state, State::Over) {

@@ -224,7 +224,7 @@ impl ProviderConfig {
     pub fn name(&self) -> String {
         match &self.base_url {
             None => self.kind.word().into(),
-            Some(base) => format!("{}@{}", self.kind.word(), place(base)),
+            Some(base) => format!("{}@{}", self.kind.word(), authority(base)),
         }
     }
 
@@ -355,13 +355,13 @@ impl ProviderConfig {
 
 /// The host of an address.
 fn host(base: &str) -> &str {
-    place(base).split(':').next().unwrap_or_default()
+    authority(base).split(':').next().unwrap_or_default()
 }
 
-/// The host and port of an address.
-fn place(base: &str) -> &str {
-    let place = base.split_once("://").map_or(base, |(_, rest)| rest);
-    place.split(['/', '?']).next().unwrap_or_default()
+/// The authority of an address: its host and port.
+fn authority(base: &str) -> &str {
+    let authority = base.split_once("://").map_or(base, |(_, rest)| rest);
+    authority.split(['/', '?']).next().unwrap_or_default()
 }
 
 fn seconds(key: &str, value: Option<f64>) -> Result<Option<Duration>, AgentPain> {

@@ -38,20 +38,20 @@ impl NameRule {
 
     /// The name with what the API refuses replaced, and a mark of the original
     /// where `marked`.
-    fn bend(self, name: &str, marked: bool) -> String {
-        let mut bent: String = name
+    fn sanitize(self, name: &str, marked: bool) -> String {
+        let mut sanitized: String = name
             .chars()
             .enumerate()
             .map(|(at, c)| if self.takes(at, c) { c } else { '_' })
             .collect();
-        if bent.is_empty() {
-            bent.push('_');
+        if sanitized.is_empty() {
+            sanitized.push('_');
         }
-        if marked || bent.len() > MAX_NAME {
-            bent.truncate(MAX_NAME - 9);
-            bent.push_str(&format!("_{:08x}", fnv([name]) as u32));
+        if marked || sanitized.len() > MAX_NAME {
+            sanitized.truncate(MAX_NAME - 9);
+            sanitized.push_str(&format!("_{:08x}", fnv([name]) as u32));
         }
-        bent
+        sanitized
     }
 
     /// An id that an API with this rule takes; the same text for the same id.
@@ -59,7 +59,7 @@ impl NameRule {
         if self.accepts(id) {
             id.into()
         } else {
-            self.bend(id, true)
+            self.sanitize(id, true)
         }
     }
 }
@@ -86,9 +86,9 @@ impl NameMap {
         for name in refused {
             let free =
                 |wire: &String| !names.contains(wire.as_str()) && !map.to_core.contains_key(wire);
-            let wire = std::iter::once(rule.bend(name, false))
-                .chain(std::iter::once(rule.bend(name, true)))
-                .chain((0..).map(|n| rule.bend(&format!("{name}\0{n}"), true)))
+            let wire = std::iter::once(rule.sanitize(name, false))
+                .chain(std::iter::once(rule.sanitize(name, true)))
+                .chain((0..).map(|n| rule.sanitize(&format!("{name}\0{n}"), true)))
                 .find(free);
             if let Some(wire) = wire {
                 map.to_core.insert(wire.clone(), name.into());
@@ -99,12 +99,12 @@ impl NameMap {
     }
 
     /// The name as the API takes it. A name of an old call whose tool is not in
-    /// the request is bent too.
+    /// the request is sanitized too.
     pub(crate) fn wire<'a>(&'a self, name: &'a str) -> Cow<'a, str> {
         match self.to_wire.get(name) {
             Some(wire) => Cow::Borrowed(wire),
             None if self.rule.accepts(name) => Cow::Borrowed(name),
-            None => Cow::Owned(self.rule.bend(name, true)),
+            None => Cow::Owned(self.rule.sanitize(name, true)),
         }
     }
 

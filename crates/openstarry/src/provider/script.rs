@@ -32,7 +32,7 @@ const MAX_DELAY_MS: u64 = 10_000;
 ///   - say: I do not know that.
 /// ```
 pub struct Script {
-    rules: Vec<Rule>,
+    rules: Vec<ScriptRule>,
     delay: Duration,
 }
 
@@ -61,7 +61,7 @@ struct RuleFile {
     call: Map<String, Value>,
 }
 
-struct Rule {
+struct ScriptRule {
     fits: Fits,
     think: String,
     say: String,
@@ -112,7 +112,7 @@ impl Script {
         };
         let file: ScriptFile = serde_saphyr::from_str_with_options(text, options)
             .map_err(|error| error.to_string())?;
-        let rules = file.rules.into_iter().map(Rule::new);
+        let rules = file.rules.into_iter().map(ScriptRule::new);
         Ok(Self {
             rules: rules.collect::<Result<_, _>>()?,
             delay: Duration::from_millis(file.delay_ms.min(MAX_DELAY_MS)),
@@ -177,7 +177,7 @@ impl Provider for Script {
     }
 }
 
-impl Rule {
+impl ScriptRule {
     fn new(file: RuleFile) -> Result<Self, String> {
         let pattern = file.when.as_deref().map(|pattern| {
             let regex = RegexBuilder::new(pattern)

@@ -3,7 +3,7 @@
 use super::audit::{AuditLine, Verdict};
 use super::history::failed;
 use super::plan::{Planned, PlannedAction, unknown_tool};
-use super::state::Settled;
+use super::state::CallResult;
 use super::{SessionEvent, Settings, span};
 use crate::approval::{Decision, Ruling, SessionGrants, denied};
 use crate::pain::excerpt;
@@ -96,7 +96,7 @@ impl Caller<'_> {
     }
 
     /// A call of the model that was decided on.
-    pub(super) async fn planned(&self, planned: &Planned) -> Settled {
+    pub(super) async fn run_planned(&self, planned: &Planned) -> CallResult {
         let call = &planned.call;
         self.started(call).await;
         let started = Instant::now();
@@ -106,7 +106,7 @@ impl Caller<'_> {
             PlannedAction::Run(tool) => self.run(tool, call).await,
         };
         self.finished(call, verdict, &result, started).await;
-        Settled {
+        CallResult {
             at: planned.at,
             result,
             denied: verdict == Verdict::Denied,
@@ -120,7 +120,7 @@ impl Caller<'_> {
         name: &str,
         args: Value,
         tools: &ToolSet,
-        is_ruled: bool,
+        needs_approval: bool,
     ) -> Vec<ContentSegment> {
         let call = ToolCall::new(uuid::Uuid::new_v4(), name, args);
         self.started(&call).await;
@@ -129,8 +129,8 @@ impl Caller<'_> {
             None => (Verdict::Refused, failed(&call, unknown_tool(name, tools))),
             Some(tool) => match tool.check(&call.args) {
                 Err(error) => (Verdict::Refused, failed(&call, error.to_string())),
-                Ok(()) => match is_ruled {
-                    true => self.ruled(tool, &call).await,
+                Ok(()) => match needs_approval {
+                    true => self.run_if_approved(tool, &call).await,
                     false => self.run(tool, &call).await,
                 },
             },
@@ -140,7 +140,11 @@ impl Caller<'_> {
     }
 
     /// Runs a call if it is approved, as one of the model's is.
-    async fn ruled(&self, tool: &Arc<Registered>, call: &ToolCall) -> (Verdict, ToolResult) {
+    async fn run_if_approved(
+        &self,
+        tool: &Arc<Registered>,
+        call: &ToolCall,
+    ) -> (Verdict, ToolResult) {
         let approval = &self.settings.approval;
         let decision = match approval.ruling(call, tool, &self.grants) {
             Ruling::Allow => Decision::Run,
@@ -169,7 +173,7 @@ impl Caller<'_> {
             }
         }
         let span = span::tool(call);
-        let (verdict, mut result) = self.run_alone(tool, call).instrument(span).await;
+        let (verdict, mut result) = self.run_in_task(tool, call).instrument(span).await;
         for hook in &self.settings.hooks {
             let session = &self.context.session;
             hook.after_tool(session, call, &mut result).await;
@@ -177,7 +181,7 @@ impl Caller<'_> {
         (verdict, result)
     }
 
-    async fn run_alone(&self, tool: &Arc<Registered>, call: &ToolCall) -> (Verdict, ToolResult) {
+    async fn run_in_task(&self, tool: &Arc<Registered>, call: &ToolCall) -> (Verdict, ToolResult) {
         let limit = tool.spec().timeout.unwrap_or(self.settings.tool_timeout);
         let (tool, args) = (Arc::clone(tool), call.args.clone());
         let (progress, mut signs) = mpsc::channel(SIGNS);

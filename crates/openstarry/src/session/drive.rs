@@ -6,7 +6,7 @@ use super::end::EndReason;
 use super::extract::{self, Wanted};
 use super::plan::Planned;
 use super::slash;
-use super::state::{Hearing, SessionState, Step};
+use super::state::{PendingReply, SessionState, Step};
 use super::store::OpenSession;
 use super::{Inner, Input, Job, Outcome, SessionEvent, compact, span};
 use crate::pain::AgentPain;
@@ -17,7 +17,6 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
 use serde_json::Value;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tokio::sync::mpsc;
@@ -39,7 +38,7 @@ pub(super) async fn serve(
         let Job {
             input,
             wanted,
-            left,
+            shutdown,
             events,
             asked,
             running: _running,
@@ -71,7 +70,7 @@ pub(super) async fn serve(
                 (EndReason::Failed("an error inside the agent".into()), None)
             }
             // What is on the disk is what the next program goes on from.
-            None if left.load(Ordering::SeqCst) => return,
+            None if shutdown.is_cancelled() => return,
             None => {
                 state.break_off("it was cancelled", &inner.settings.limits);
                 inner.settings.approval.consents.withdraw_all(&state.id);
@@ -119,7 +118,10 @@ impl Driver<'_> {
                 Some(step) => step,
                 None => return (EndReason::Failed("no call waits".into()), None),
             },
-            Input::Command { line, is_ruled } => {
+            Input::Command {
+                line,
+                needs_approval: is_ruled,
+            } => {
                 let slash = slash::parse(&line, &self.inner.registry.snapshot());
                 let shown = self.command(state, slash, is_ruled).await;
                 return (EndReason::Command, Some(shown));
@@ -199,7 +201,7 @@ impl Driver<'_> {
             state.break_off(&why, &settings.limits);
             return Step::End(EndReason::Failed(why));
         };
-        let heard = state.hearing.take().map(|hearing| hearing.fold);
+        let heard = state.pending_reply.take().map(|reply| reply.fold);
         let reply = heard.unwrap_or_default().finish(started.elapsed());
         span::answered(&span, &reply);
         drop(span);
@@ -217,7 +219,7 @@ impl Driver<'_> {
         context: &Context,
         request: u64,
     ) -> Option<AgentPain> {
-        state.hearing = Some(Hearing {
+        state.pending_reply = Some(PendingReply {
             fold: Fold::new(self.provider.name()),
             request,
         });
@@ -230,8 +232,8 @@ impl Driver<'_> {
             if let Some(told) = passed_on(&event) {
                 self.tell(told).await;
             }
-            if let Some(hearing) = &mut state.hearing {
-                hearing.fold.push(event);
+            if let Some(reply) = &mut state.pending_reply {
+                reply.fold.push(event);
             }
         }
         None
@@ -246,20 +248,20 @@ impl Driver<'_> {
         for group in plan.chunk_by(|a, b| a.independent() && b.independent()) {
             let mut calls: Vec<BoxFuture<'_, _>> = Vec::with_capacity(group.len());
             for planned in group {
-                calls.push(caller.planned(planned).boxed());
+                calls.push(caller.run_planned(planned).boxed());
             }
             let mut done = futures_util::stream::iter(calls).buffer_unordered(SIDE_BY_SIDE);
             while let Some(result) = done.next().await {
                 results.push(result);
             }
         }
-        results.sort_by_key(|settled| settled.at);
+        results.sort_by_key(|call| call.at);
         let found = std::mem::take(&mut *lock(&caller.context.found));
         drop(caller);
         state.count_expenses();
-        let (told, step) = state.results(results);
+        let (notices, step) = state.results(results);
         found.iter().for_each(|name| state.remember_tool(name));
-        for text in told.user {
+        for text in notices.user {
             self.tell(SessionEvent::Notice { text }).await;
         }
         self.save(state).await;

@@ -42,10 +42,10 @@ use crate::tool::retrieval::Selector;
 use crate::tool::{Principal, Registry};
 use extract::Wanted;
 use futures_util::Stream;
+use runtime::CancellationToken;
 use serde::Serialize;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -178,7 +178,7 @@ pub(crate) enum Input {
     Command {
         line: String,
         /// Whether its calls are approved like the model's.
-        is_ruled: bool,
+        needs_approval: bool,
     },
     /// Nothing new: the calls that waited when the program ended.
     GoOn,
@@ -188,7 +188,8 @@ pub(crate) struct Job {
     input: Input,
     /// The shape of the answer, where it has one.
     wanted: Option<Arc<Wanted>>,
-    left: Arc<AtomicBool>,
+    /// Cancelled when the program shuts down and the turn is left as it is.
+    shutdown: CancellationToken,
     events: mpsc::Sender<SessionEvent>,
     /// The span of whoever asks.
     asked: tracing::Span,
@@ -236,7 +237,7 @@ impl Session {
         self.queue(
             Input::Command {
                 line,
-                is_ruled: false,
+                needs_approval: false,
             },
             None,
         )
@@ -249,7 +250,7 @@ impl Session {
         self.queue(
             Input::Command {
                 line,
-                is_ruled: true,
+                needs_approval: true,
             },
             None,
         )
@@ -263,12 +264,12 @@ impl Session {
 
     fn queue(&self, input: Input, wanted: Option<Arc<Wanted>>) -> Result<TurnEvents, AskError> {
         let (events, listener) = mpsc::channel(EVENTS);
-        let left = Arc::new(AtomicBool::new(false));
+        let shutdown = CancellationToken::new();
         let (running, saved) = oneshot::channel();
         let job = Job {
             input,
             wanted,
-            left: Arc::clone(&left),
+            shutdown: shutdown.clone(),
             events,
             asked: tracing::Span::current(),
             running,
@@ -280,7 +281,7 @@ impl Session {
         })?;
         Ok(TurnEvents {
             listener,
-            left,
+            shutdown,
             saved,
         })
     }
@@ -290,7 +291,7 @@ impl Session {
 /// cancels the turn.
 pub struct TurnEvents {
     listener: mpsc::Receiver<SessionEvent>,
-    left: Arc<AtomicBool>,
+    shutdown: CancellationToken,
     saved: oneshot::Receiver<()>,
 }
 
@@ -303,8 +304,8 @@ impl TurnEvents {
     /// Leaves the turn as it is and ends the session, for a program that shuts
     /// down: calls that wait for a yes go on waiting, and
     /// [`Session::go_on`] takes them up.
-    pub fn leave(self) {
-        self.left.store(true, Ordering::SeqCst);
+    pub fn leave_for_shutdown(self) {
+        self.shutdown.cancel();
     }
 
     /// Cancels the turn, and waits until the session is saved as it then is.

@@ -77,12 +77,12 @@ pub struct SessionState {
     pub(crate) paid_by: Option<Expenses>,
     /// The reply that is being heard; here, so that cancelling keeps it.
     #[serde(skip)]
-    pub(crate) hearing: Option<Hearing>,
+    pub(crate) pending_reply: Option<PendingReply>,
 }
 
 /// A reply that is being heard.
 #[derive(Debug)]
-pub(crate) struct Hearing {
+pub(crate) struct PendingReply {
     pub(crate) fold: Fold,
     /// About how many tokens were sent for it.
     pub(crate) request: u64,
@@ -100,7 +100,7 @@ pub(crate) enum Step {
 }
 
 /// What came of a call.
-pub(crate) struct Settled {
+pub(crate) struct CallResult {
     pub(crate) at: usize,
     pub(crate) result: ToolResult,
     /// Whether it was denied: that is no failure of the model's.
@@ -109,7 +109,7 @@ pub(crate) struct Settled {
 
 /// What a round's results led to, besides the next step.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct RoundNotices {
     pub(crate) user: Vec<String>,
 }
 
@@ -266,16 +266,15 @@ impl SessionState {
     }
 
     /// Takes the results of a round's calls.
-    pub(crate) fn results(&mut self, results: Vec<Settled>) -> (Told, Step) {
-        let mut told = Told::default();
+    pub(crate) fn results(&mut self, results: Vec<CallResult>) -> (RoundNotices, Step) {
+        let mut notices = RoundNotices::default();
         self.deciding = false;
         let Some(mut round) = self.open.take() else {
-            return (told, Step::Ask);
+            return (notices, Step::Ask);
         };
         let calls = round.calls().to_vec();
         let mut stop = None;
-        for settled in results {
-            let Settled { at, result, denied } = settled;
+        for CallResult { at, result, denied } in results {
             let Some(call) = calls.get(at) else { continue };
             self.remember_tool(&call.name);
             let alarms = match denied {
@@ -285,7 +284,7 @@ impl SessionState {
             for alarm in alarms {
                 match alarm {
                     Alarm::TellModel(text) => round.observe(text),
-                    Alarm::TellUser(text) => told.user.push(text),
+                    Alarm::TellUser(text) => notices.user.push(text),
                     Alarm::Stop(text) => stop = Some(text),
                 }
             }
@@ -299,14 +298,14 @@ impl SessionState {
             }
             None => Step::Ask,
         };
-        (told, step)
+        (notices, step)
     }
 
     /// The turn broke off: the provider failed, or nobody waits. What was heard
     /// stays and is paid for, and calls that did not finish are answered with
     /// `why`.
     pub(crate) fn break_off(&mut self, why: &str, limits: &Limits) {
-        if let Some(Hearing { fold, request }) = self.hearing.take() {
+        if let Some(PendingReply { fold, request }) = self.pending_reply.take() {
             let mut heard = fold.heard();
             if !heard.segments.is_empty() {
                 let usage = usage_of(heard.metadata.usage, request, &heard.segments);

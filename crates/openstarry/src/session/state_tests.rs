@@ -46,8 +46,8 @@ fn refusal(calls: Vec<ToolCall>) -> String {
     }
 }
 
-fn settled(result: ToolResult) -> Settled {
-    Settled {
+fn call_result(result: ToolResult) -> CallResult {
+    CallResult {
         at: 0,
         result,
         denied: false,
@@ -92,7 +92,7 @@ fn after_the_last_round_calls_are_answered_and_the_turn_ends() {
         );
         let Step::Run(plan) = step else { panic!() };
         let result = super::super::history::failed(&plan[0].call, "x");
-        state.results(vec![settled(result)]);
+        state.results(vec![call_result(result)]);
     }
     let step = state.reply(
         reply(vec![call("same", "count.up", json!({ "n": 1 }))]),
@@ -128,7 +128,7 @@ fn a_session_that_fails_too_often_is_stopped_until_it_is_reset() {
         ) else {
             panic!()
         };
-        let (more, step) = state.results(vec![settled(super::super::history::failed(
+        let (more, step) = state.results(vec![call_result(super::super::history::failed(
             &plan[0].call,
             "no",
         ))]);

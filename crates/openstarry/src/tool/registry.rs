@@ -2,7 +2,7 @@
 //! (schemas, checkers, the index of the retrieval layer) is built once for it.
 
 use super::args::{ArgsError, Checker};
-use super::retrieval::{Index, ToolMeaning};
+use super::retrieval::{Index, ToolEmbedding};
 use super::{Tool, ToolSpec, ToolView};
 use crate::pain::excerpt;
 use serde_json::Value;
@@ -41,7 +41,7 @@ pub struct Registered {
     tool: Arc<dyn Tool>,
     spec: Arc<ToolSpec>,
     checker: Checker,
-    meaning: ToolMeaning,
+    embedding: ToolEmbedding,
 }
 
 impl Registered {
@@ -125,7 +125,9 @@ impl ToolSet {
 
     /// The index for retrieval, built when it is first asked for.
     pub fn index(&self) -> &Arc<Index> {
-        let tools = self.iter().map(|tool| (tool.spec.as_ref(), &tool.meaning));
+        let tools = self
+            .iter()
+            .map(|tool| (tool.spec.as_ref(), &tool.embedding));
         self.index.get_or_init(|| Arc::new(Index::new(tools)))
     }
 }
@@ -171,7 +173,7 @@ impl Registry {
             // A server that lists its tools anew has most of them as before.
             let before = current.tools.get(&tool.spec.name);
             if let Some(before) = before.filter(|it| it.spec.description == tool.spec.description) {
-                tool.meaning = before.meaning.clone();
+                tool.embedding = before.embedding.clone();
             }
             if all.contains_key(&tool.spec.name) {
                 return Err(RegistryError::Taken(tool.spec.name.clone()));
@@ -209,7 +211,7 @@ fn prepare(tool: Arc<dyn Tool>) -> Result<Registered, RegistryError> {
         tool,
         spec: Arc::new(spec),
         checker,
-        meaning: ToolMeaning::default(),
+        embedding: ToolEmbedding::default(),
     })
 }
 
@@ -245,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_tool_means_is_found_out_once_for_the_same_text() {
+    fn the_embedding_of_a_tool_is_computed_once_for_the_same_text() {
         let about = |text: &str| {
             let spec = ToolSpec::new("t", text, Risk::Safe, json!({}));
             Arc::new(FnTool::new(spec, async |_| Ok(vec![]))) as Arc<dyn Tool>
@@ -253,7 +255,7 @@ mod tests {
         let registry = Registry::new();
         let replaced = |text: &str| {
             registry.replace(|_| true, vec![about(text)]).unwrap();
-            registry.snapshot().get("t").unwrap().meaning.clone()
+            registry.snapshot().get("t").unwrap().embedding.clone()
         };
         let first = replaced("Tells the time.");
         assert!(replaced("Tells the time.").is_kept_by(&first));

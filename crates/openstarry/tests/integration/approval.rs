@@ -177,7 +177,7 @@ async fn what_the_rules_deny_is_not_asked_and_not_granted() {
 fn elsewhere(folder: &Path) -> Approval {
     Approval {
         consents: Consents::open(&folder.join("consents")).unwrap(),
-        patience: None,
+        timeout: None,
         ..asking(Arc::new(Elsewhere))
     }
 }
@@ -234,7 +234,7 @@ async fn a_call_that_waits_survives_a_restart() {
     let session = before.agent.session(state, Some(file));
     let mut turn = session.say("go").unwrap();
     let consent = asked(&mut turn).await;
-    turn.leave();
+    turn.leave_for_shutdown();
     drop(session);
 
     let there = Consents::open(&folder.path().join("consents")).unwrap();

@@ -1,7 +1,7 @@
 //! HTTP+JSON: a method, a path and a body or a query.
 
 use super::{
-    A2aError, Asked, Binding, ErrorKind, Operation, VERSION_HEADER, request::fitting,
+    A2aError, Binding, ErrorKind, Operation, ParsedRequest, VERSION_HEADER, request::fitting,
     rpc::check_http_version,
 };
 use serde_json::{Map, Value};
@@ -34,18 +34,18 @@ impl HttpRequest<'_> {
     }
 
     /// What is asked.
-    pub fn read(&self) -> Asked {
+    pub fn read(&self) -> ParsedRequest {
         let is_version = |name: &str| name.eq_ignore_ascii_case(VERSION_HEADER);
         let in_query = self.query.iter().find(|(name, _)| is_version(name));
         let version = self.version.or(in_query.map(|(_, value)| value.as_str()));
         let query = self.query.iter().filter(|(name, _)| !is_version(name));
         match (self.path, self.method) {
-            ("/", "POST") => Asked::of_rpc(self.body, version),
-            ("/", _) => Asked {
+            ("/", "POST") => ParsedRequest::of_rpc(self.body, version),
+            ("/", _) => ParsedRequest {
                 binding: Binding::Http,
                 operation: Err(unknown()),
             },
-            _ => Asked {
+            _ => ParsedRequest {
                 binding: Binding::Http,
                 operation: operation(self.method, self.path, query, self.body, version),
             },

@@ -13,10 +13,10 @@ mod model;
 pub mod older;
 mod request;
 mod rpc;
+mod task_diff;
 #[cfg(test)]
 mod tests;
 mod time;
-mod told;
 
 pub use card::{Card, CardInterface};
 pub use error::{A2aError, ErrorKind};
@@ -26,12 +26,12 @@ pub use model::{
     StreamResponse, Task, TaskState, TaskStatus,
 };
 pub use request::{
-    Configuration, GetTask, ListTasks, Operation, Outcome, PushConfigId, PushConfigsOf,
+    Configuration, GetTask, ListTasks, Operation, OperationResult, PushConfigId, PushConfigsOf,
     SendMessage, TaskId, TaskList,
 };
-pub use rpc::{Asked, Binding};
+pub use rpc::{Binding, ParsedRequest};
+pub use task_diff::TaskDiff;
 pub use time::timestamp;
-pub use told::Told;
 
 /// The version that is spoken.
 pub const VERSION: &str = "1.0";

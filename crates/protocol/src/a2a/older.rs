@@ -1,7 +1,9 @@
 //! Version 0.3 over JSON-RPC: its names for methods, states and parts. Objects are rewritten as JSON,
 //! one way and the other; [`super::model`] knows 1.0 alone.
 
-use super::{A2aError, ErrorKind, Operation, Outcome, PushConfig, SendMessage, StreamResponse};
+use super::{
+    A2aError, ErrorKind, Operation, OperationResult, PushConfig, SendMessage, StreamResponse,
+};
 use serde_json::{Map, Value, json};
 
 /// The states, as 1.0 and as 0.3 spell them.
@@ -107,15 +109,15 @@ pub fn send_message(request: &SendMessage) -> Value {
 }
 
 /// What came of a request, for a client that speaks 0.3.
-pub fn outcome(outcome: &Outcome) -> Value {
+pub fn write_result(outcome: &OperationResult) -> Value {
     match outcome {
-        Outcome::Sent(sent) => event(sent),
-        Outcome::Task(task) => task_to(json!(task)),
+        OperationResult::Sent(sent) => event(sent),
+        OperationResult::Task(task) => task_to(json!(task)),
         // 0.3 has no list of tasks over JSON-RPC.
-        Outcome::Tasks(tasks) => json!(tasks),
-        Outcome::PushConfig(config) => push_config_to(config),
-        Outcome::PushConfigs(configs) => configs.iter().map(push_config_to).collect(),
-        Outcome::Done => Value::Null,
+        OperationResult::Tasks(tasks) => json!(tasks),
+        OperationResult::PushConfig(config) => push_config_to(config),
+        OperationResult::PushConfigs(configs) => configs.iter().map(push_config_to).collect(),
+        OperationResult::Done => Value::Null,
     }
 }
 

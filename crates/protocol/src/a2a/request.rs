@@ -148,7 +148,7 @@ pub enum Operation {
 
 /// What came of a request that is no stream.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Outcome {
+pub enum OperationResult {
     /// Of a message that was sent: a task or an answer.
     Sent(Box<StreamResponse>),
     /// A task.
@@ -305,7 +305,7 @@ impl ListTasks {
     }
 }
 
-impl Outcome {
+impl OperationResult {
     /// As 1.0 writes it.
     pub fn to_json(&self) -> Value {
         match self {

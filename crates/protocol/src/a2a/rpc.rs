@@ -1,7 +1,7 @@
 //! JSON-RPC: one request in a body, and its answer or its events.
 
 use super::{
-    A2aError, ErrorKind, OLDER_VERSION, Operation, Outcome, StreamResponse, VERSION, older,
+    A2aError, ErrorKind, OLDER_VERSION, Operation, OperationResult, StreamResponse, VERSION, older,
 };
 use serde_json::{Value, json};
 
@@ -24,14 +24,14 @@ pub enum Binding {
 
 /// A request that was read.
 #[derive(Debug, PartialEq)]
-pub struct Asked {
+pub struct ParsedRequest {
     /// How it is answered.
     pub binding: Binding,
     /// What is asked, or why that cannot be said.
     pub operation: Result<Operation, A2aError>,
 }
 
-impl Asked {
+impl ParsedRequest {
     /// Reads a body of JSON-RPC, with the version that the caller names.
     pub(super) fn of_rpc(body: &[u8], version: Option<&str>) -> Self {
         let value: Value = match serde_json::from_slice(body) {
@@ -119,12 +119,12 @@ fn unsupported_version() -> A2aError {
 
 impl Binding {
     /// The body of an answer.
-    pub fn outcome(&self, outcome: &Outcome) -> Value {
+    pub fn write_result(&self, outcome: &OperationResult) -> Value {
         match self {
             Self::Http => outcome.to_json(),
             Self::Rpc { id, older } => {
                 let result = match older {
-                    true => older::outcome(outcome),
+                    true => older::write_result(outcome),
                     false => outcome.to_json(),
                 };
                 json!({"jsonrpc": "2.0", "id": id, "result": result})

@@ -1,11 +1,11 @@
 use super::*;
 use serde_json::{Value, json};
 
-fn read(body: Value, version: Option<&str>) -> Asked {
-    Asked::of_rpc(body.to_string().as_bytes(), version)
+fn read(body: Value, version: Option<&str>) -> ParsedRequest {
+    ParsedRequest::of_rpc(body.to_string().as_bytes(), version)
 }
 
-fn code_of(request: Asked) -> i64 {
+fn code_of(request: ParsedRequest) -> i64 {
     let error = request.operation.expect_err("it is refused");
     let (_, body) = request.binding.error(&error);
     body["error"]["code"].as_i64().expect("a code")
@@ -100,8 +100,11 @@ fn what_is_no_request_is_refused_with_the_code_for_it() {
         assert_eq!(code_of(read(body.clone(), None)), code, "{body}");
     }
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-    assert_eq!(code_of(Asked::of_rpc(deep.as_bytes(), None)), -32700);
-    assert_eq!(code_of(Asked::of_rpc(b"{", None)), -32700);
+    assert_eq!(
+        code_of(ParsedRequest::of_rpc(deep.as_bytes(), None)),
+        -32700
+    );
+    assert_eq!(code_of(ParsedRequest::of_rpc(b"{", None)), -32700);
 }
 
 #[test]
@@ -184,11 +187,11 @@ fn paths_of_http_are_operations() {
 #[test]
 fn a_reader_is_told_what_is_new_and_nothing_twice() {
     let mut now = task();
-    let mut told = Told::all_of(&now);
-    assert_eq!(told.tell(&now, &[]), []);
+    let mut diff = TaskDiff::all_of(&now);
+    assert_eq!(diff.update(&now, &[]), []);
     now.artifacts[0].parts = vec![Part::text("Hello")];
     now.artifacts[0].parts[0].text = Some("Hello you".into());
-    let events = told.tell(&now, &["a".to_owned()]);
+    let events = diff.update(&now, &["a".to_owned()]);
     let [StreamResponse::ArtifactUpdate(more)] = &events[..] else {
         panic!("{events:?}")
     };
@@ -196,7 +199,7 @@ fn a_reader_is_told_what_is_new_and_nothing_twice() {
     assert!(more.append && !more.last_chunk);
     now.artifacts[0].parts = vec![Part::text("Anew")];
     now.status.state = TaskState::Completed;
-    let events = told.tell(&now, &[]);
+    let events = diff.update(&now, &[]);
     let [StreamResponse::ArtifactUpdate(anew), last] = &events[..] else {
         panic!("{events:?}")
     };

@@ -25,7 +25,7 @@ pub struct Call {
     progress: watch::Sender<Progress>,
     show_arguments: bool,
     is_stopped: Arc<AtomicBool>,
-    is_left: Arc<AtomicBool>,
+    is_shutting_down: Arc<AtomicBool>,
     consent_changed: Arc<Notify>,
 }
 
@@ -83,7 +83,7 @@ impl Call {
             progress: watch::Sender::default(),
             show_arguments,
             is_stopped: Arc::default(),
-            is_left: Arc::default(),
+            is_shutting_down: Arc::default(),
             consent_changed: Arc::default(),
         }
     }
@@ -110,23 +110,23 @@ impl Call {
 
     /// Says that the program ends, before the future is dropped: the same message will be asked again,
     /// and what waits for a person's answer goes on waiting.
-    pub fn leave(&self) {
-        self.is_left.store(true, Ordering::SeqCst);
+    pub fn begin_shutdown(&self) {
+        self.is_shutting_down.store(true, Ordering::SeqCst);
     }
 
     /// Whether the program ends.
-    pub fn is_left(&self) -> bool {
-        self.is_left.load(Ordering::SeqCst)
+    pub fn is_shutting_down(&self) -> bool {
+        self.is_shutting_down.load(Ordering::SeqCst)
     }
 
     /// The backend thinks.
-    pub fn thinks(&self) {
+    pub fn report_thinking(&self) {
         self.progress
             .send_if_modified(|now| now.activity.take().is_some());
     }
 
     /// A person is asked whether a tool may be used.
-    pub fn asks(&self, tool: &str) -> Asking {
+    pub fn report_question(&self, tool: &str) -> Asking {
         self.progress.send_modify(|now| {
             now.questions += 1;
             now.activity = Some(format!("asks whether it may use {tool}"));
@@ -158,23 +158,23 @@ impl Call {
     }
 
     /// Something was heard of a person's answer: whoever waits for one looks.
-    pub fn consent_changed(&self) {
+    pub fn notify_consent_change(&self) {
         self.consent_changed.notify_waiters();
     }
 
     /// Waits for that.
-    pub async fn hears_of_consent(&self) {
+    pub async fn wait_for_consent_change(&self) {
         self.consent_changed.notified().await;
     }
 
     /// A part of the backend works.
-    pub fn does(&self, activity: &str) {
+    pub fn report_activity(&self, activity: &str) {
         self.progress
             .send_modify(|now| now.activity = Some(activity.to_owned()));
     }
 
     /// The backend uses a tool.
-    pub fn uses_tool(&self, name: &str, arguments: &str) {
+    pub fn report_tool(&self, name: &str, arguments: &str) {
         let mut activity = name.to_owned();
         if self.show_arguments && !arguments.is_empty() {
             let shown: String = arguments.chars().take(MAX_ARGUMENTS).collect();
@@ -191,7 +191,7 @@ impl Call {
     }
 
     /// The backend has written more.
-    pub fn writes(&self, more: &str) {
+    pub fn report_more_text(&self, more: &str) {
         self.progress.send_modify(|now| {
             let left = MAX_TEXT_BYTES.saturating_sub(now.text.len());
             now.text.push_str(&more[..more.floor_char_boundary(left)]);
@@ -200,7 +200,7 @@ impl Call {
     }
 
     /// All that the backend has written so far is this.
-    pub fn has_written(&self, text: &str) {
+    pub fn report_whole_text(&self, text: &str) {
         let text = &text[..text.floor_char_boundary(MAX_TEXT_BYTES)];
         self.progress.send_if_modified(|now| {
             let is_new = now.text != text;
@@ -213,7 +213,7 @@ impl Call {
     }
 
     /// The backend knows more of what it costs.
-    pub fn costs(&self, change: impl FnOnce(&mut Usage)) {
+    pub fn report_usage(&self, change: impl FnOnce(&mut Usage)) {
         // Nobody is shown this before the answer is there.
         self.progress.send_if_modified(|now| {
             change(&mut now.usage);
@@ -229,12 +229,12 @@ mod tests {
     #[test]
     fn arguments_are_shown_only_where_the_owner_wants() {
         let call = Call::default();
-        call.uses_tool("fs.read", "secret.txt");
-        call.uses_tool("fs.read", "b");
+        call.report_tool("fs.read", "secret.txt");
+        call.report_tool("fs.read", "b");
         assert_eq!(call.progress().activity.as_deref(), Some("fs.read"));
         assert_eq!(call.progress().usage.tools, ["fs.read"]);
         let call = Call::new(true);
-        call.uses_tool("fs.read", &"é".repeat(500));
+        call.report_tool("fs.read", &"é".repeat(500));
         let activity = call.progress().activity.unwrap();
         assert_eq!(activity.chars().count(), "fs.read ".len() + MAX_ARGUMENTS);
     }
@@ -247,7 +247,7 @@ mod tests {
         let began = Instant::now();
         tokio::spawn(async move {
             tokio::time::sleep(second).await;
-            let asking = asked.asks("fs.write");
+            let asking = asked.report_question("fs.write");
             tokio::time::sleep(100 * second).await;
             drop(asking);
         });
@@ -258,9 +258,9 @@ mod tests {
     #[test]
     fn text_has_a_bound_and_ends_an_activity() {
         let call = Call::default();
-        call.uses_tool("fs.read", "");
-        call.writes(&"é".repeat(MAX_TEXT_BYTES));
-        call.writes("more");
+        call.report_tool("fs.read", "");
+        call.report_more_text(&"é".repeat(MAX_TEXT_BYTES));
+        call.report_more_text("more");
         let progress = call.progress();
         assert_eq!(progress.text.len(), MAX_TEXT_BYTES);
         assert_eq!(progress.activity, None);

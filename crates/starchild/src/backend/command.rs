@@ -7,7 +7,7 @@
 mod reader;
 mod stderr_log;
 
-pub use reader::{Kept, LineReader, OutputReader};
+pub use reader::{HeadReader, LineReader, OutputReader};
 pub use stderr_log::StderrLog;
 
 use super::{BackendError, Inbound, environment::Environment};
@@ -113,7 +113,7 @@ impl Program {
 
     /// Runs it and takes what it printed as the answer; a program that fails has none.
     pub async fn ask(&self, input: &[u8], inbound: &Inbound) -> Result<String, BackendError> {
-        let mut kept = Kept::default();
+        let mut kept = HeadReader::default();
         let ending = self.run(input, inbound, &mut kept).await?;
         match ending.success {
             true => Ok(kept.text()),

@@ -100,7 +100,7 @@ impl CommandLine {
 
     async fn ask(&self, inbound: &Inbound, call: &Call) -> Result<Reply, BackendError> {
         let prompt = Prompt::new(inbound, self.owner.as_deref()).whole();
-        call.costs(|usage| usage.model.clone_from(&self.model));
+        call.report_usage(|usage| usage.model.clone_from(&self.model));
         let output = match self.dialect {
             None => self.program.ask(prompt.as_bytes(), inbound).await?,
             Some(dialect) => self.read(dialect, &prompt, inbound, call).await?,

@@ -29,7 +29,7 @@ pub struct Asker {
 
 /// What may be done or not.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct ConsentQuestion {
     /// The same for the same question of the same message, also after a restart.
     pub id: String,
     /// The tool, which everybody in the room sees.
@@ -42,7 +42,7 @@ pub struct Question {
 
 /// What the owner says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ConsentAnswer {
     /// Yes, this once.
     Once,
     /// Yes, and to the same from now on.
@@ -65,13 +65,13 @@ impl Asker {
 
     /// Asks, and waits for the answer. A question that is dropped is taken back, unless it is dropped
     /// because the program ends: then it waits for the next start.
-    pub async fn ask(&self, question: &Question) -> Answer {
-        let _asking = self.call.asks(&question.tool);
+    pub async fn ask(&self, question: &ConsentQuestion) -> ConsentAnswer {
+        let _asking = self.call.report_question(&question.tool);
         let mut consent = match self.open(question).await {
             Ok(consent) => consent,
             Err(error) => {
                 tracing::warn!(%error, tool = question.tool, "nobody can be asked");
-                return Answer::No(format!("nobody can be asked in this room: {error}"));
+                return ConsentAnswer::No(format!("nobody can be asked in this room: {error}"));
             }
         };
         tracing::info!(
@@ -90,18 +90,18 @@ impl Asker {
                 return answer;
             }
             tokio::select! {
-                () = self.call.hears_of_consent() => {}
+                () = self.call.wait_for_consent_change() => {}
                 () = sleep(LOOK_EVERY) => {}
             }
             match self.client.consent(&self.room, &consent.consent_id).await {
                 Ok(now) => consent = now,
-                Err(error) if is_passing(&error) => {}
-                Err(error) => return Answer::No(format!("the question is lost: {error}")),
+                Err(error) if is_transient(&error) => {}
+                Err(error) => return ConsentAnswer::No(format!("the question is lost: {error}")),
             }
         }
     }
 
-    async fn open(&self, question: &Question) -> Result<Consent, ClientError> {
+    async fn open(&self, question: &ConsentQuestion) -> Result<Consent, ClientError> {
         let cut = |text: &str, chars: usize| text.chars().take(chars).collect::<String>();
         let detail = question.detail.as_deref().map(|detail| {
             let end = detail.floor_char_boundary(MAX_CONSENT_DETAIL_BYTES);
@@ -118,7 +118,7 @@ impl Asker {
         let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY);
         loop {
             match self.client.ask_consent(&self.room, &ask, Some(&key)).await {
-                Err(error) if is_passing(&error) => sleep(backoff.next_delay()).await,
+                Err(error) if is_transient(&error) => sleep(backoff.next_delay()).await,
                 asked => return asked,
             }
         }
@@ -137,7 +137,7 @@ impl Drop for OpenQuestion<'_> {
         let Some(consent_id) = self.consent_id.take() else {
             return;
         };
-        if self.asker.call.is_left() {
+        if self.asker.call.is_shutting_down() {
             return;
         }
         let (client, room) = (self.asker.client.clone(), self.asker.room.clone());
@@ -150,21 +150,21 @@ impl Drop for OpenQuestion<'_> {
 }
 
 /// What was said, if anything was.
-fn answer(consent: &Consent) -> Option<Answer> {
+fn answer(consent: &Consent) -> Option<ConsentAnswer> {
     let why = consent.reason.as_deref();
     Some(match consent.state {
         ConsentState::Open => return None,
-        ConsentState::Allowed => Answer::Once,
-        ConsentState::Always => Answer::Always,
-        ConsentState::Denied => Answer::No(why.unwrap_or("the owner said no").to_owned()),
-        ConsentState::Expired => Answer::No("nobody answered in time".into()),
+        ConsentState::Allowed => ConsentAnswer::Once,
+        ConsentState::Always => ConsentAnswer::Always,
+        ConsentState::Denied => ConsentAnswer::No(why.unwrap_or("the owner said no").to_owned()),
+        ConsentState::Expired => ConsentAnswer::No("nobody answered in time".into()),
         // What is not known is no yes.
-        _ => Answer::No("the question was taken back".into()),
+        _ => ConsentAnswer::No("the question was taken back".into()),
     })
 }
 
 /// Whether the same may work later.
-fn is_passing(error: &ClientError) -> bool {
+fn is_transient(error: &ClientError) -> bool {
     error.is_transient() || error.is_connect()
 }
 

@@ -56,7 +56,7 @@ impl Openai {
             .await
             .map_err(|_| BackendError::TimedOut(self.timeout))?
             .map_err(why)?;
-        call.costs(|usage| {
+        call.report_usage(|usage| {
             usage.model = answer.metadata.model.clone();
             if let Some(told) = answer.metadata.usage {
                 usage.input_tokens = Some(told.input_tokens);
@@ -87,7 +87,7 @@ impl Openai {
             match event {
                 Ok(event) => {
                     if let Event::Text(text) = &event {
-                        call.writes(text);
+                        call.report_more_text(text);
                     }
                     fold.push(event);
                 }

@@ -3,7 +3,7 @@
 use super::{Backend, BackendError, Call, Inbound, Reply, config::BackendConfig, prompt::Prompt};
 use crate::{
     bridge::{
-        Bridge, BridgeError, CHANNEL, Question,
+        Bridge, BridgeError, BridgeRequest, CHANNEL,
         login::{Login, LoginError},
     },
     home::Home,
@@ -35,7 +35,7 @@ impl Starchild {
         // Read anew each time: a new login counts at once.
         let login = Login::load(&self.home).map_err(no_login)?;
         let prompt = Prompt::new(inbound, self.owner.as_deref()).whole();
-        let question = Question {
+        let question = BridgeRequest {
             message: &prompt,
             thread_id: &format!("chatroom-{}", inbound.room_name),
             channel: CHANNEL,
@@ -45,7 +45,7 @@ impl Starchild {
             let mut answer = Bridge::new(&login)?.ask(&question).await?;
             let mut whole = String::new();
             while let Some(text) = answer.next().await? {
-                call.writes(&text);
+                call.report_more_text(&text);
                 whole.push_str(&text);
             }
             Ok(whole)

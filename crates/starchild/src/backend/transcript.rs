@@ -90,13 +90,13 @@ impl<'a> Transcript<'a> {
             // What it says last is its answer; before that it tells what it is about to do.
             "item.completed" if item["type"] == "agent_message" => {
                 let text = text(&item["text"]);
-                self.call.has_written(&text);
+                self.call.report_whole_text(&text);
                 self.answer = Some(text);
             }
             "item.completed" => self.codex_item(item),
             "turn.completed" => {
                 let usage = &event["usage"];
-                self.call.costs(|told| {
+                self.call.report_usage(|told| {
                     told.input_tokens = usage["input_tokens"].as_u64();
                     told.output_tokens = usage["output_tokens"].as_u64();
                 });
@@ -109,14 +109,14 @@ impl<'a> Transcript<'a> {
 
     fn codex_item(&mut self, item: &Value) {
         match item["type"].as_str().unwrap_or_default() {
-            "agent_message" => self.call.has_written(&text(&item["text"])),
-            "reasoning" => self.call.thinks(),
-            "command_execution" => self.call.uses_tool("shell", &text(&item["command"])),
-            "file_change" => self.call.uses_tool("file_change", ""),
-            "web_search" => self.call.uses_tool("web_search", &text(&item["query"])),
+            "agent_message" => self.call.report_whole_text(&text(&item["text"])),
+            "reasoning" => self.call.report_thinking(),
+            "command_execution" => self.call.report_tool("shell", &text(&item["command"])),
+            "file_change" => self.call.report_tool("file_change", ""),
+            "web_search" => self.call.report_tool("web_search", &text(&item["query"])),
             "mcp_tool_call" => {
                 let name = format!("{}.{}", text(&item["server"]), text(&item["tool"]));
-                self.call.uses_tool(&name, &text(&item["arguments"]));
+                self.call.report_tool(&name, &text(&item["arguments"]));
             }
             _ => {}
         }
@@ -128,7 +128,7 @@ impl<'a> Transcript<'a> {
             "system" => {
                 let model = event["model"].as_str().map(str::to_owned);
                 self.call
-                    .costs(|told| told.model = model.or(told.model.take()));
+                    .report_usage(|told| told.model = model.or(told.model.take()));
             }
             "stream_event" => self.claude_stream(&event["event"]),
             "result" => {
@@ -139,7 +139,7 @@ impl<'a> Transcript<'a> {
                     "cache_creation_input_tokens",
                 ];
                 let read = read.map(|name| usage[name].as_u64());
-                self.call.costs(|told| {
+                self.call.report_usage(|told| {
                     told.cost_usd = event["total_cost_usd"].as_f64();
                     told.output_tokens = usage["output_tokens"].as_u64();
                     told.input_tokens = read[0].map(|_| read.iter().flatten().sum());
@@ -158,13 +158,13 @@ impl<'a> Transcript<'a> {
         let block = &event["content_block"];
         match event["type"].as_str().unwrap_or_default() {
             // What it said before it used a tool is not its answer.
-            "message_start" => self.call.has_written(""),
+            "message_start" => self.call.report_whole_text(""),
             "content_block_start" if block["type"] == "tool_use" => {
-                self.call.uses_tool(&text(&block["name"]), "");
+                self.call.report_tool(&text(&block["name"]), "");
             }
-            "content_block_start" if block["type"] == "thinking" => self.call.thinks(),
+            "content_block_start" if block["type"] == "thinking" => self.call.report_thinking(),
             "content_block_delta" if event["delta"]["type"] == "text_delta" => {
-                self.call.writes(&text(&event["delta"]["text"]));
+                self.call.report_more_text(&text(&event["delta"]["text"]));
             }
             _ => {}
         }

@@ -82,7 +82,7 @@ impl BridgeError {
 
 /// A question for the hosted agent.
 #[derive(Debug, Serialize)]
-pub struct Question<'a> {
+pub struct BridgeRequest<'a> {
     /// The words.
     pub message: &'a str,
     /// The conversation it belongs to.
@@ -122,7 +122,7 @@ impl Bridge {
     }
 
     /// Asks, and gives the answer as it comes.
-    pub async fn ask(&self, question: &Question<'_>) -> Result<Answer, BridgeError> {
+    pub async fn ask(&self, question: &BridgeRequest<'_>) -> Result<AnswerStream, BridgeError> {
         let reply = self
             .http
             .post(format!("{}/agent/chat/stream", self.server))
@@ -137,7 +137,7 @@ impl Bridge {
         }
         let kind = reply.headers().get(header::CONTENT_TYPE);
         let is_json = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
-        Ok(Answer {
+        Ok(AnswerStream {
             server: self.server.clone(),
             reply: Some(reply),
             format: match is_json {
@@ -177,7 +177,7 @@ impl Bridge {
 
 /// An answer that is coming in.
 #[derive(Debug)]
-pub struct Answer {
+pub struct AnswerStream {
     server: String,
     /// Nothing once the stream is over.
     reply: Option<Response>,
@@ -192,7 +192,7 @@ enum Format {
     Document(Vec<u8>),
 }
 
-impl Answer {
+impl AnswerStream {
     /// More words; nothing when the answer is whole.
     pub async fn next(&mut self) -> Result<Option<String>, BridgeError> {
         loop {

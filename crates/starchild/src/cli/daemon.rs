@@ -3,7 +3,7 @@
 use super::{
     byoa,
     failure::Failure,
-    room::Of,
+    room::AgentArg,
     show::{self, Spinner, Table},
 };
 use crate::{
@@ -41,7 +41,7 @@ const MAX_CHUNK_BYTES: u64 = 1 << 20;
 #[derive(Args)]
 pub struct RunArgs {
     #[command(flatten)]
-    of: Of,
+    agent: AgentArg,
     /// Stay in the terminal; Ctrl-C ends it.
     #[arg(long)]
     foreground: bool,
@@ -54,7 +54,7 @@ pub struct RunArgs {
 #[derive(Args)]
 pub struct StopArgs {
     #[command(flatten)]
-    of: Of,
+    agent: AgentArg,
     /// Do not wait for the message in hand; it is answered at the next start.
     #[arg(long)]
     now: bool,
@@ -64,7 +64,7 @@ pub struct StopArgs {
 #[derive(Args)]
 pub struct LogsArgs {
     #[command(flatten)]
-    of: Of,
+    agent: AgentArg,
     /// Go on as lines come.
     #[arg(long, short)]
     follow: bool,
@@ -75,7 +75,7 @@ pub struct LogsArgs {
 
 /// Starts the daemon.
 pub async fn run(home: &Home, args: RunArgs) -> Result<(), Failure> {
-    let agent = byoa::choose_agent(home, args.of.agent.as_ref())?;
+    let agent = byoa::choose_agent(home, args.agent.id.as_ref())?;
     if args.detached {
         return run_detached(agent).await;
     }
@@ -143,13 +143,13 @@ pub async fn start(agent: &AgentHome) -> Result<(), Failure> {
 
 /// Ends the daemon.
 pub async fn stop(home: &Home, args: StopArgs) -> Result<(), Failure> {
-    let agent = byoa::choose_agent(home, args.of.agent.as_ref())?;
+    let agent = byoa::choose_agent(home, args.agent.id.as_ref())?;
     stop_agent(&agent, args.now).await
 }
 
 /// Ends the daemon and starts it anew.
 pub async fn restart(home: &Home, args: StopArgs) -> Result<(), Failure> {
-    let agent = byoa::choose_agent(home, args.of.agent.as_ref())?;
+    let agent = byoa::choose_agent(home, args.agent.id.as_ref())?;
     stop_agent(&agent, args.now).await?;
     start(&agent).await
 }
@@ -202,8 +202,8 @@ struct ServerStatus {
 }
 
 /// Says which daemons run.
-pub async fn status(home: &Home, of: &Of, as_json: bool) -> Result<(), Failure> {
-    let agents = match &of.agent {
+pub async fn status(home: &Home, agent: &AgentArg, as_json: bool) -> Result<(), Failure> {
+    let agents = match &agent.id {
         Some(id) => vec![byoa::find_agent(home, id)?],
         None => home.agents()?,
     };
@@ -279,7 +279,7 @@ async fn look_for_servers(all: &mut [Status]) {
 
 /// Shows the daemon's log.
 pub async fn logs(home: &Home, args: LogsArgs) -> Result<(), Failure> {
-    let agent = byoa::choose_agent(home, args.of.agent.as_ref())?;
+    let agent = byoa::choose_agent(home, args.agent.id.as_ref())?;
     let path = agent.log_file();
     if !path.exists() && !args.follow {
         let id = agent.id();

@@ -34,14 +34,14 @@ pub struct JoinCommand {
 pub async fn join(home: &Home, mut command: JoinCommand) -> Result<(), Failure> {
     // What is no link makes no agent.
     let code = room::invite::parse(&command.join.code).map_err(Failure::permanent)?;
-    if command.join.of.agent.is_none() && home.agents()?.is_empty() {
+    if command.join.agent.id.is_none() && home.agents()?.is_empty() {
         let prefix = prefix(home)?;
         byoa::add_plain(home, &prefix, code.server)?;
         let id = agent_id(home, &prefix)?;
         show::print(&format!("{id}\n"))?;
-        command.join.of.agent = Some(id.to_string());
+        command.join.agent.id = Some(id.to_string());
     }
-    let agent = byoa::choose_agent(home, command.join.of.agent.as_ref())?;
+    let agent = byoa::choose_agent(home, command.join.agent.id.as_ref())?;
     command.join.starts = !command.no_run;
     room::join(home, command.join).await?;
     match command.no_run {

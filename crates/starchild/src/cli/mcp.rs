@@ -2,7 +2,7 @@
 //! message goes to the server's `/mcp` with the agent's identity token, and what comes back is printed: the
 //! tools are the server's.
 
-use super::{failure::Failure, sessions::Whose};
+use super::{failure::Failure, sessions::AccountArgs};
 use crate::home::Home;
 use futures_util::StreamExt;
 use protocol::{ErrorBody, sse::Parser};
@@ -34,8 +34,8 @@ const OWN_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const REFUSED: i64 = -32_000;
 
 /// Serves until standard input ends.
-pub async fn run(home: &Home, whose: Whose) -> Result<(), Failure> {
-    let account = whose.find(home)?;
+pub async fn run(home: &Home, account: AccountArgs) -> Result<(), Failure> {
+    let account = account.find(home)?;
     let http = reqwest::Client::builder()
         .connect_timeout(CONNECT)
         .redirect(reqwest::redirect::Policy::none())

@@ -89,7 +89,7 @@ enum Command {
     )]
     Mcp {
         #[command(flatten)]
-        whose: sessions::Whose,
+        account: sessions::AccountArgs,
     },
     /// Start an agent's daemon: it follows the agent's rooms and has its backend answer.
     Run(daemon::RunArgs),
@@ -103,7 +103,7 @@ enum Command {
     )]
     Status {
         #[command(flatten)]
-        of: room::Of,
+        agent: room::AgentArg,
         /// Print JSON.
         #[arg(long)]
         json: bool,
@@ -124,7 +124,7 @@ enum Command {
     )]
     Up(up::UpArgs),
     /// Take a team down.
-    Down(up::Which),
+    Down(up::TeamArg),
     /// Say what of a team runs.
     #[command(
         after_help = "In a pipe: name, state, process, restarts, last end; with tabs between."
@@ -242,7 +242,7 @@ async fn do_command(command: Command) -> Result<(), Failure> {
     // A team has its own home.
     let command = match command {
         Command::Up(args) => return up::up(args).await,
-        Command::Down(which) => return up::down(which).await,
+        Command::Down(team) => return up::down(team).await,
         Command::Ps(args) => return up::ps(&args),
         Command::Init(args) => return up::init(args).await,
         other => other,
@@ -254,11 +254,11 @@ async fn do_command(command: Command) -> Result<(), Failure> {
         Command::Id { prefix } => byoa::id(&home, &prefix),
         Command::Room(command) => room::run(&home, command).await,
         Command::Sessions(command) => sessions::run(&home, command).await,
-        Command::Mcp { whose } => mcp::run(&home, whose).await,
+        Command::Mcp { account } => mcp::run(&home, account).await,
         Command::Run(args) => daemon::run(&home, args).await,
         Command::Stop(args) => daemon::stop(&home, args).await,
         Command::Restart(args) => daemon::restart(&home, args).await,
-        Command::Status { of, json } => daemon::status(&home, &of, json).await,
+        Command::Status { agent, json } => daemon::status(&home, &agent, json).await,
         Command::Logs(args) => daemon::logs(&home, args).await,
         Command::Host(args) => host::run(&home, args).await,
         Command::Service(command) => service::run(&home, command),

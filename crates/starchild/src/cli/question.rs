@@ -3,7 +3,7 @@
 
 use crate::{
     bridge::{
-        Answer, Bridge, BridgeError, CHANNEL, Question,
+        AnswerStream, Bridge, BridgeError, BridgeRequest, CHANNEL,
         login::{Login, LoginError},
     },
     cli::show::{self, Spinner},
@@ -109,7 +109,7 @@ async fn ask(args: QuestionArgs) -> Result<(), AskError> {
     }
     let home = Home::find().map_err(LoginError::from)?;
     let login = Login::load(&home)?;
-    let question = Question {
+    let question = BridgeRequest {
         message: question.trim(),
         thread_id: &args.thread,
         channel: CHANNEL,
@@ -139,7 +139,7 @@ fn piped() -> Result<String, AskError> {
     }
 }
 
-async fn print_as_it_comes(mut answer: Answer, spinner: Spinner) -> Result<(), AskError> {
+async fn print_as_it_comes(mut answer: AnswerStream, spinner: Spinner) -> Result<(), AskError> {
     let mut spinner = Some(spinner);
     let mut screen = Screen::new();
     loop {

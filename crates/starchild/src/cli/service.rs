@@ -23,7 +23,7 @@ pub enum Command {
     )]
     Install {
         #[command(flatten)]
-        what: What,
+        service: ServiceArgs,
         /// Write it, but do not start it.
         #[arg(long)]
         no_start: bool,
@@ -31,7 +31,7 @@ pub enum Command {
     /// End it and forget it.
     Uninstall {
         #[command(flatten)]
-        what: What,
+        service: ServiceArgs,
     },
     /// Say which services there are, and whether they run.
     #[command(after_help = "In a pipe: name, state, file; with tabs between.")]
@@ -40,7 +40,7 @@ pub enum Command {
 
 /// What is started.
 #[derive(Args)]
-pub struct What {
+pub struct ServiceArgs {
     /// The agent, or any part of its id; not needed where there is only one.
     #[arg(long, value_name = "ID", conflicts_with = "team")]
     agent: Option<String>,
@@ -53,8 +53,8 @@ pub struct What {
 pub fn run(home: &Home, command: Command) -> Result<(), Failure> {
     let manager = Manager::here()?;
     match command {
-        Command::Install { what, no_start } => install(home, &manager, &what, no_start),
-        Command::Uninstall { what } => uninstall(home, &manager, &what),
+        Command::Install { service, no_start } => install(home, &manager, &service, no_start),
+        Command::Uninstall { service } => uninstall(home, &manager, &service),
         Command::Status => status(&manager),
     }
 }
@@ -73,9 +73,9 @@ struct Service {
 }
 
 impl Service {
-    fn of(home: &Home, what: &What) -> Result<Self, Failure> {
+    fn of(home: &Home, service: &ServiceArgs) -> Result<Self, Failure> {
         let program = utf8(&std::env::current_exe()?)?;
-        let (name, about, args) = match &what.team {
+        let (name, about, args) = match &service.team {
             Some(folder) => {
                 let project = Project::find(folder)?;
                 let file = utf8(project.file())?;
@@ -97,7 +97,7 @@ impl Service {
                 )
             }
             None => {
-                let agent = byoa::choose_agent(home, what.agent.as_ref())?;
+                let agent = byoa::choose_agent(home, service.agent.as_ref())?;
                 let id = agent.id().to_string();
                 let args = ["run", "--foreground", "--agent", &id].map(str::to_owned);
                 (
@@ -271,8 +271,13 @@ fn run_all(lines: &[Vec<String>]) -> Result<(), String> {
     Ok(())
 }
 
-fn install(home: &Home, manager: &Manager, what: &What, no_start: bool) -> Result<(), Failure> {
-    let service = Service::of(home, what)?;
+fn install(
+    home: &Home,
+    manager: &Manager,
+    service: &ServiceArgs,
+    no_start: bool,
+) -> Result<(), Failure> {
+    let service = Service::of(home, service)?;
     let file = manager.file(&service.name);
     std::fs::create_dir_all(&manager.folder)?;
     std::fs::write(&file, manager.text(&service))?;
@@ -294,8 +299,8 @@ fn install(home: &Home, manager: &Manager, what: &What, no_start: bool) -> Resul
     Ok(())
 }
 
-fn uninstall(home: &Home, manager: &Manager, what: &What) -> Result<(), Failure> {
-    let name = Service::of(home, what)?.name;
+fn uninstall(home: &Home, manager: &Manager, service: &ServiceArgs) -> Result<(), Failure> {
+    let name = Service::of(home, service)?.name;
     let file = manager.file(&name);
     if !file.exists() {
         return Err(Failure::permanent(format!("there is no service {name}"))

@@ -1,10 +1,11 @@
-//! `starchild sessions`: what acts for an agent on a server, and an end to it.
+//! `starchild sessions`: sign-ins of an agent on a server, that is what acts for it there, and an end to
+//! them. The conversations of an agent of ours are `starchild agent sessions`.
 
 use super::{
     byoa,
     confirm::confirm,
     failure::Failure,
-    room::Of,
+    room::AgentArg,
     show::{self, Spinner, Table},
 };
 use crate::home::{AgentHome, Home, RoomAddress};
@@ -25,7 +26,7 @@ pub enum Command {
     )]
     List {
         #[command(flatten)]
-        whose: Whose,
+        account: AccountArgs,
         /// Print JSON.
         #[arg(long)]
         json: bool,
@@ -45,15 +46,15 @@ pub enum Command {
         #[arg(long, short)]
         yes: bool,
         #[command(flatten)]
-        whose: Whose,
+        account: AccountArgs,
     },
 }
 
 /// Whose sessions, and where.
 #[derive(Args)]
-pub struct Whose {
+pub struct AccountArgs {
     #[command(flatten)]
-    of: Of,
+    agent: AgentArg,
     /// The server, where the agent knows several.
     #[arg(long, value_name = "URL")]
     server: Option<String>,
@@ -72,20 +73,20 @@ pub struct Account {
 /// Runs one command.
 pub async fn run(home: &Home, command: Command) -> Result<(), Failure> {
     match command {
-        Command::List { whose, json } => list(&whose.find(home)?.client, json).await,
+        Command::List { account, json } => list(&account.find(home)?.client, json).await,
         Command::End {
             session,
             all,
             yes,
-            whose,
-        } => end(&whose.find(home)?, session, all, yes).await,
+            account,
+        } => end(&account.find(home)?, session, all, yes).await,
     }
 }
 
-impl Whose {
+impl AccountArgs {
     /// The agent, and the server where it has an identity token.
     pub fn find(&self, home: &Home) -> Result<Account, Failure> {
-        let agent = byoa::choose_agent(home, self.of.agent.as_ref())?;
+        let agent = byoa::choose_agent(home, self.agent.id.as_ref())?;
         let known = agent.identities()?;
         let mut known: Vec<_> = known.iter().flat_map(|file| file.all()).collect();
         if let Some(server) = &self.server {

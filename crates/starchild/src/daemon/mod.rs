@@ -48,7 +48,7 @@ pub enum DaemonError {
 /// A daemon that holds its agent and has what it needs.
 pub struct Daemon {
     home: AgentHome,
-    shared: Arc<room::Shared>,
+    shared: Arc<room::AgentContext>,
     _lock: PidLock,
 }
 
@@ -69,7 +69,7 @@ impl Daemon {
             files::sweep(&folder);
         }
         let session = Arc::new(session::create(&home)?);
-        let shared = Arc::new(room::Shared {
+        let shared = Arc::new(room::AgentContext {
             backend,
             context_messages: config.context_messages,
             answer_in: config.answer_in(),
@@ -95,7 +95,7 @@ impl Daemon {
         let session = &self.shared.session.id;
         tracing::info!(agent = %self.home.id(), session, "started");
         let shutdown = Shutdown::default();
-        let supervisor = supervisor::Supervisor::new(self.home.clone(), self.shared.clone());
+        let supervisor = supervisor::RoomSupervisor::new(self.home.clone(), self.shared.clone());
         let all = tokio::task::LocalSet::new();
         tokio::select! {
             () = all.run_until(supervisor.run(shutdown.clone())) => {}

@@ -2,7 +2,7 @@
 
 use super::{
     credentials::{access::Access, queue::KeyQueue, refresh},
-    room::{End, Room, Shared},
+    room::{AgentContext, End, Room},
 };
 use crate::home::{AgentHome, RoomAddress, RoomFile};
 use crate::telemetry;
@@ -44,9 +44,9 @@ impl Clients {
 }
 
 /// Follows rooms.
-pub struct Supervisor {
+pub struct RoomSupervisor {
     home: AgentHome,
-    shared: Arc<Shared>,
+    shared: Arc<AgentContext>,
     clients: Rc<Clients>,
     rooms: HashMap<RoomAddress, Shutdown>,
     tasks: JoinSet<(RoomAddress, End)>,
@@ -59,9 +59,9 @@ pub struct Supervisor {
 #[derive(PartialEq)]
 struct Modified([Option<SystemTime>; 2]);
 
-impl Supervisor {
+impl RoomSupervisor {
     /// A supervisor without rooms yet.
-    pub fn new(home: AgentHome, shared: Arc<Shared>) -> Self {
+    pub fn new(home: AgentHome, shared: Arc<AgentContext>) -> Self {
         Self {
             home,
             shared,

@@ -1,20 +1,20 @@
 //! `GET /.well-known/agent-card.json`: how the agent describes itself.
 
-use super::Shared;
+use super::HostState;
 use axum::{Json, Router, extract::State, routing::get};
 use protocol::a2a::{OLDER_VERSION, VERSION};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// The route.
-pub fn router(host: Arc<Shared>) -> Router {
+pub fn router(host: Arc<HostState>) -> Router {
     Router::new()
         .route("/.well-known/agent-card.json", get(card))
         .with_state(host)
 }
 
 /// The card: A2A for everybody, `POST /chat/stream` for rooms.
-pub async fn card(State(host): State<Arc<Shared>>) -> Json<Value> {
+pub async fn card(State(host): State<Arc<HostState>>) -> Json<Value> {
     let url = &host.base_url;
     let a2a = format!("{url}/a2a");
     Json(json!({

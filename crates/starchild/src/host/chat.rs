@@ -2,9 +2,9 @@
 //! the call.
 
 use super::{
-    Shared,
+    HostState,
+    answer_diff::{AnswerDiff, Frame},
     call::{ChatRequest, Incoming, RoomCall, direct_message},
-    growth::{Frame, Growth},
     keys::Refused,
     refusal::{Refusal, read_json},
     rooms::HostedRoom,
@@ -51,14 +51,14 @@ const MAX_FRAMES: usize = 64;
 const MAX_ANSWERS: usize = 256;
 
 /// The route.
-pub fn router(host: Arc<Shared>) -> Router {
+pub fn router(host: Arc<HostState>) -> Router {
     Router::new()
         .route("/chat/stream", post(chat))
         .with_state(host)
 }
 
 async fn chat(
-    State(host): State<Arc<Shared>>,
+    State(host): State<Arc<HostState>>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Refusal> {
@@ -73,18 +73,18 @@ async fn chat(
         Refused::Scope => Refusal::scope_insufficient(),
         Refused::Rate { after } => Refusal::rate_limited(after),
     })?;
-    let turn = host.threads.enter(&request.thread_id);
-    let turn = turn.ok_or_else(Refusal::busy)?;
+    let thread_lock = host.threads.lock_of(&request.thread_id);
+    let thread_lock = thread_lock.ok_or_else(Refusal::busy)?;
     let delivery = headers.get("x-delivery-id");
     let delivery = delivery.and_then(|id| id.to_str().ok());
     let delivery = delivery.map(|id| format!("{key} {id}"));
     let incoming = request.understood()?;
     let (frames, coming) = mpsc::channel(MAX_FRAMES);
     let work = tokio::spawn(async move {
-        let turn = tokio::time::timeout(host.timeout, threads::wait(turn)).await;
+        let guard = tokio::time::timeout(host.timeout, threads::wait(thread_lock)).await;
         let mut outlet = Outlet::new(frames, &incoming);
-        let answered = match turn {
-            Ok(_turn) => host.answer(incoming, &key, delivery, &mut outlet).await,
+        let answered = match guard {
+            Ok(_guard) => host.answer(incoming, &key, delivery, &mut outlet).await,
             Err(_) => Answered::Failed("the thread is busy; try again in a moment".into()),
         };
         outlet.finish(answered).await;
@@ -132,7 +132,7 @@ struct CallerGone<'a>(&'a Call);
 impl Drop for CallerGone<'_> {
     fn drop(&mut self) {
         if self.0.progress().questions > 0 {
-            self.0.leave();
+            self.0.begin_shutdown();
         }
     }
 }
@@ -153,16 +153,16 @@ enum Answered {
 /// The way to the caller.
 struct Outlet {
     frames: mpsc::Sender<Event>,
-    growth: Growth,
+    diff: AnswerDiff,
 }
 
 impl Outlet {
     fn new(frames: mpsc::Sender<Event>, incoming: &Incoming) -> Self {
-        let growth = match incoming {
-            Incoming::Room(_) => Growth::default(),
-            Incoming::Direct { .. } => Growth::for_printer(),
+        let diff = match incoming {
+            Incoming::Room(_) => AnswerDiff::default(),
+            Incoming::Direct { .. } => AnswerDiff::for_printer(),
         };
-        Self { frames, growth }
+        Self { frames, diff }
     }
 
     /// Sends a frame. Where nobody reads any more, this task is about to be ended.
@@ -174,27 +174,27 @@ impl Outlet {
     }
 
     async fn tell(&mut self, activity: Option<&str>, text: &str) {
-        for frame in self.growth.tell(activity, text) {
+        for frame in self.diff.update(activity, text) {
             self.send(json_of(frame)).await;
         }
     }
 
     async fn finish(mut self, answered: Answered) {
-        let growth = std::mem::take(&mut self.growth);
+        let diff = std::mem::take(&mut self.diff);
         match answered {
             Answered::Text(text, usage) => {
-                for frame in growth.finish(&text) {
+                for frame in diff.finish(&text) {
                     self.send(json_of(frame)).await;
                 }
                 self.send(usage_frame(&usage)).await;
             }
             Answered::Silent => {
-                if let Some(frame) = growth.take_back() {
+                if let Some(frame) = diff.take_back() {
                     self.send(json_of(frame)).await;
                 }
             }
             Answered::Skipped(why) => {
-                if let Some(frame) = growth.take_back() {
+                if let Some(frame) = diff.take_back() {
                     self.send(json_of(frame)).await;
                 }
                 // No text and no error: the room posts nothing and does not call again.
@@ -231,7 +231,7 @@ fn usage_frame(usage: &Usage) -> Value {
     })
 }
 
-impl Shared {
+impl HostState {
     async fn answer(
         &self,
         incoming: Incoming,
@@ -413,9 +413,9 @@ impl Shared {
 /// Answers of calls that may come again because they were not received: the same delivery gets the
 /// same answer, and the backend is not asked twice.
 #[derive(Default)]
-pub struct Answers(Mutex<VecDeque<(String, Answered)>>);
+pub struct AnswerCache(Mutex<VecDeque<(String, Answered)>>);
 
-impl Answers {
+impl AnswerCache {
     fn get(&self, delivery: &str) -> Option<Answered> {
         let answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = answers.iter().find(|(id, _)| id == delivery);

@@ -2,13 +2,13 @@
 //! `POST /chat/stream` with a key that the host gave out; any backend answers.
 //!
 //! [`keys`] says who may call, [`call`] what was asked, [`chat`] has the backend answer and streams
-//! it as it grows ([`growth`]); [`rooms`] is what the host knows of the rooms it was brought into.
+//! it as it grows ([`answer_diff`]); [`rooms`] is what the host knows of the rooms it was brought into.
 
 mod a2a;
+mod answer_diff;
 mod call;
 mod card;
 mod chat;
-mod growth;
 pub mod keys;
 mod refusal;
 pub mod rooms;
@@ -22,7 +22,7 @@ use crate::{
 };
 use a2a::{Notifications, Tasks};
 use axum::Router;
-use chat::Answers;
+use chat::AnswerCache;
 use client::Client;
 use keys::Keys;
 use rooms::HostedRooms;
@@ -60,7 +60,7 @@ impl Listen {
 }
 
 /// What every request of the host shares.
-pub struct Shared {
+pub struct HostState {
     agent: AgentHome,
     backend: Box<dyn Backend>,
     answer_in: AnswerIn,
@@ -75,7 +75,7 @@ pub struct Shared {
     /// The rooms it was brought into.
     pub rooms: HostedRooms,
     threads: Threads,
-    answers: Answers,
+    answers: AnswerCache,
     /// What A2A clients asked.
     tasks: Tasks,
     notifications: Notifications,
@@ -84,7 +84,7 @@ pub struct Shared {
 /// A host that holds its agent, is bound, and has what it needs.
 pub struct Host {
     /// What its requests share.
-    pub shared: Arc<Shared>,
+    pub shared: Arc<HostState>,
     listener: TcpListener,
     keys_listener: Option<TcpListener>,
     keys_beside_rooms: bool,
@@ -121,7 +121,7 @@ impl Host {
         let server = Client::new(&config.server);
         let server = server.map_err(|error| bound(error.to_string()))?;
         let session = Arc::new(session::create(&agent)?);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(HostState {
             backend,
             answer_in: config.answer_in(),
             timeout: config.timeout(),
@@ -131,7 +131,7 @@ impl Host {
             keys: Arc::new(Keys::open(folder.join("keys.json"))?),
             rooms: HostedRooms::open(agent.clone(), user_token)?,
             threads: Threads::default(),
-            answers: Answers::default(),
+            answers: AnswerCache::default(),
             tasks: Tasks::open(folder.join("tasks"))?,
             notifications: Notifications::new(listen.private_notifications).map_err(bound)?,
             agent,
@@ -181,7 +181,7 @@ impl Host {
     }
 }
 
-impl Shared {
+impl HostState {
     /// Keeps what the host holds from ending: its rooms' keys, and the agent's own credentials.
     async fn look_after_credentials(&self) {
         loop {

@@ -121,7 +121,7 @@ impl Collector {
         processor.set_resource(&resource);
         let processor = Arc::new(processor);
         let provider = SdkTracerProvider::builder()
-            .with_span_processor(Shared(processor.clone()))
+            .with_span_processor(SharedProcessor(processor.clone()))
             .with_resource(resource)
             .build();
         Self {
@@ -133,9 +133,9 @@ impl Collector {
 
 /// One queue for the spans of `tracing` and for those of hops.
 #[derive(Debug)]
-struct Shared(Arc<BatchSpanProcessor>);
+struct SharedProcessor(Arc<BatchSpanProcessor>);
 
-impl SpanProcessor for Shared {
+impl SpanProcessor for SharedProcessor {
     fn on_start(&self, span: &mut Span, context: &Context) {
         self.0.on_start(span, context);
     }

@@ -4,9 +4,9 @@
 use super::{
     UpError,
     file::Plan,
-    project::{Made, Project},
+    project::{Project, Provisioned},
     server::RoomServer,
-    supervisor::Program,
+    supervisor::SupervisedProgram,
 };
 use crate::{
     home::{AgentHome, agent_id, files},
@@ -28,7 +28,7 @@ const CHECK_EVERY: Duration = Duration::from_millis(100);
 
 /// An agent as it runs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ready {
+pub struct RunningAgent {
     /// As it is to be.
     pub plan: Plan,
     /// When the files it depends on were last changed.
@@ -37,7 +37,7 @@ pub struct Ready {
     pub id: String,
 }
 
-impl Ready {
+impl RunningAgent {
     /// Whether it is the same as before: then it goes on running.
     pub fn is_still(&self, plan: &Plan) -> bool {
         self.plan == *plan && self.changed == changed(plan)
@@ -74,12 +74,12 @@ pub fn write(
     project: &Project,
     server: &RoomServer,
     plan: &Plan,
-    made: &mut Made,
-) -> Result<Ready, UpError> {
+    provisioned: &mut Provisioned,
+) -> Result<RunningAgent, UpError> {
     let home = project.home();
     let id =
         agent_id(&home, &prefix(&plan.key)).map_err(|error| UpError::Failed(error.to_string()))?;
-    let taken = made
+    let taken = provisioned
         .agents
         .iter()
         .find(|(key, known)| *known == id.as_str() && **key != plan.key);
@@ -89,7 +89,7 @@ pub fn write(
             plan.key
         )));
     }
-    made.agents.insert(plan.key.clone(), id.to_string());
+    provisioned.agents.insert(plan.key.clone(), id.to_string());
     let agent = home.agent(&id);
     files::make_folder(&agent.rooms_folder())?;
     let mut settings = plan.settings.clone();
@@ -102,7 +102,7 @@ pub fn write(
         let path = agent.folder().join("agent.yaml");
         files::write(&path, definition.to_string().as_bytes())?;
     }
-    Ok(Ready {
+    Ok(RunningAgent {
         changed: changed(plan),
         plan: plan.clone(),
         id: id.to_string(),
@@ -125,14 +125,14 @@ pub async fn enter_rooms(
     project: &Project,
     server: &RoomServer,
     owner: &Client,
-    ready: &Ready,
-    made: &Made,
+    agent: &RunningAgent,
+    provisioned: &Provisioned,
     mut told: impl FnMut(String),
 ) -> Result<Vec<String>, UpError> {
-    let agent = find(project, &ready.id)?;
-    let hosted = HostedRooms::open(agent.clone(), None)?;
+    let home = find(project, &agent.id)?;
+    let hosted = HostedRooms::open(home.clone(), None)?;
     let mut known: Vec<RoomId> = Vec::new();
-    for file in agent.rooms()? {
+    for file in home.rooms()? {
         if file.server == server.url && file.left.is_none() {
             known.push(file.room_id);
         }
@@ -142,21 +142,21 @@ pub async fn enter_rooms(
             known.push(room.room_id);
         }
     }
-    let wanted = wanted(ready, made);
+    let wanted = wanted(agent, provisioned);
     for room in &known {
         let is_wanted = wanted.iter().any(|(_, id)| *id == room);
-        let is_ours = made.rooms.values().any(|ours| ours == room);
+        let is_ours = provisioned.rooms.values().any(|ours| ours == room);
         if is_wanted || !is_ours {
             continue;
         }
         match hosted.all().iter().find(|one| one.room_id == *room) {
             Some(room) => hosted.leave(room).await?,
             None => {
-                let leave = ["room", "leave", room.as_str(), "--agent", &ready.id];
+                let leave = ["room", "leave", room.as_str(), "--agent", &agent.id];
                 starchild(project, &leave).await?;
             }
         }
-        told(format!("{} left {room}", ready.plan.key));
+        told(format!("{} left {room}", agent.plan.key));
     }
     let mut invites = Vec::new();
     for (name, room) in wanted {
@@ -164,17 +164,17 @@ pub async fn enter_rooms(
             continue;
         }
         let invite = CreateInvite {
-            display_name: Some(ready.plan.display_name.clone()),
+            display_name: Some(agent.plan.display_name.clone()),
             ..CreateInvite::default()
         };
         let code = owner.create_invite(room, &invite).await?.invite_code;
-        if ready.plan.host.is_some() {
+        if agent.plan.host.is_some() {
             invites.push(code);
             continue;
         }
-        let join = ["room", "join", &code, "--agent", &ready.id];
+        let join = ["room", "join", &code, "--agent", &agent.id];
         starchild(project, &[&join[..], &["--server", &server.url]].concat()).await?;
-        told(format!("{} is in {name}", ready.plan.key));
+        told(format!("{} is in {name}", agent.plan.key));
     }
     Ok(invites)
 }
@@ -183,13 +183,13 @@ pub async fn enter_rooms(
 pub async fn wait_until_called(
     project: &Project,
     owner: &Client,
-    ready: &Ready,
-    made: &Made,
+    agent: &RunningAgent,
+    provisioned: &Provisioned,
     mut told: impl FnMut(String),
 ) -> Result<(), UpError> {
-    let user = format!("{}{}", protocol::EXTERNAL_PREFIX, ready.id);
+    let user = format!("{}{}", protocol::EXTERNAL_PREFIX, agent.id);
     let begun = Instant::now();
-    for (name, room) in wanted(ready, made) {
+    for (name, room) in wanted(agent, provisioned) {
         loop {
             let members = owner.members(room).await?.members;
             let mut members = members.iter();
@@ -197,25 +197,28 @@ pub async fn wait_until_called(
                 break;
             }
             if begun.elapsed() > CALLED_WITHIN {
-                let log = log_file(project, ready);
+                let log = log_file(project, agent);
                 return Err(UpError::Failed(format!(
                     "{} did not come into {name}; {} may say why",
-                    ready.plan.key,
+                    agent.plan.key,
                     log.display()
                 )));
             }
             tokio::time::sleep(CHECK_EVERY).await;
         }
-        told(format!("{} is in {name}, which calls it", ready.plan.key));
+        told(format!("{} is in {name}, which calls it", agent.plan.key));
     }
     Ok(())
 }
 
 /// The rooms that an agent is to be in, with their names.
-fn wanted<'a>(ready: &'a Ready, made: &'a Made) -> Vec<(&'a String, &'a RoomId)> {
-    let names = ready.plan.rooms.iter();
+fn wanted<'a>(
+    agent: &'a RunningAgent,
+    provisioned: &'a Provisioned,
+) -> Vec<(&'a String, &'a RoomId)> {
+    let names = agent.plan.rooms.iter();
     names
-        .filter_map(|name| Some((name, made.rooms.get(name)?)))
+        .filter_map(|name| Some((name, provisioned.rooms.get(name)?)))
         .collect()
 }
 
@@ -225,30 +228,34 @@ pub async fn remove(project: &Project, id: &str) -> Result<(), UpError> {
 }
 
 /// What is to be run for an agent; a host comes into rooms with these invites.
-pub fn program(project: &Project, ready: &Ready, invites: &[String]) -> Result<Program, UpError> {
+pub fn program(
+    project: &Project,
+    agent: &RunningAgent,
+    invites: &[String],
+) -> Result<SupervisedProgram, UpError> {
     let home = project.home().folder().to_owned();
-    let mut args: Vec<OsString> = match ready.plan.host {
+    let mut args: Vec<OsString> = match agent.plan.host {
         None => ["run", "--foreground"].map(OsString::from).into(),
         Some(address) => ["host", "--listen", &address.to_string()]
             .map(OsString::from)
             .into(),
     };
-    args.extend(["--agent", &ready.id].map(OsString::from));
+    args.extend(["--agent", &agent.id].map(OsString::from));
     for code in invites {
         args.extend(["--room", code].map(OsString::from));
     }
-    Ok(Program {
-        name: ready.plan.key.clone(),
+    Ok(SupervisedProgram {
+        name: agent.plan.key.clone(),
         command: std::env::current_exe()?,
         args,
         env: vec![("STARCHILD_HOME".into(), home.display().to_string())],
         folder: project.folder().to_owned(),
-        log: log_file(project, ready),
+        log: log_file(project, agent),
     })
 }
 
-fn log_file(project: &Project, ready: &Ready) -> PathBuf {
-    project.logs().join(format!("{}.log", ready.id))
+fn log_file(project: &Project, agent: &RunningAgent) -> PathBuf {
+    project.logs().join(format!("{}.log", agent.id))
 }
 
 /// An agent's folder.

@@ -36,7 +36,7 @@ pub struct Project {
 
 /// What was made, so that it is not made twice.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Made {
+pub struct Provisioned {
     /// The rooms' ids by their names, on one server.
     #[serde(default)]
     pub rooms: BTreeMap<String, RoomId>,
@@ -118,13 +118,16 @@ impl Project {
     }
 
     /// What was made.
-    pub fn made(&self) -> Result<Made, UpError> {
+    pub fn provisioned(&self) -> Result<Provisioned, UpError> {
         Ok(files::read_json(&self.kept.join("state.json"))?.unwrap_or_default())
     }
 
     /// Keeps what was made.
-    pub fn save_made(&self, made: &Made) -> Result<(), UpError> {
-        Ok(files::write_json(&self.kept.join("state.json"), made)?)
+    pub fn save_provisioned(&self, provisioned: &Provisioned) -> Result<(), UpError> {
+        Ok(files::write_json(
+            &self.kept.join("state.json"),
+            provisioned,
+        )?)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The rooms: made where they are missing, their rules and visibility as the file has them, and the
 //! people in them.
 
-use super::{UpError, file::RoomEntry, project::Made};
+use super::{UpError, file::RoomEntry, project::Provisioned};
 use client::{Client, ClientError};
 use protocol::{AdapterType, CreateInvite, ErrorCode, Join, Role, RoomId, UpdateRoom};
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub async fn reconcile(
     owner: &Client,
     rooms: &BTreeMap<String, RoomEntry>,
-    made: &mut Made,
+    provisioned: &mut Provisioned,
     mut told: impl FnMut(String),
 ) -> Result<(), UpError> {
     let mine = owner.rooms().await?.rooms;
@@ -19,7 +19,11 @@ pub async fn reconcile(
             mine.iter()
                 .any(|room| room.room_id == *id && !room.archived)
         };
-        let known = made.rooms.get(name).filter(|id| is_known(id)).cloned();
+        let known = provisioned
+            .rooms
+            .get(name)
+            .filter(|id| is_known(id))
+            .cloned();
         let same_name = || {
             let mut mine = mine.iter();
             let found =
@@ -34,7 +38,7 @@ pub async fn reconcile(
                 (room.room_id, true)
             }
         };
-        made.rooms.insert(name.clone(), id.clone());
+        provisioned.rooms.insert(name.clone(), id.clone());
         if let Some(rules) = &entry.rules
             && owner.rules(&id).await?.content.trim() != rules.trim()
         {
@@ -57,10 +61,14 @@ pub async fn reconcile(
 }
 
 /// Brings a person into the team's rooms.
-pub async fn admit(owner: &Client, person: &Client, made: &Made) -> Result<Vec<String>, UpError> {
+pub async fn admit(
+    owner: &Client,
+    person: &Client,
+    provisioned: &Provisioned,
+) -> Result<Vec<String>, UpError> {
     let theirs = person.rooms().await?.rooms;
     let mut entered = Vec::new();
-    for (name, room) in &made.rooms {
+    for (name, room) in &provisioned.rooms {
         if theirs.iter().any(|one| one.room_id == *room) {
             continue;
         }

@@ -1,6 +1,6 @@
 //! The room server: one that runs already, or one that is started here.
 
-use super::{UpError, file::TeamFile, project::Project, supervisor::Program};
+use super::{UpError, file::TeamFile, project::Project, supervisor::SupervisedProgram};
 use client::Client;
 use serde_json::Value;
 use std::{
@@ -48,7 +48,7 @@ impl RoomServer {
     }
 
     /// What is to be run for it, where it is started here.
-    pub fn program(&self, file: &TeamFile, project: &Project) -> Option<Program> {
+    pub fn program(&self, file: &TeamFile, project: &Project) -> Option<SupervisedProgram> {
         let program = self.program.as_ref()?;
         let settings = file.server.settings.iter().map(|(path, value)| {
             let name = path.to_uppercase().replace('.', "__");
@@ -58,7 +58,7 @@ impl RoomServer {
             };
             (format!("SC_CHATROOM__{name}"), value)
         });
-        Some(Program {
+        Some(SupervisedProgram {
             name: "server".into(),
             command: program.clone(),
             args: vec![

@@ -24,7 +24,7 @@ const GRACE: Duration = Duration::from_secs(20);
 
 /// What is to be run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Program {
+pub struct SupervisedProgram {
     /// What it is called on the board.
     pub name: String,
     /// The program.
@@ -51,7 +51,7 @@ pub struct ProgramState {
 }
 
 /// All programs of a team.
-pub struct Supervisor {
+pub struct TeamSupervisor {
     running: BTreeMap<String, Running>,
     states: Arc<Mutex<BTreeMap<String, ProgramState>>>,
     /// What happens, in words.
@@ -63,7 +63,7 @@ struct Running {
     task: JoinHandle<()>,
 }
 
-impl Supervisor {
+impl TeamSupervisor {
     /// One that runs nothing yet.
     pub fn new(news: mpsc::UnboundedSender<String>) -> Self {
         Self {
@@ -74,16 +74,16 @@ impl Supervisor {
     }
 
     /// Keeps a program running from now on.
-    pub fn start(&mut self, program: Program) {
+    pub fn start(&mut self, program: SupervisedProgram) {
         let shutdown = Shutdown::default();
-        let keeper = Keeper {
+        let supervisor = ProgramSupervisor {
             states: self.states.clone(),
             news: self.news.clone(),
             shutdown: shutdown.clone(),
             program,
         };
-        let name = keeper.program.name.clone();
-        let task = tokio::spawn(keeper.run());
+        let name = supervisor.program.name.clone();
+        let task = tokio::spawn(supervisor.run());
         self.running.insert(name, Running { shutdown, task });
     }
 
@@ -127,14 +127,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// One program.
-struct Keeper {
-    program: Program,
+struct ProgramSupervisor {
+    program: SupervisedProgram,
     states: Arc<Mutex<BTreeMap<String, ProgramState>>>,
     news: mpsc::UnboundedSender<String>,
     shutdown: Shutdown,
 }
 
-impl Keeper {
+impl ProgramSupervisor {
     async fn run(self) {
         let name = &self.program.name;
         let mut backoff = BACKOFF;

@@ -2,13 +2,13 @@
 
 use super::{
     UpError,
-    agents::{self, Ready},
+    agents::{self, RunningAgent},
     board::{self, SharedBoard},
     file::TeamFile,
     project::Project,
     rooms,
     server::RoomServer,
-    supervisor::{ProgramState, Supervisor},
+    supervisor::{ProgramState, TeamSupervisor},
 };
 use crate::{
     daemon::process::{self, LockError, PidLock},
@@ -54,8 +54,8 @@ pub struct Team {
     seen: Option<SystemTime>,
     owner: Client,
     signed_at: Instant,
-    agents: BTreeMap<String, Ready>,
-    supervisor: Supervisor,
+    agents: BTreeMap<String, RunningAgent>,
+    supervisor: TeamSupervisor,
     news: mpsc::UnboundedReceiver<String>,
     /// Who is where and what they say.
     pub board: SharedBoard,
@@ -81,7 +81,7 @@ impl Team {
         end_orphans(&project, &mut told).await?;
         let server = RoomServer::find(&file)?;
         let (news_sender, news) = mpsc::unbounded_channel();
-        let mut supervisor = Supervisor::new(news_sender);
+        let mut supervisor = TeamSupervisor::new(news_sender);
         if let Some(program) = server.program(&file, &project) {
             refuse_taken(file.server.listen)?;
             supervisor.start(program);
@@ -183,7 +183,7 @@ impl Team {
     fn has_changed_plans(&self) -> bool {
         self.agents
             .values()
-            .any(|ready| !ready.is_still(&ready.plan))
+            .any(|agent| !agent.is_still(&agent.plan))
     }
 
     /// Makes the team what the file says. What is the same goes on undisturbed.
@@ -198,24 +198,24 @@ impl Team {
         if file.server != self.file.server {
             told("what the file says of the server holds from the next starchild up on".into());
         }
-        let mut made = self.project.made()?;
-        rooms::reconcile(&self.owner, &file.rooms, &mut made, &mut *told).await?;
-        self.project.save_made(&made)?;
+        let mut provisioned = self.project.provisioned()?;
+        rooms::reconcile(&self.owner, &file.rooms, &mut provisioned, &mut *told).await?;
+        self.project.save_provisioned(&provisioned)?;
         for person in file.people.iter().skip(1) {
             let Some(client) = self.server.person(&self.project, person).await? else {
                 break;
             };
-            for room in rooms::admit(&self.owner, &client, &made).await? {
+            for room in rooms::admit(&self.owner, &client, &provisioned).await? {
                 told(format!("{person} is in {room}"));
             }
         }
-        for (key, id) in made.agents.clone() {
+        for (key, id) in provisioned.agents.clone() {
             if !plans.iter().any(|plan| plan.key == key) {
                 self.supervisor.stop(&key).await;
                 self.agents.remove(&key);
                 agents::remove(&self.project, &id).await?;
-                made.agents.remove(&key);
-                self.project.save_made(&made)?;
+                provisioned.agents.remove(&key);
+                self.project.save_provisioned(&provisioned)?;
                 told(format!("{key} is gone"));
             }
         }
@@ -229,28 +229,34 @@ impl Team {
             }
             let was_up = self.agents.remove(&plan.key).is_some();
             self.supervisor.stop(&plan.key).await;
-            if let Some(id) = made.agents.get(&plan.key)
+            if let Some(id) = provisioned.agents.get(&plan.key)
                 && agents::changes_sides(&self.project, id, plan)?
             {
                 agents::remove(&self.project, id).await?;
             }
-            let ready = agents::write(&self.project, &self.server, plan, &mut made)?;
-            self.project.save_made(&made)?;
+            let agent = agents::write(&self.project, &self.server, plan, &mut provisioned)?;
+            self.project.save_provisioned(&provisioned)?;
             let (project, owner) = (&self.project, &self.owner);
-            let entering =
-                agents::enter_rooms(project, &self.server, owner, &ready, &made, &mut *told);
+            let entering = agents::enter_rooms(
+                project,
+                &self.server,
+                owner,
+                &agent,
+                &provisioned,
+                &mut *told,
+            );
             let invites = entering.await?;
-            let program = agents::program(project, &ready, &invites)?;
+            let program = agents::program(project, &agent, &invites)?;
             self.supervisor.start(program);
             if !invites.is_empty() {
-                agents::wait_until_called(project, owner, &ready, &made, &mut *told).await?;
+                agents::wait_until_called(project, owner, &agent, &provisioned, &mut *told).await?;
             }
             if was_up {
                 told(format!("{} is started anew", plan.key));
             }
-            self.agents.insert(plan.key.clone(), ready);
+            self.agents.insert(plan.key.clone(), agent);
         }
-        self.written.rooms = made
+        self.written.rooms = provisioned
             .rooms
             .iter()
             .map(|(name, id)| (name.clone(), id.to_string()))
@@ -261,9 +267,9 @@ impl Team {
     }
 
     fn follow_rooms(&mut self) {
-        self.board.set_agents(self.agents.values().map(|ready| {
-            let user_id = format!("{}{}", protocol::EXTERNAL_PREFIX, ready.id);
-            (ready.plan.key.clone(), user_id, ready.plan.rooms.clone())
+        self.board.set_agents(self.agents.values().map(|agent| {
+            let user_id = format!("{}{}", protocol::EXTERNAL_PREFIX, agent.id);
+            (agent.plan.key.clone(), user_id, agent.plan.rooms.clone())
         }));
         self.followers = JoinSet::new();
         for (name, id) in &self.written.rooms {
@@ -302,7 +308,7 @@ fn modified(project: &Project) -> Option<SystemTime> {
 }
 
 /// Waits until a program that was just started has ended.
-async fn first_failure(supervisor: &Supervisor) {
+async fn first_failure(supervisor: &TeamSupervisor) {
     loop {
         tokio::time::sleep(Duration::from_millis(100)).await;
         if supervisor.states().values().any(|state| state.restarts > 0) {

@@ -6,7 +6,7 @@ import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
 /** How long anything is waited for: the machine may be busy. */
-const PATIENCE = 180_000;
+const TIMEOUT = 180_000;
 const module = join(process.env.SC_TEST_WEB, "node_modules/puppeteer-core/lib/puppeteer/puppeteer-core.js");
 const { default: puppeteer } = await import(pathToFileURL(module).href);
 const browser = await puppeteer.launch({
@@ -14,10 +14,10 @@ const browser = await puppeteer.launch({
   args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
   // Chromium ends with the pipe, so also when this process is killed.
   pipe: true,
-  protocolTimeout: PATIENCE,
+  protocolTimeout: TIMEOUT,
 });
 const page = await browser.newPage();
-page.setDefaultTimeout(PATIENCE);
+page.setDefaultTimeout(TIMEOUT);
 await page.setViewport({ width: 1280, height: 800 });
 const complaints = [];
 page.on("pageerror", (error) => complaints.push(String(error)));

@@ -61,7 +61,7 @@ impl World {
         }
     }
 
-    /// At rest is where nothing waits, runs or is watched for, and it is told
+    /// At rest is where nothing waits, runs or is a to-do, and it is told
     /// each time.
     pub(super) fn check_rest(&mut self, rested: &[ThreadId]) {
         for root in rested {
@@ -71,10 +71,10 @@ impl World {
             let runs = self.running.iter().any(|job| job.root == *root);
             let todos = self.core.todos.overview();
             let mut threads = todos.iter().map(|todo| todo.thread);
-            let is_watched = threads.any(|thread| self.core.threads.root(thread) == Some(*root));
+            let has_todo = threads.any(|thread| self.core.threads.root(thread) == Some(*root));
             let is_resting = self.core.is_resting(*root);
-            assert!(!(runs || is_watched) || !is_resting, "at rest too early");
-            let is_left = !self.running.is_empty() || is_watched;
+            assert!(!(runs || has_todo) || !is_resting, "at rest too early");
+            let is_left = !self.running.is_empty() || has_todo;
             assert!(
                 is_left || is_resting,
                 "nothing is left, and it is not at rest"

@@ -135,7 +135,7 @@ impl A2aEndpoint {
         };
         match asked.answer(operation).await {
             Ok(OperationReply::Once(outcome)) => {
-                let body = binding.outcome(&outcome).to_string();
+                let body = binding.write_result(&outcome).to_string();
                 written(&binding, StatusCode::OK, body)
             }
             Ok(OperationReply::Stream(watch)) => {

@@ -19,7 +19,7 @@ use axum::http::{HeaderMap, Method};
 use protocol::{
     Posted, RoomId,
     a2a::{
-        A2aError, ErrorKind, ListTasks, Operation, Outcome, PushConfig, Role, SendMessage,
+        A2aError, ErrorKind, ListTasks, Operation, OperationResult, PushConfig, Role, SendMessage,
         StreamResponse, Task,
     },
 };
@@ -28,7 +28,7 @@ use std::time::Duration;
 
 /// What is sent back.
 pub enum OperationReply {
-    Once(Outcome),
+    Once(OperationResult),
     Stream(Box<Watch>),
 }
 
@@ -53,7 +53,7 @@ impl Request {
             Operation::GetTask(request) => {
                 let most = request.most_messages()?;
                 let (task, _) = self.task(&request.id).await?;
-                Outcome::Task(Box::new(task.to_task().with_history(most)))
+                OperationResult::Task(Box::new(task.to_task().with_history(most)))
             }
             Operation::ListTasks(request) => self.list(&request).await?,
             Operation::CancelTask(request) => self.cancel(&request.id).await?,
@@ -64,16 +64,16 @@ impl Request {
                 let only = self.older && request.id.is_empty();
                 let wanted = |config: &PushConfig| only || config.id.as_ref() == Some(&request.id);
                 let found = configs.into_iter().find(wanted);
-                Outcome::PushConfig(found.ok_or_else(A2aError::task_not_found)?)
+                OperationResult::PushConfig(found.ok_or_else(A2aError::task_not_found)?)
             }
             Operation::ListPushConfigs(request) => {
-                Outcome::PushConfigs(self.pushes(&request.task_id).await?)
+                OperationResult::PushConfigs(self.pushes(&request.task_id).await?)
             }
             Operation::DeletePushConfig(request) => {
                 let (task, caller) = self.task(&request.task_id).await?;
                 self.count_write("/stop").await?;
                 push::delete(&self.api.app, &caller, &task.name, &request.id).await?;
-                Outcome::Done
+                OperationResult::Done
             }
             Operation::GetExtendedAgentCard => {
                 return Err(A2aError::new(
@@ -127,7 +127,7 @@ impl Request {
         Ok((task, caller))
     }
 
-    async fn send(&self, request: SendMessage) -> Result<Outcome> {
+    async fn send(&self, request: SendMessage) -> Result<OperationResult> {
         let wanted = request.wanted()?;
         let most = wanted.most_messages();
         let mut sent = self.post(request, wanted.return_immediately).await?;
@@ -137,7 +137,7 @@ impl Request {
             sent = watch.until_over(wait).await.into();
         }
         let task = sent.task.to_task().with_history(most);
-        Ok(Outcome::Sent(Box::new(StreamResponse::Task(task))))
+        Ok(OperationResult::Sent(Box::new(StreamResponse::Task(task))))
     }
 
     async fn stream(self, request: SendMessage) -> Result<OperationReply> {
@@ -288,7 +288,7 @@ impl Request {
         })
     }
 
-    async fn cancel(&self, id: &str) -> Result<Outcome> {
+    async fn cancel(&self, id: &str) -> Result<OperationResult> {
         let (task, caller) = self.task(id).await?;
         if task.status.state.is_terminal() {
             return Err(
@@ -309,10 +309,10 @@ impl Request {
             }
         }
         let (task, _) = self.task(id).await?;
-        Ok(Outcome::Task(Box::new(task.to_task())))
+        Ok(OperationResult::Task(Box::new(task.to_task())))
     }
 
-    async fn list(&self, request: &ListTasks) -> Result<Outcome> {
+    async fn list(&self, request: &ListTasks) -> Result<OperationResult> {
         let context = request.context_id.as_deref().filter(|id| !id.is_empty());
         let of_context = context.and_then(|id| id.parse::<Context>().ok());
         let room = self.room.clone();
@@ -325,17 +325,17 @@ impl Request {
         let found = tasks::asked_by(&self.api.app, &caller, &room).await?;
         let tasks = found.iter().map(LoadedTask::to_task).collect();
         let is_of = |task: &Task, id: &str| task.context_id == id || id == room.as_str();
-        Ok(Outcome::Tasks(request.page(tasks, is_of)?))
+        Ok(OperationResult::Tasks(request.page(tasks, is_of)?))
     }
 
-    async fn create_push(&self, config: PushConfig) -> Result<Outcome> {
+    async fn create_push(&self, config: PushConfig) -> Result<OperationResult> {
         let task = config.task_id.clone().unwrap_or_default();
         let (task, caller) = self.task(&task).await?;
         self.count_write("/stop").await?;
         let app = &self.api.app;
         let checked = push::check(app, &caller, config, self.older)?;
         let made = push::create(app, &caller, &task, checked).await?;
-        Ok(Outcome::PushConfig(made))
+        Ok(OperationResult::PushConfig(made))
     }
 
     async fn pushes(&self, id: &str) -> Result<Vec<PushConfig>> {

@@ -10,7 +10,7 @@ use crate::{
 use futures_util::{Stream, stream};
 use protocol::{
     AgentDelta, AgentTyping, Event,
-    a2a::{Artifact, Message, Part, StreamResponse, Task, TaskState, Told},
+    a2a::{Artifact, Message, Part, StreamResponse, Task, TaskDiff, TaskState},
 };
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -30,7 +30,7 @@ pub struct Watch {
     task: LoadedTask,
     following: Following,
     reloads: Interval,
-    told: Told,
+    told: TaskDiff,
     /// What agents have written so far.
     growing: BTreeMap<String, String>,
     /// What an agent does.
@@ -66,7 +66,7 @@ impl Watch {
             ip,
             following,
             reloads,
-            told: Told::all_of(&first),
+            told: TaskDiff::all_of(&first),
             growing: BTreeMap::new(),
             doing: None,
             ended: task.status.state.is_terminal(),
@@ -121,7 +121,7 @@ impl Watch {
                 self.reload_task().await;
             }
             let (task, growing) = self.shown();
-            let events = self.told.tell(&task, &growing);
+            let events = self.told.update(&task, &growing);
             self.ready.extend(events);
         }
     }

@@ -17,7 +17,7 @@ const LIFE: Duration = Duration::from_secs(3600);
 /// bytes we do not even ask.
 const SMALLEST: usize = 4096;
 /// How long an upload may hold up the request that it is meant to shorten.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The last upload: what it holds, and its id. No id: the API would not keep it.
 #[derive(Debug, Default)]
@@ -101,7 +101,7 @@ async fn upload(api: &Api, context: &Context, tools: &WireTools) -> Option<Strin
         let (bytes, _) = read_bounded(sent.await?, 64 << 10).await?;
         Ok::<_, AgentPain>(serde_json::from_slice::<Value>(&bytes).unwrap_or_default())
     };
-    match tokio::time::timeout(PATIENCE, read).await {
+    match tokio::time::timeout(TIMEOUT, read).await {
         Ok(Ok(answer)) => Some(answer.get("name")?.as_str()?.to_owned()),
         Ok(Err(error)) => {
             tracing::debug!(%error, "the tools were not cached");

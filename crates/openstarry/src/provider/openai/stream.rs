@@ -45,7 +45,7 @@ const KNOWN_CHOICE: [&str; 5] = ["index", "delta", "message", "finish_reason", "
 pub(super) struct Chunks {
     provider: String,
     tools: Arc<WireTools>,
-    calls: Vec<Call>,
+    calls: Vec<PartialCall>,
     /// Fields nobody here knows; they go back with the message.
     unknown: Map<String, Value>,
     /// The field in which thoughts come: they go back in the same.
@@ -59,7 +59,7 @@ pub(super) struct Chunks {
 }
 
 #[derive(Default)]
-struct Call {
+struct PartialCall {
     wire_index: Option<u64>,
     id: Option<String>,
     named: bool,
@@ -185,10 +185,10 @@ impl Chunks {
         let id = text(call, "id");
         let at = self.find(wire_index, id.as_deref());
         let index = at.unwrap_or_else(|| {
-            self.calls.push(Call {
+            self.calls.push(PartialCall {
                 wire_index,
                 id: id.clone(),
-                ..Call::default()
+                ..PartialCall::default()
             });
             self.calls.len() - 1
         });
@@ -225,7 +225,8 @@ impl Chunks {
     /// Which call a piece belongs to. Some servers give every call the index 0
     /// and tell them apart by id, some give no index, some no id.
     fn find(&self, wire_index: Option<u64>, id: Option<&str>) -> Option<usize> {
-        let same_id = |call: &Call| id.is_none() || call.id.is_none() || call.id.as_deref() == id;
+        let same_id =
+            |call: &PartialCall| id.is_none() || call.id.is_none() || call.id.as_deref() == id;
         match (wire_index, id) {
             (None, None) => self.calls.len().checked_sub(1),
             (None, Some(_)) => self.calls.iter().rposition(|call| call.id.as_deref() == id),

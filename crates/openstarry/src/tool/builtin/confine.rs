@@ -94,7 +94,7 @@ impl Confinement {
 
     #[cfg(target_os = "linux")]
     fn enter(&self) -> io::Result<()> {
-        linux::give_up_sight();
+        linux::drop_capabilities();
         linux::restrict(&self.read, &self.write)
             .map(|_| ())
             .map_err(io::Error::other)
@@ -134,7 +134,7 @@ mod linux {
     const ABI_WANTED: ABI = ABI::V6;
 
     /// What root can look into other processes with, past Landlock.
-    const SIGHT: [CapabilitySet; 3] = [
+    const INSPECTING_CAPABILITIES: [CapabilitySet; 3] = [
         CapabilitySet::PERFMON,
         CapabilitySet::SYS_PTRACE,
         CapabilitySet::SYS_ADMIN,
@@ -143,8 +143,8 @@ mod linux {
     /// Landlock keeps a program from looking into processes that are not confined with it, so that
     /// our keys are safe in our environment; but not from root. So a program of root's is started
     /// without the rights to do so.
-    pub(super) fn give_up_sight() {
-        for right in SIGHT {
+    pub(super) fn drop_capabilities() {
+        for right in INSPECTING_CAPABILITIES {
             // Who is not root has none of them to lose.
             let _ = remove_capability_from_bounding_set(right);
         }

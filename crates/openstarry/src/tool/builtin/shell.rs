@@ -102,9 +102,7 @@ impl ShellRun {
             .envs(kept_variables())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .kill_on_drop(true);
+            .stderr(Stdio::piped());
         // Its drafts are its own: others' are none of its business.
         let scratch = tempfile::tempdir().map_err(told)?;
         command.env(DRAFTS, scratch.path());
@@ -112,16 +110,15 @@ impl ShellRun {
         let confined = confined.filter(|_| confine::is_available());
         let spawned = match confined {
             Some(files) => {
-                Confinement::new(&self.config.folder, &files.read, &files.write)
-                    .with_write(scratch.path())
-                    .spawn(command)
-                    .await
+                let confinement = Confinement::new(&self.config.folder, &files.read, &files.write)
+                    .with_write(scratch.path());
+                ProcessGroup::spawn_with(command, |command| confinement.spawn(command)).await
             }
-            None => command.spawn(),
+            None => ProcessGroup::spawn(&mut command),
         };
-        let mut child = spawned.map_err(told)?;
+        let (mut child, group) = spawned.map_err(told)?;
         let started = Started {
-            group: Some(ProcessGroup::of(&child)),
+            group: Some(group),
             scratch,
         };
         let (mut out, mut err) = (Said::default(), Said::default());

@@ -46,30 +46,30 @@ pub struct McpHost {
 
 /// The calls of a server that are under way.
 #[derive(Clone, Default)]
-pub(super) struct InFlight(Arc<Mutex<Vec<Call>>>);
+pub(super) struct InFlight(Arc<Mutex<Vec<InFlightCall>>>);
 
-struct Call {
+struct InFlightCall {
     number: u64,
     session: String,
     progress: Progress,
 }
 
 /// A call that is under way until this is dropped.
-pub(super) struct Underway {
+pub(super) struct InFlightGuard {
     calls: InFlight,
     number: u64,
 }
 
 impl InFlight {
-    pub(super) fn begin(&self, session: &str, progress: &Progress) -> Underway {
+    pub(super) fn begin(&self, session: &str, progress: &Progress) -> InFlightGuard {
         let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let number = calls.last().map_or(0, |last| last.number + 1);
-        calls.push(Call {
+        calls.push(InFlightCall {
             number,
             session: session.into(),
             progress: progress.clone(),
         });
-        Underway {
+        InFlightGuard {
             calls: self.clone(),
             number,
         }
@@ -105,7 +105,7 @@ pub(super) async fn while_waiting<T>(work: impl Future<Output = T>, tell: impl F
     }
 }
 
-impl Drop for Underway {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
         let mut calls = self.calls.0.lock().unwrap_or_else(PoisonError::into_inner);
         calls.retain(|call| call.number != self.number);
@@ -131,7 +131,7 @@ impl Handler {
         let call = ToolCall::new(uuid::Uuid::new_v4(), &name, args);
         let approval = &self.host.approval;
         let session = self.calls.session();
-        let decided = approval.decide_alone(&session, &call, &spec, &self.grants);
+        let decided = approval.decide_without_tool(&session, &call, &spec, &self.grants);
         match self.calls.waiting("waiting for your answer", decided).await {
             Decision::Run => Ok(()),
             Decision::Deny(why) => Err(ErrorData::invalid_request(why, None)),

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 const BATCH: usize = 64;
 const MAX_ANSWER: usize = 32 << 20;
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Where vectors come from.
 #[derive(Clone, Debug, Deserialize)]
@@ -39,7 +39,7 @@ struct Embedded {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct EmbeddingsResponse {
     data: Vec<Row>,
 }
 
@@ -126,9 +126,9 @@ impl EmbeddingsEndpoint {
             let response = self.endpoint.post("/embeddings", body.into()).await?;
             read_bounded(response, MAX_ANSWER).await
         };
-        let asked = tokio::time::timeout(PATIENCE, ask).await;
-        let (bytes, _) = asked.map_err(|_| AgentPain::Timeout(PATIENCE))??;
-        let answer: Answer = serde_json::from_slice(&bytes)
+        let asked = tokio::time::timeout(TIMEOUT, ask).await;
+        let (bytes, _) = asked.map_err(|_| AgentPain::Timeout(TIMEOUT))??;
+        let answer: EmbeddingsResponse = serde_json::from_slice(&bytes)
             .map_err(|error| AgentPain::unreadable(error, &String::from_utf8_lossy(&bytes)))?;
         let mut vectors = vec![Vec::new(); texts.len()];
         for row in answer.data {

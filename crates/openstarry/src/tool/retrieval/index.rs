@@ -1,7 +1,7 @@
-//! How near a tool is to a query: by what the two mean, and word by word. Words meet
+//! How near a tool is to a query: by the similarity of their embeddings, and word by word. Words meet
 //! when they have one stem or are spelt nearly alike.
 
-use super::meaning::{Meaning, ToolMeaning};
+use super::embedding::{Embedding, ToolEmbedding};
 use super::words::{self, Word};
 use crate::tool::ToolSpec;
 use std::collections::HashMap;
@@ -14,14 +14,14 @@ use tokio::sync::watch;
 const NAME: f32 = 1.3;
 const DESCRIPTION: f32 = 1.0;
 const PARAMETERS: f32 = 0.3;
-/// What counts beside how near the meanings are: how much of the query the tool has,
+/// What counts beside how similar the embeddings are: how much of the query the tool has,
 /// and how much of the tool the query has.
 const OF_QUERY: f32 = 0.1;
 const OF_TOOL: f32 = 0.1;
 /// The most words that are looked at.
 const MAX_QUERY_WORDS: usize = 64;
 const MAX_TOOL_WORDS: usize = 200;
-/// Threads that find out what tools mean.
+/// Threads that compute the embeddings of tools.
 const MAX_THREADS: usize = 4;
 
 /// An index over one version of the tools.
@@ -32,15 +32,15 @@ pub struct Index {
     vocabulary: Vec<Word>,
     /// In how many tools a stem is, as a weight: rare ones tell more.
     rarity: HashMap<String, f32>,
-    /// What is said of each tool, and what it means.
-    meanings: Arc<Vec<(String, ToolMeaning)>>,
-    found_out: OnceLock<FoundOut>,
+    /// What is said of each tool, and its embedding.
+    embeddings: Arc<Vec<(String, ToolEmbedding)>>,
+    embedding_work: OnceLock<EmbeddingWork>,
 }
 
 /// Work that ends with the index.
 #[derive(Debug)]
-struct FoundOut {
-    /// Closed when it is known what the tools mean.
+struct EmbeddingWork {
+    /// Closed when every tool has its embedding.
     done: watch::Receiver<()>,
     _wanted: Arc<()>,
 }
@@ -53,15 +53,15 @@ struct IndexedTool {
 }
 
 impl Index {
-    /// Builds the index, without what the tools mean: [`Index::ready`] waits for that.
+    /// Builds the index, without the embeddings of the tools: [`Index::ready`] waits for those.
     pub(crate) fn new<'a>(
-        tools: impl IntoIterator<Item = (&'a ToolSpec, &'a ToolMeaning)>,
+        tools: impl IntoIterator<Item = (&'a ToolSpec, &'a ToolEmbedding)>,
     ) -> Self {
         let mut index = Self::default();
-        let mut meanings = Vec::new();
+        let mut embeddings = Vec::new();
         let mut places: HashMap<String, usize> = HashMap::new();
         let mut with_stem: HashMap<String, usize> = HashMap::new();
-        for (spec, meaning) in tools {
+        for (spec, embedding) in tools {
             let mut counts: HashMap<usize, f32> = HashMap::new();
             for (text, weight) in texts(spec) {
                 for word in words::split(text).into_iter().take(MAX_TOOL_WORDS) {
@@ -88,10 +88,10 @@ impl Index {
                 name: spec.name.clone(),
                 words,
             });
-            meanings.push((ToolMeaning::text(spec), meaning.clone()));
+            embeddings.push((ToolEmbedding::text(spec), embedding.clone()));
         }
         index.weigh(with_stem);
-        index.meanings = Arc::new(meanings);
+        index.embeddings = Arc::new(embeddings);
         index
     }
 
@@ -122,33 +122,33 @@ impl Index {
         word.weight * self.rarity.get(&word.stem).unwrap_or(&1.0)
     }
 
-    /// Begins to find out what the tools mean, on threads of its own, where that has not
-    /// begun. They end when it is known or the index is gone. The receiver is closed then.
-    pub(super) fn find_out(&self) -> watch::Receiver<()> {
-        let begun = self.found_out.get_or_init(|| {
+    /// Begins to compute the embeddings of the tools, on threads of its own, where that has not
+    /// begun. They end when all are there or the index is gone. The receiver is closed then.
+    pub(super) fn compute_embeddings(&self) -> watch::Receiver<()> {
+        let begun = self.embedding_work.get_or_init(|| {
             let (working, done) = watch::channel(());
             let wanted = Arc::new(());
-            let unknown = self.meanings.iter().filter(|(_, it)| it.get().is_none());
+            let unknown = self.embeddings.iter().filter(|(_, it)| it.get().is_none());
             let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
             let threads = unknown.count().min(cores).min(MAX_THREADS);
             let next = Arc::new(AtomicUsize::new(0));
             for _ in 0..threads {
                 let (wanted, next) = (Arc::downgrade(&wanted), Arc::clone(&next));
-                let (tools, working) = (Arc::clone(&self.meanings), working.clone());
+                let (tools, working) = (Arc::clone(&self.embeddings), working.clone());
                 let work = move || {
                     let _working = working;
                     while wanted.strong_count() > 0
                         && let Some((text, tool)) = tools.get(next.fetch_add(1, Ordering::Relaxed))
                     {
-                        tool.find_out(text);
+                        tool.compute(text);
                     }
                 };
                 let thread = std::thread::Builder::new().name("retrieval".into());
                 if let Err(error) = thread.spawn(work) {
-                    tracing::warn!(%error, "no thread to find out what tools mean");
+                    tracing::warn!(%error, "no thread to compute the embeddings of tools");
                 }
             }
-            FoundOut {
+            EmbeddingWork {
                 done,
                 _wanted: wanted,
             }
@@ -156,22 +156,22 @@ impl Index {
         begun.done.clone()
     }
 
-    /// Waits until it is known what the tools mean: a second or two for 1,000 of them,
-    /// once. What was known in an earlier version of the registry is kept.
+    /// Waits until every tool has its embedding: a second or two for 1,000 of them,
+    /// once. Those of an earlier version of the registry are kept.
     pub async fn ready(&self) {
-        let mut found_out = self.find_out();
+        let mut done = self.compute_embeddings();
         // It never changes; it is closed.
-        while found_out.changed().await.is_ok() {}
+        while done.changed().await.is_ok() {}
     }
 
     /// The names of up to `count` tools, the nearest first. Tools that share
-    /// nothing with the query are left out. Until it is known what all tools mean,
+    /// nothing with the query are left out. Until every tool has its embedding,
     /// words alone count.
     pub fn rank(&self, query: &str, count: usize) -> Vec<String> {
         let query = crate::pain::excerpt(query, super::MAX_QUERY);
-        let meanings: Option<Vec<&Meaning>> =
-            self.meanings.iter().map(|(_, it)| it.get()).collect();
-        let meanings = meanings.map(|meanings| (Meaning::of_query(query), meanings));
+        let embeddings: Option<Vec<&Embedding>> =
+            self.embeddings.iter().map(|(_, it)| it.get()).collect();
+        let embeddings = embeddings.map(|tools| (Embedding::of_query(query), tools));
         let mut wanted: Vec<(Word, f32)> = words::split(query)
             .into_iter()
             .map(|word| Word::new(&word))
@@ -182,23 +182,23 @@ impl Index {
         wanted.sort_by(|a, b| b.1.total_cmp(&a.1));
         wanted.truncate(MAX_QUERY_WORDS);
         let sum: f32 = wanted.iter().map(|(_, weight)| weight).sum();
-        let nearness: Vec<Vec<f32>> = wanted
+        let similarities: Vec<Vec<f32>> = wanted
             .iter()
             .map(|(word, _)| {
                 self.vocabulary
                     .iter()
-                    .map(|of_tool| word.near(of_tool))
+                    .map(|of_tool| word.similarity(of_tool))
                     .collect()
             })
             .collect();
         let score = |(at, tool): (usize, &IndexedTool)| {
             let mut of_query = 0.0;
             let mut best = vec![0.0f32; tool.words.len()];
-            for (near, (_, weight)) in nearness.iter().zip(&wanted) {
+            for (similar, (_, weight)) in similarities.iter().zip(&wanted) {
                 let mut nearest = 0.0f32;
                 for ((place, _), best) in tool.words.iter().zip(&mut best) {
-                    nearest = nearest.max(near[*place]);
-                    *best = best.max(near[*place]);
+                    nearest = nearest.max(similar[*place]);
+                    *best = best.max(similar[*place]);
                 }
                 of_query += nearest * weight;
             }
@@ -206,12 +206,13 @@ impl Index {
                 .words
                 .iter()
                 .zip(&best)
-                .map(|((_, w), near)| w * near)
+                .map(|((_, w), similar)| w * similar)
                 .sum();
             let of_query = of_query / sum.max(f32::MIN_POSITIVE);
-            let near = meanings.as_ref();
-            let near = near.map_or(0.0, |(query, tools)| query.near(tools[at]));
-            near + OF_QUERY * of_query + OF_TOOL * of_tool
+            let similarity = embeddings.as_ref();
+            let similarity =
+                similarity.map_or(0.0, |(query, tools)| query.cosine_similarity(tools[at]));
+            similarity + OF_QUERY * of_query + OF_TOOL * of_tool
         };
         let scored = self.tools.iter().enumerate();
         let scored = scored.map(|(at, tool)| (score((at, tool)), tool));
@@ -248,14 +249,14 @@ mod tests {
     fn index(tools: &[(&str, &str)]) -> Index {
         let spec = |(name, about): &(&str, &str)| {
             let spec = ToolSpec::new(name, about, Risk::Safe, json!({}));
-            (spec, ToolMeaning::default())
+            (spec, ToolEmbedding::default())
         };
         let tools: Vec<_> = tools.iter().map(spec).collect();
-        Index::new(tools.iter().map(|(spec, meaning)| (spec, meaning)))
+        Index::new(tools.iter().map(|(spec, embedding)| (spec, embedding)))
     }
 
     #[tokio::test]
-    async fn words_alone_count_until_it_is_known_what_tools_mean() {
+    async fn words_alone_count_until_tools_have_embeddings() {
         let index = index(&[
             ("forecast", "Tells the weather of the coming days."),
             ("play", "Plays a song."),
@@ -275,11 +276,11 @@ mod tests {
             .map(|name| (name.as_str(), about.as_str()))
             .collect();
         let index = index(&tools);
-        let mut found_out = index.find_out();
-        let meanings = Arc::clone(&index.meanings);
+        let mut done = index.compute_embeddings();
+        let embeddings = Arc::clone(&index.embeddings);
         drop(index);
-        let closed = tokio::time::timeout(Duration::from_secs(60), found_out.changed());
+        let closed = tokio::time::timeout(Duration::from_secs(60), done.changed());
         assert!(closed.await.unwrap().is_err());
-        assert!(meanings.iter().any(|(_, meaning)| meaning.get().is_none()));
+        assert!(embeddings.iter().any(|(_, one)| one.get().is_none()));
     }
 }

@@ -4,14 +4,14 @@
 //! what English sentences mean, with stems and spelling beside it. An embeddings
 //! endpoint can stand in for it, for other languages too.
 
+mod embedding;
 mod endpoint;
 mod index;
-mod meaning;
 mod words;
 
+pub(crate) use embedding::ToolEmbedding;
 pub use endpoint::{EmbeddingsConfig, EmbeddingsEndpoint};
 pub use index::Index;
-pub(crate) use meaning::ToolMeaning;
 
 use super::{ToolSet, ToolView};
 use crate::pain::excerpt;
@@ -24,7 +24,7 @@ pub const SEARCH_TOOLS: &str = "search_tools";
 /// The most of a query that is looked at.
 const MAX_QUERY: usize = 4000;
 /// So long a turn waits until it is known what the tools mean.
-const PATIENCE: Duration = Duration::from_secs(2);
+const READY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Which tools a turn is offered.
 #[derive(Clone)]
@@ -79,7 +79,10 @@ impl Selector {
             }
         }
         let index = Arc::clone(set.index());
-        if tokio::time::timeout(PATIENCE, index.ready()).await.is_err() {
+        if tokio::time::timeout(READY_TIMEOUT, index.ready())
+            .await
+            .is_err()
+        {
             tracing::info!("tools are picked by words alone until it is known what they mean");
         }
         // A millisecond or two of arithmetic, which other tasks need not wait for.
@@ -91,7 +94,7 @@ impl Selector {
     /// Begins what the first pick would have to wait for.
     pub(crate) fn prepare(&self, set: &ToolSet) {
         if set.len() > self.above && self.endpoint.is_none() {
-            set.index().find_out();
+            set.index().compute_embeddings();
         }
     }
 }

@@ -45,7 +45,7 @@ impl Word {
     }
 
     /// From 0, nothing in common, to 1, the same.
-    pub(super) fn near(&self, other: &Self) -> f32 {
+    pub(super) fn similarity(&self, other: &Self) -> f32 {
         if self.stem == other.stem {
             return 1.0;
         }
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn misspelt_words_meet() {
-        let near = |a: &str, b: &str| Word::new(a).near(&Word::new(b));
+        let near = |a: &str, b: &str| Word::new(a).similarity(&Word::new(b));
         assert!(near("calendarr", "calendar") > 0.8);
         assert!(near("kubernetez", "kubernetes") > 0.8);
         assert_eq!(near("zzyzx", "calendar"), 0.0);

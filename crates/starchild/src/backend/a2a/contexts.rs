@@ -15,9 +15,10 @@ const MAX_ID_BYTES: usize = 1024;
 /// The most rooms.
 const MAX_ROOMS: usize = 1000;
 
-/// What the agent calls a conversation, and the task in it that waits for another message.
+/// A2A's name for a conversation with the agent (a context), and the task in it that waits for
+/// another message.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Conversation {
+pub struct RemoteContext {
     pub context_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
@@ -29,10 +30,10 @@ pub struct Conversation {
     pub rules_version: Option<i64>,
 }
 
-/// The conversations of all rooms.
+/// The contexts of all rooms.
 pub struct Contexts {
     path: PathBuf,
-    known: Mutex<BTreeMap<String, Conversation>>,
+    known: Mutex<BTreeMap<String, RemoteContext>>,
 }
 
 impl Contexts {
@@ -45,25 +46,25 @@ impl Contexts {
         }
     }
 
-    /// The conversation of a room.
-    pub fn get(&self, room: &str) -> Conversation {
+    /// The context of a room.
+    pub fn get(&self, room: &str) -> RemoteContext {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(room).cloned().unwrap_or_default()
     }
 
     /// Remembers it.
-    pub fn keep(&self, room: &str, mut conversation: Conversation) {
+    pub fn keep(&self, room: &str, mut context: RemoteContext) {
         let fits = |id: &String| id.len() <= MAX_ID_BYTES;
-        conversation.context_id = conversation.context_id.filter(fits);
-        conversation.task_id = conversation.task_id.filter(fits);
+        context.context_id = context.context_id.filter(fits);
+        context.task_id = context.task_id.filter(fits);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.get(room) == Some(&conversation) {
+        if known.get(room) == Some(&context) {
             return;
         }
         if known.len() >= MAX_ROOMS {
             known.pop_first();
         }
-        known.insert(room.to_owned(), conversation);
+        known.insert(room.to_owned(), context);
         if let Err(error) = files::write_json(&self.path, &*known) {
             tracing::warn!(%error, "conversations with the agent are not kept over a restart");
         }

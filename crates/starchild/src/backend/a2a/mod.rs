@@ -7,7 +7,7 @@ mod remote;
 
 use super::{Backend, BackendError, Call, Inbound, Reply, config::BackendConfig, prompt::Prompt};
 use collected::Collected;
-use contexts::{Contexts, Conversation};
+use contexts::{Contexts, RemoteContext};
 use futures_util::future::BoxFuture;
 use protocol::a2a::{CARD_PATH, Card, Configuration, Message, Part, Role, SendMessage, TaskState};
 use remote::{Connector, Events, Remote, RemoteError};
@@ -105,18 +105,18 @@ impl A2a {
             && known
         {
             // It may have forgotten the conversation: begin another one.
-            let asked = self.request(inbound, &remote, &Conversation::default());
+            let asked = self.request(inbound, &remote, &RemoteContext::default());
             outcome = self.run(&remote, &card, asked, call).await;
         }
         let heard = outcome.map_err(why)?;
         let waits = heard.state.is_interrupted();
-        let conversation = Conversation {
+        let context = RemoteContext {
             task_id: heard.task_id.clone().filter(|_| waits),
             context_id: heard.context_id.clone(),
             seq: inbound.message.seq,
             rules_version: inbound.rules.as_ref().map(|rules| rules.version),
         };
-        self.contexts.keep(&inbound.room_name, conversation);
+        self.contexts.keep(&inbound.room_name, context);
         let words = heard.answer();
         match heard.state {
             TaskState::Failed | TaskState::Rejected | TaskState::Canceled => {
@@ -150,7 +150,7 @@ impl A2a {
         let Begun {
             mut heard,
             events,
-            mut under_way,
+            mut cancel_on_drop,
         } = begun.map_err(|_| no_answer())??;
         show(&heard, call);
         if let Some(mut events) = events {
@@ -158,7 +158,7 @@ impl A2a {
                 && let Some(event) = events.next().await?
             {
                 heard.take(event);
-                under_way.task = heard.task_id.clone();
+                cancel_on_drop.task = heard.task_id.clone();
                 show(&heard, call);
             }
         }
@@ -168,7 +168,7 @@ impl A2a {
             heard.replace(remote.task(&id).await?);
             show(&heard, call);
         }
-        under_way.task = None;
+        cancel_on_drop.task = None;
         Ok(heard)
     }
 
@@ -176,7 +176,7 @@ impl A2a {
         &self,
         inbound: &Inbound,
         remote: &Remote,
-        conversation: &Conversation,
+        conversation: &RemoteContext,
     ) -> SendMessage {
         // A message that is asked again is the same message.
         let id = format!("{} {}", inbound.room_name, inbound.message.seq);
@@ -234,7 +234,7 @@ struct Begun {
     heard: Collected,
     /// The rest of what it streams.
     events: Option<Events>,
-    under_way: UnderWay,
+    cancel_on_drop: CancelTaskOnDrop,
 }
 
 /// Sends a message, and waits until the agent has named the task or is done.
@@ -268,21 +268,21 @@ async fn begin(
         heard.take(remote.send(&request).await?);
     }
     let task = heard.task_id.clone().filter(|_| !heard.is_over());
-    let under_way = UnderWay { remote, task };
+    let cancel_on_drop = CancelTaskOnDrop { remote, task };
     Ok(Begun {
         heard,
         events,
-        under_way,
+        cancel_on_drop,
     })
 }
 
 /// A task that is taken back when whoever waits for it is gone.
-struct UnderWay {
+struct CancelTaskOnDrop {
     remote: Remote,
     task: Option<String>,
 }
 
-impl Drop for UnderWay {
+impl Drop for CancelTaskOnDrop {
     fn drop(&mut self) {
         let (Some(task), Ok(runtime)) = (self.task.take(), tokio::runtime::Handle::try_current())
         else {
@@ -301,9 +301,9 @@ impl Drop for UnderWay {
 fn show(heard: &Collected, call: &Call) {
     let text = heard.text();
     if !text.is_empty() {
-        call.has_written(&text);
+        call.report_whole_text(&text);
     } else if let Some(words) = heard.progress() {
-        call.does(&words);
+        call.report_activity(&words);
     }
 }
 

@@ -4,7 +4,7 @@ use super::{
     policy::{Decision, Policy, ToolCall},
     turns::Turns,
 };
-use crate::backend::consent::Answer;
+use crate::backend::consent::ConsentAnswer;
 use agent_client_protocol::v1::schema as acp;
 use std::sync::Arc;
 
@@ -28,12 +28,12 @@ pub fn permission(
     async move {
         let decision = match (decision, asked) {
             (Decision::Ask, Some(asked)) => match asked.answer().await {
-                Some(Answer::Once) => Decision::Allow,
-                Some(Answer::Always) => {
+                Some(ConsentAnswer::Once) => Decision::Allow,
+                Some(ConsentAnswer::Always) => {
                     turns.grant(&session, &call);
                     Decision::Allow
                 }
-                Some(Answer::No(_)) => Decision::Deny,
+                Some(ConsentAnswer::No(_)) => Decision::Deny,
                 None => return cancelled(),
             },
             // Nobody is there to be asked.

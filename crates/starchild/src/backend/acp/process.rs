@@ -74,15 +74,15 @@ pub struct Process {
     connection: ConnectionTo<Agent>,
     turns: Arc<Turns>,
     /// By what the rooms are called on this machine: a room of the same id on another server has a
-    /// conversation of its own.
-    rooms: Mutex<HashMap<String, Conversation>>,
+    /// session of its own.
+    rooms: Mutex<HashMap<String, AcpSession>>,
     task: JoinHandle<()>,
 }
 
-/// What an agent already knows of a room.
+/// The session that an agent has for a room, and what it already knows of it.
 #[derive(Debug, Clone)]
-struct Conversation {
-    session: acp::SessionId,
+struct AcpSession {
+    id: acp::SessionId,
     seen_seq: i64,
     rules_version: Option<i64>,
     /// The message whose answer somebody stopped, until the agent is told.
@@ -92,7 +92,7 @@ struct Conversation {
 }
 
 /// A turn that somebody waits for. When nobody does any more, the agent is told to end it.
-struct UnderWay<'a> {
+struct CancelTurnOnDrop<'a> {
     process: &'a Process,
     inbound: &'a Inbound,
     call: &'a Call,
@@ -100,7 +100,7 @@ struct UnderWay<'a> {
     session: Option<acp::SessionId>,
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for CancelTurnOnDrop<'_> {
     fn drop(&mut self) {
         let Some(session) = self.session.take() else {
             return;
@@ -179,10 +179,10 @@ impl Process {
         call: &Call,
     ) -> Result<String, TurnError> {
         let known = self.room(&inbound.room_name);
-        let conversation = match &known {
+        let acp_session = match &known {
             Some(known) => known.clone(),
-            None => Conversation {
-                session: self.new_session(launch).await?,
+            None => AcpSession {
+                id: self.new_session(launch).await?,
                 seen_seq: 0,
                 rules_version: None,
                 stopped_seq: None,
@@ -197,30 +197,30 @@ impl Process {
             }
             None => Prompt::new(inbound, launch.owner.as_deref()).whole(),
         };
-        let session = conversation.session.clone();
-        let cost_before = conversation.cost;
-        self.remember(inbound, conversation);
+        let session = acp_session.id.clone();
+        let cost_before = acp_session.cost;
+        self.remember(inbound, acp_session);
         self.turns.begin(
             &session,
             &inbound.room_name,
             call,
             Asker::new(inbound, call),
         );
-        let mut under_way = UnderWay {
+        let mut cancel_on_drop = CancelTurnOnDrop {
             process: self,
             inbound,
             call,
             session: Some(session.clone()),
         };
         let turn = self.turn(&session, prompt, launch.timeout, call).await;
-        under_way.session = None;
+        cancel_on_drop.session = None;
         let Said {
             text,
             session_cost,
             denied,
         } = self.turns.end(&session);
         if let Some(cost) = session_cost {
-            call.costs(|usage| usage.cost_usd = Some((cost - cost_before).max(0.0)));
+            call.report_usage(|usage| usage.cost_usd = Some((cost - cost_before).max(0.0)));
             self.change(&inbound.room_name, |known| known.cost = cost);
         }
         let is_silent = text.trim().is_empty();
@@ -304,26 +304,26 @@ impl Process {
         let _ = self.connection.send_notification(cancel);
     }
 
-    fn change(&self, room: &str, change: impl FnOnce(&mut Conversation)) {
+    fn change(&self, room: &str, change: impl FnOnce(&mut AcpSession)) {
         let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = rooms.get_mut(room) {
             change(known);
         }
     }
 
-    fn room(&self, room: &str) -> Option<Conversation> {
+    fn room(&self, room: &str) -> Option<AcpSession> {
         let rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
         rooms.get(room).cloned()
     }
 
-    fn remember(&self, inbound: &Inbound, mut conversation: Conversation) {
-        conversation.seen_seq = inbound.message.seq;
-        conversation.stopped_seq = None;
+    fn remember(&self, inbound: &Inbound, mut session: AcpSession) {
+        session.seen_seq = inbound.message.seq;
+        session.stopped_seq = None;
         if let Some(rules) = &inbound.rules {
-            conversation.rules_version = Some(rules.version);
+            session.rules_version = Some(rules.version);
         }
         let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
-        rooms.insert(inbound.room_name.clone(), conversation);
+        rooms.insert(inbound.room_name.clone(), session);
     }
 }
 

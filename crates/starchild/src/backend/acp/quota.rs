@@ -15,7 +15,7 @@ pub fn count(call: &Call, meta: Option<&Meta>) {
         Some([only]) => only.get("model").and_then(Value::as_str),
         _ => None,
     };
-    call.costs(|usage| {
+    call.report_usage(|usage| {
         usage.input_tokens = tokens("input_tokens").or(usage.input_tokens);
         usage.output_tokens = tokens("output_tokens").or(usage.output_tokens);
         if let Some(model) = model {

@@ -3,7 +3,7 @@
 use super::{grants::Grants, notice::is_notice, policy::ToolCall};
 use crate::backend::{
     Call,
-    consent::{Answer, Asker, Question},
+    consent::{Asker, ConsentAnswer, ConsentQuestion},
 };
 use agent_client_protocol::v1::schema::{
     ContentBlock, SessionId, SessionUpdate, ToolCallId, ToolCallLocation, ToolCallUpdate, ToolKind,
@@ -56,15 +56,15 @@ struct Turn {
 
 /// A call that somebody has to say yes to.
 #[derive(Debug)]
-pub struct Asked {
+pub struct AskedPermission {
     asker: Asker,
-    question: Question,
+    question: ConsentQuestion,
     over: CancellationToken,
 }
 
-impl Asked {
+impl AskedPermission {
     /// What the owner says; nothing where nobody waits for it any more.
-    pub async fn answer(self) -> Option<Answer> {
+    pub async fn answer(self) -> Option<ConsentAnswer> {
         tokio::select! {
             answer = self.asker.ask(&self.question) => Some(answer),
             () = self.over.cancelled() => None,
@@ -123,14 +123,14 @@ impl Turns {
                     }
                 }
             }
-            SessionUpdate::AgentThoughtChunk(_) => turn.progress.thinks(),
+            SessionUpdate::AgentThoughtChunk(_) => turn.progress.report_thinking(),
             SessionUpdate::UsageUpdate(usage) => {
                 let cost = usage.cost.filter(|cost| cost.currency == "USD");
                 turn.said.session_cost = cost.map(|cost| cost.amount).or(turn.said.session_cost);
             }
             SessionUpdate::ToolCall(call) => {
                 turn.break_paragraph();
-                turn.progress.uses_tool(kind_name(call.kind), &call.title);
+                turn.progress.report_tool(kind_name(call.kind), &call.title);
                 let known = turn.call(&call.tool_call_id);
                 if let Some(known) = known {
                     known.kind = call.kind;
@@ -155,7 +155,7 @@ impl Turns {
     }
 
     /// What to ask the owner about a call; nothing where no turn is under way.
-    pub fn question(&self, session: &SessionId, call: &ToolCall) -> Option<Asked> {
+    pub fn question(&self, session: &SessionId, call: &ToolCall) -> Option<AskedPermission> {
         let mut turns = self.turns();
         let turn = turns.get_mut(session)?;
         let kind = kind_name(call.kind);
@@ -170,9 +170,9 @@ impl Turns {
             .map(|byte| format!("{byte:02x}"))
             .collect();
         let paths = call.paths.join("\n");
-        Some(Asked {
+        Some(AskedPermission {
             asker: turn.asker.clone(),
-            question: Question {
+            question: ConsentQuestion {
                 id,
                 tool: kind.to_owned(),
                 summary: format!("{kind}: {}", call.title),
@@ -213,7 +213,7 @@ impl Turn {
         let left = MAX_TEXT_BYTES.saturating_sub(self.said.text.len());
         let text = &text[..text.floor_char_boundary(left)];
         self.said.text.push_str(text);
-        self.progress.writes(text);
+        self.progress.report_more_text(text);
     }
 
     /// What is said before a tool call and after it are two paragraphs.

@@ -1,12 +1,12 @@
 //! Calls that need a yes are asked for in the room that the session works in.
 
-use super::tools::RoomContexts;
-use crate::backend::consent::{self, Question};
+use super::tools::ToolRooms;
+use crate::backend::consent::{self, ConsentQuestion};
 use futures_util::future::BoxFuture;
 use openstarry::approval::{Answer, Consent, Gate};
 
 /// Asks the agent's owner in the room.
-pub struct RoomGate(pub RoomContexts);
+pub struct RoomGate(pub ToolRooms);
 
 impl Gate for RoomGate {
     fn ask<'a>(&'a self, consent: &'a Consent) -> BoxFuture<'a, Answer> {
@@ -16,10 +16,10 @@ impl Gate for RoomGate {
                 return Answer::Deny { reason };
             };
             match room.asker.ask(&question(consent)).await {
-                consent::Answer::Once => Answer::Once,
+                consent::ConsentAnswer::Once => Answer::Once,
                 // For this room's session: in another room others may be listening.
-                consent::Answer::Always => Answer::Session,
-                consent::Answer::No(reason) => Answer::Deny {
+                consent::ConsentAnswer::Always => Answer::Session,
+                consent::ConsentAnswer::No(reason) => Answer::Deny {
                     reason: Some(reason),
                 },
             }
@@ -27,12 +27,12 @@ impl Gate for RoomGate {
     }
 }
 
-fn question(consent: &Consent) -> Question {
+fn question(consent: &Consent) -> ConsentQuestion {
     let arguments = consent.call.args_text();
     let path = consent.call.args["path"].as_str();
     // Where the change is shown, the file is enough.
     let about = path.filter(|_| consent.preview.is_some());
-    Question {
+    ConsentQuestion {
         id: consent.id.clone(),
         tool: consent.call.name.clone(),
         summary: format!("{} {}", consent.call.name, about.unwrap_or(&arguments)),

@@ -15,7 +15,7 @@ use super::{
 use futures_util::future::BoxFuture;
 use gate::RoomGate;
 use openstarry::{
-    config::{AgentConfig, Built, Surroundings},
+    config::{AgentConfig, AgentDependencies, Built},
     segment::Usage,
     session::{
         EndReason, FileAudit, Outcome, Session, SessionStore, StoreError,
@@ -30,7 +30,7 @@ use std::{
     time::Duration,
 };
 use tokio::sync::OnceCell;
-use tools::{RoomContext, RoomContexts};
+use tools::{ToolRoom, ToolRooms};
 use turn::RoomTurn;
 
 /// What the agent keeps of its rooms, in its folder.
@@ -43,7 +43,7 @@ pub struct Agent {
     owner: String,
     state: PathBuf,
     timeout: Duration,
-    contexts: RoomContexts,
+    contexts: ToolRooms,
     started: OnceCell<Started>,
     rooms: Mutex<HashMap<String, RoomSession>>,
 }
@@ -94,7 +94,7 @@ impl Agent {
             owner: words.join("\n"),
             state: folder.join(STATE),
             timeout: config.timeout(),
-            contexts: RoomContexts::default(),
+            contexts: ToolRooms::default(),
             started: OnceCell::new(),
             rooms: Mutex::default(),
             config: agent,
@@ -104,16 +104,16 @@ impl Agent {
     async fn start(&self) -> Result<Started, BackendError> {
         let failed = |error: &dyn std::fmt::Display| BackendError::Unavailable(error.to_string());
         std::fs::create_dir_all(&self.state).map_err(|error| failed(&error))?;
-        let around = Surroundings {
+        let dependencies = AgentDependencies {
             audit: Arc::new(FileAudit::new(&self.state.join("audit.jsonl"))),
             gate: Arc::new(RoomGate(self.contexts.clone())),
             // The server says when a question has waited long enough.
-            patience: None,
+            approval_timeout: None,
             folder: Some(self.state.clone()),
             tools: tools::all(&self.contexts),
-            ..Surroundings::default()
+            ..AgentDependencies::default()
         };
-        let built = self.config.build(around).await;
+        let built = self.config.build(dependencies).await;
         let built = built.map_err(|error| failed(&error))?;
         for warning in &built.warnings {
             tracing::warn!("{warning}");
@@ -130,7 +130,7 @@ impl Agent {
         let id = session_id(&inbound.room_name);
         let room = self.room(started, &id, inbound)?;
         let notes = self.state.join("notes").join(format!("{id}.md"));
-        let context = RoomContext::new(inbound, call, notes);
+        let context = ToolRoom::new(inbound, call, notes);
         let material = material(inbound, &room, &context.notes.text());
         // Before the turn begins: its tools and questions look for their room here.
         self.contexts.insert(&id, context);
@@ -176,7 +176,7 @@ impl Agent {
                 .saturating_sub(counted.cached_tokens),
             estimated: outcome.usage.estimated,
         };
-        call.costs(|usage| {
+        call.report_usage(|usage| {
             usage.model.clone_from(&outcome.model);
             usage.input_tokens = Some(used.input_tokens);
             usage.output_tokens = Some(used.output_tokens);

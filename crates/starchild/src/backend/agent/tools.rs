@@ -1,14 +1,17 @@
 //! What an agent can do in the room that it answers in: with its own key, and never beyond it.
 
 use super::notes::Notes;
-use crate::backend::{
-    Call, Inbound, Me,
-    consent::Asker,
-    prompt::{one_line, quote, transcript},
+use crate::{
+    backend::{
+        Call, Inbound, Me,
+        consent::Asker,
+        prompt::{one_line, quote, transcript},
+    },
+    dedup_key::dedup_key,
 };
 use client::{Client, ClientError, MessageQuery, SearchQuery};
 use openstarry::tool::{Risk, Tool, ToolContext, ToolError, function};
-use protocol::{MemberView, Message, PostMessage, RoomId};
+use protocol::{MemberView, Message, PostMessage, RoomId, mentions::Mentionable};
 use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
@@ -34,7 +37,7 @@ const PAGE: u32 = 50;
 const MAX_FOUND: u32 = 20;
 
 /// The room that a session works in, and the message that it answers now.
-pub struct RoomContext {
+pub struct ToolRoom {
     client: Client,
     room: RoomId,
     me: Me,
@@ -43,7 +46,7 @@ pub struct RoomContext {
     pub asker: Asker,
 }
 
-impl RoomContext {
+impl ToolRoom {
     pub fn new(inbound: &Inbound, call: &Call, notes: PathBuf) -> Self {
         Self {
             client: inbound.client.clone(),
@@ -63,8 +66,8 @@ impl RoomContext {
             .take(8)
             .map(|byte| format!("{byte:02x}"))
             .collect();
-        let (me, seq) = (&self.me.user_id, self.message.seq);
-        let key = format!("starchild-{me}-{}-{seq}-{hash}", self.room);
+        let seq = self.message.seq;
+        let dedup_key = dedup_key(&self.me.user_id, &self.room, seq, &hash);
         let message = PostMessage {
             content: text,
             // An answer is deeper than what it answers: that is how agents fall silent.
@@ -72,29 +75,31 @@ impl RoomContext {
             reply_chain_depth: Some(self.message.reply_chain_depth + 1),
             ..PostMessage::default()
         };
-        let posted = self.client.post_message(&self.room, &message, Some(&key));
+        let posted = self
+            .client
+            .post_message(&self.room, &message, Some(&dedup_key));
         Ok(posted.await?.seq)
     }
 }
 
 /// The rooms of an agent's sessions. Clones are the same.
 #[derive(Clone, Default)]
-pub struct RoomContexts(Arc<Mutex<HashMap<String, Arc<RoomContext>>>>);
+pub struct ToolRooms(Arc<Mutex<HashMap<String, Arc<ToolRoom>>>>);
 
-impl RoomContexts {
+impl ToolRooms {
     /// From now on the session works here.
-    pub fn insert(&self, session: &str, context: RoomContext) {
+    pub fn insert(&self, session: &str, context: ToolRoom) {
         let mut contexts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         contexts.insert(session.to_owned(), Arc::new(context));
     }
 
     /// Where a session works.
-    pub fn of_session(&self, session: &str) -> Option<Arc<RoomContext>> {
+    pub fn of_session(&self, session: &str) -> Option<Arc<ToolRoom>> {
         let contexts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         contexts.get(session).cloned()
     }
 
-    fn of(&self, context: &ToolContext) -> Result<Arc<RoomContext>, ToolError> {
+    fn of(&self, context: &ToolContext) -> Result<Arc<ToolRoom>, ToolError> {
         let room = self.of_session(&context.session);
         room.ok_or_else(|| ToolError::new("this session is in no room"))
     }
@@ -147,7 +152,7 @@ struct HandOver {
 }
 
 /// The tools. Which room they act in, the session tells.
-pub fn all(contexts: &RoomContexts) -> Vec<Arc<dyn Tool>> {
+pub fn all(contexts: &ToolRooms) -> Vec<Arc<dyn Tool>> {
     let tools = Tools(contexts);
     vec![
         tools.add(
@@ -191,13 +196,13 @@ pub fn all(contexts: &RoomContexts) -> Vec<Arc<dyn Tool>> {
 }
 
 /// Makes tools that act in the room of the session that calls them.
-struct Tools<'a>(&'a RoomContexts);
+struct Tools<'a>(&'a ToolRooms);
 
 impl Tools<'_> {
     fn add<A, F, O>(&self, name: &str, description: &str, run: F) -> Arc<dyn Tool>
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
-        F: Fn(Arc<RoomContext>, A) -> O + Copy + Send + Sync + 'static,
+        F: Fn(Arc<ToolRoom>, A) -> O + Copy + Send + Sync + 'static,
         O: Future<Output = Result<String, ToolError>> + Send + 'static,
     {
         let contexts = self.0.clone();
@@ -213,35 +218,35 @@ impl Tools<'_> {
     }
 }
 
-async fn read_thread(room: Arc<RoomContext>, args: Numbered) -> Result<String, ToolError> {
+async fn read_thread(room: Arc<ToolRoom>, args: Numbered) -> Result<String, ToolError> {
     let thread = room.client.thread(&room.room, args.seq).await;
     let thread = thread.map_err(ToolError::new)?.thread;
     Ok(transcript(&thread, &room.me))
 }
 
-async fn list_members(room: Arc<RoomContext>, _: Nothing) -> Result<String, ToolError> {
+async fn list_members(room: Arc<ToolRoom>, _: Nothing) -> Result<String, ToolError> {
     let members = member_list(&room).await?;
     let lines: Vec<_> = members.iter().map(shown_member).collect();
     Ok(lines.join("\n"))
 }
 
-async fn react(room: Arc<RoomContext>, args: React) -> Result<String, ToolError> {
+async fn react(room: Arc<ToolRoom>, args: React) -> Result<String, ToolError> {
     let done = room.client.react(&room.room, args.seq, &args.emoji).await;
     done.map_err(ToolError::new)?;
     Ok("done".into())
 }
 
-async fn post(room: Arc<RoomContext>, args: Say) -> Result<String, ToolError> {
+async fn post(room: Arc<ToolRoom>, args: Say) -> Result<String, ToolError> {
     let seq = room.post(args.text).await.map_err(ToolError::new)?;
     Ok(format!("posted as #{seq}"))
 }
 
-async fn remember(room: Arc<RoomContext>, args: Say) -> Result<String, ToolError> {
+async fn remember(room: Arc<ToolRoom>, args: Say) -> Result<String, ToolError> {
     room.notes.add(&args.text).map_err(ToolError::new)?;
     Ok("written down".into())
 }
 
-async fn read_messages(room: Arc<RoomContext>, args: Read) -> Result<String, ToolError> {
+async fn read_messages(room: Arc<ToolRoom>, args: Read) -> Result<String, ToolError> {
     let query = MessageQuery {
         before: args.before,
         limit: Some(args.limit.unwrap_or(PAGE).clamp(1, PAGE)),
@@ -253,7 +258,7 @@ async fn read_messages(room: Arc<RoomContext>, args: Read) -> Result<String, Too
 }
 
 /// Asks the server, which finds what the agent may read.
-async fn search_messages(room: Arc<RoomContext>, args: Search) -> Result<String, ToolError> {
+async fn search_messages(room: Arc<ToolRoom>, args: Search) -> Result<String, ToolError> {
     let query = SearchQuery {
         text: args.words,
         limit: Some(MAX_FOUND),
@@ -279,7 +284,7 @@ fn shown(messages: &[Message]) -> impl Iterator<Item = &Message> {
     messages.iter().filter(|message| !message.deleted)
 }
 
-async fn rules_and_data(room: Arc<RoomContext>, _: Nothing) -> Result<String, ToolError> {
+async fn rules_and_data(room: Arc<ToolRoom>, _: Nothing) -> Result<String, ToolError> {
     let rules = room.client.rules(&room.room).await;
     let data = room.client.data(&room.room).await;
     let mut text = String::from("Rules:\n");
@@ -289,7 +294,7 @@ async fn rules_and_data(room: Arc<RoomContext>, _: Nothing) -> Result<String, To
     Ok(text)
 }
 
-async fn member_list(room: &RoomContext) -> Result<Vec<MemberView>, ToolError> {
+async fn member_list(room: &ToolRoom) -> Result<Vec<MemberView>, ToolError> {
     let members = room.client.members(&room.room).await;
     Ok(members.map_err(ToolError::new)?.members)
 }
@@ -305,25 +310,29 @@ fn shown_member(member: &MemberView) -> String {
 fn mention_of<'a>(member: &'a MemberView, members: &[MemberView]) -> &'a str {
     let id = member.user_id.as_str();
     let name = member.user_name.as_deref().unwrap_or(id);
-    let is_same = |one: &&MemberView| {
-        let other = one.user_name.as_deref().unwrap_or_default();
-        other.to_lowercase() == name.to_lowercase()
-    };
-    match members.iter().filter(is_same).count() {
-        1 => name,
-        _ => id,
+    match find_member(members, name) {
+        Some(_) => name,
+        None => id,
     }
 }
 
-async fn hand_over(room: Arc<RoomContext>, args: HandOver) -> Result<String, ToolError> {
+/// The member that is called so, if no other is.
+fn find_member<'a>(members: &'a [MemberView], name: &str) -> Option<&'a MemberView> {
+    let is_called = |member: &&MemberView| {
+        let mentionable = Mentionable {
+            id: member.user_id.as_str(),
+            name: member.user_name.as_deref(),
+        };
+        mentionable.is_called(name)
+    };
+    let mut called = members.iter().filter(is_called);
+    called.next().filter(|_| called.next().is_none())
+}
+
+async fn hand_over(room: Arc<ToolRoom>, args: HandOver) -> Result<String, ToolError> {
     let members = member_list(&room).await?;
     let wanted = args.to.trim().trim_start_matches('@');
-    let is_wanted = |member: &&MemberView| {
-        let name = member.user_name.as_deref().unwrap_or_default();
-        name.eq_ignore_ascii_case(wanted) || member.user_id.as_str() == wanted
-    };
-    let mut fitting = members.iter().filter(is_wanted);
-    let (Some(member), None) = (fitting.next(), fitting.next()) else {
+    let Some(member) = find_member(&members, wanted) else {
         let lines: Vec<_> = members.iter().map(shown_member).collect();
         let known = lines.join("\n");
         return Err(ToolError::new(format!(
@@ -338,4 +347,49 @@ async fn hand_over(room: Arc<RoomContext>, args: HandOver) -> Result<String, Too
     Ok(format!(
         "posted as #{seq}; answer [SILENT] unless you have more to say"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn member(id: &str, name: Option<&str>) -> MemberView {
+        serde_json::from_value(json!({
+            "user_id": id, "user_name": name, "member_kind": "byoa_agent", "role": "member",
+            "joined_at": 0, "has_agent_endpoint": false, "has_akm_key": false, "key_stale": false,
+            "online": true, "agent_card_url": null,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_member_is_found_as_a_mention_finds_it() {
+        let otter = "ext_curious_otter-3a9f1c20";
+        let members = [
+            member(otter, Some("Ärger")),
+            member("u_2", Some("Sam")),
+            member("u_3", Some("SAM")),
+            member("u_4", None),
+        ];
+        let found = |name| find_member(&members, name).map(|member| member.user_id.as_str());
+        for name in ["ärger", "ÄRGER", "Curious_Otter-3a9f1c20", otter] {
+            assert_eq!(found(name), Some(otter), "{name}");
+        }
+        assert_eq!(found("sam"), None, "two are called so");
+        assert_eq!(found("U_4"), Some("u_4"));
+        assert_eq!(found(""), None);
+    }
+
+    #[test]
+    fn a_member_is_mentioned_by_its_name_unless_another_has_it() {
+        let members = [
+            member("u_1", Some("Zoë")),
+            member("u_2", Some("ΣΊΣΥΦΟΣ")),
+            member("u_3", Some("σίσυφοσ")),
+            member("u_4", None),
+        ];
+        let mentions = members.each_ref().map(|one| mention_of(one, &members));
+        assert_eq!(mentions, ["Zoë", "u_2", "u_3", "u_4"]);
+    }
 }

@@ -48,14 +48,14 @@ impl RoomTurn<'_> {
 
     fn pass_on(&self, event: SessionEvent) {
         match event {
-            SessionEvent::Text { text } => self.call.writes(&text),
-            SessionEvent::Reasoning { .. } | SessionEvent::Activity => self.call.thinks(),
+            SessionEvent::Text { text } => self.call.report_more_text(&text),
+            SessionEvent::Reasoning { .. } | SessionEvent::Activity => self.call.report_thinking(),
             SessionEvent::ToolStarted { call, .. } => {
                 // The answer is what it says last.
-                self.call.has_written("");
-                self.call.uses_tool(&call.name, &call.args_text());
+                self.call.report_whole_text("");
+                self.call.report_tool(&call.name, &call.args_text());
             }
-            SessionEvent::ToolFinished { .. } => self.call.thinks(),
+            SessionEvent::ToolFinished { .. } => self.call.report_thinking(),
             _ => {}
         }
     }
@@ -66,8 +66,8 @@ impl Drop for RoomTurn<'_> {
         let Some(events) = self.events.take() else {
             return;
         };
-        if self.call.is_left() {
-            events.leave();
+        if self.call.is_shutting_down() {
+            events.leave_for_shutdown();
             self.agent.forget(self.id);
             return;
         }

@@ -21,12 +21,12 @@ pub trait OutputReader {
 
 /// Keeps the beginning.
 #[derive(Debug, Default)]
-pub struct Kept {
+pub struct HeadReader {
     pub(super) bytes: Vec<u8>,
     gone_by: usize,
 }
 
-impl OutputReader for Kept {
+impl OutputReader for HeadReader {
     fn read(&mut self, bytes: &[u8]) {
         let fits = bytes.len().min(KEPT_BYTES - self.bytes.len());
         self.bytes.extend_from_slice(&bytes[..fits]);
@@ -38,7 +38,7 @@ impl OutputReader for Kept {
     }
 }
 
-impl Kept {
+impl HeadReader {
     /// As text; bytes that are no UTF-8 are replaced.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()

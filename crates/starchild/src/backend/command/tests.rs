@@ -17,7 +17,7 @@ struct Output {
 }
 
 async fn run_with(body: &str, input: &[u8]) -> Output {
-    let mut kept = Kept::default();
+    let mut kept = HeadReader::default();
     let ran = sh(body, LONG).run(input, &inbound("hi"), &mut kept).await;
     let ending = ran.unwrap();
     Output {

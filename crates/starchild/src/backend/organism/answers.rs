@@ -9,27 +9,27 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// The answers to one message of a conversation.
-pub struct Answers {
+pub struct StoredAnswers {
     path: PathBuf,
-    kept: Kept,
+    kept: AnswersFile,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct AnswersFile {
     seq: i64,
     /// With their ids, so that one which is given again counts once.
     answers: Vec<(String, Result<String, String>)>,
 }
 
-impl Answers {
+impl StoredAnswers {
     /// Those to the message `seq` of a conversation, which has one at a time.
     pub fn open(folder: &Path, conversation: &str, seq: i64) -> Self {
         let path = folder.join(format!("{}.json", file_name(conversation)));
-        let kept = files::read_json::<Kept>(&path).ok().flatten();
+        let kept = files::read_json::<AnswersFile>(&path).ok().flatten();
         let kept = kept.filter(|kept| kept.seq == seq);
         Self {
             path,
-            kept: kept.unwrap_or(Kept {
+            kept: kept.unwrap_or(AnswersFile {
                 seq,
                 answers: Vec::new(),
             }),
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn an_answer_that_is_given_again_counts_once() {
         let folder = tempfile::tempdir().unwrap();
-        let open = |seq| Answers::open(folder.path(), "rm_a@host:80-1", seq);
+        let open = |seq| StoredAnswers::open(folder.path(), "rm_a@host:80-1", seq);
         let mut answers = open(1);
         answers.add("1.1".into(), Ok("one".into())).unwrap();
         let mut answers = open(1);

@@ -9,10 +9,10 @@ mod remarks;
 use super::{Backend, BackendError, Call, Inbound, Remark, Reply, config::BackendConfig};
 use crate::organism::{
     config::{File, load},
-    gateway::{Connected, GatewayKind, room::RoomFile},
+    gateway::{Connected, GatewayKind, room::RoomGatewayFile},
 };
 use agentserver::{Conversation, Delivered, Pump, SendError, system};
-use answers::Answers;
+use answers::StoredAnswers;
 use futures_util::future::BoxFuture;
 use progress::Calls;
 use remarks::{Remarks, ToRooms};
@@ -45,7 +45,7 @@ pub struct Organism {
 struct Started {
     pump: Pump,
     gateway: String,
-    room: RoomFile,
+    room: RoomGatewayFile,
     calls: Calls,
     /// The latest used last.
     open: Mutex<VecDeque<Arc<Conversation>>>,
@@ -133,12 +133,12 @@ impl Organism {
         let key = format!("{seq}");
         let accepted = conversation.send_once(&key, to.as_deref(), &xml).await;
         accepted.map_err(unsent)?;
-        let mut answers = Answers::open(&self.state.join("answers"), &name, seq);
+        let mut answers = StoredAnswers::open(&self.state.join("answers"), &name, seq);
         let reading = async {
             while let Some(answer) = conversation.next().await {
                 // On the disk before the organism may forget it.
                 answers.add(answer.id.to_string(), started.words(&answer))?;
-                call.has_written(&answers.text());
+                call.report_whole_text(&answers.text());
             }
             Ok::<_, crate::home::FileError>(())
         };
@@ -196,7 +196,7 @@ impl Started {
 }
 
 /// The one gateway that is a room.
-fn room_gateway(file: &File) -> Result<(String, RoomFile), String> {
+fn room_gateway(file: &File) -> Result<(String, RoomGatewayFile), String> {
     let mut rooms = file
         .gateways
         .iter()

@@ -1,12 +1,12 @@
 //! Between the words of a room and the payloads of an organism.
 
-use crate::{backend::Inbound, organism::gateway::room::RoomFile};
+use crate::{backend::Inbound, organism::gateway::room::RoomGatewayFile};
 use agentserver::{Offer, Organism, payload::Canonical};
 use protocol::Via;
 use serde_json::{Map, Value, json};
 
 /// Says what is wrong where a message cannot become the payload.
-pub fn check(offers: &[Offer], room: &RoomFile) -> Result<(), String> {
+pub fn check(offers: &[Offer], room: &RoomGatewayFile) -> Result<(), String> {
     let offer = offer(offers, room)?;
     if !offer
         .schema
@@ -26,7 +26,7 @@ pub fn check(offers: &[Offer], room: &RoomFile) -> Result<(), String> {
 /// can fill.
 pub fn of_message(
     offers: &[Offer],
-    room: &RoomFile,
+    room: &RoomGatewayFile,
     inbound: &Inbound,
 ) -> Result<(Option<String>, String), String> {
     let offer = offer(offers, room)?;
@@ -59,7 +59,7 @@ pub fn of_message(
     Ok((to, xml.map_err(|error| error.to_string())?))
 }
 
-fn offer<'a>(offers: &'a [Offer], room: &RoomFile) -> Result<&'a Offer, String> {
+fn offer<'a>(offers: &'a [Offer], room: &RoomGatewayFile) -> Result<&'a Offer, String> {
     let fits = |offer: &&Offer| {
         let to = room.to.as_deref();
         offer.schema.name == room.payload && to.is_none_or(|to| offer.to.as_deref() == Some(to))

@@ -52,8 +52,8 @@ impl Calls {
             return;
         };
         match &hop.kind {
-            HopKind::Call => call.does(&hop.to),
-            HopKind::Handled(handling) => call.costs(|usage| {
+            HopKind::Call => call.report_activity(&hop.to),
+            HopKind::Handled(handling) => call.report_usage(|usage| {
                 if handling.tokens > 0 {
                     // The pump counts what is read and written together.
                     *usage.input_tokens.get_or_insert_default() += handling.tokens;

@@ -25,16 +25,16 @@ const MAX_WAITING: usize = 100;
 
 /// The remarks of an organism. Clones are the same.
 #[derive(Clone)]
-pub struct Remarks(Arc<Shared>);
+pub struct Remarks(Arc<RemarksInner>);
 
-struct Shared {
+struct RemarksInner {
     path: PathBuf,
-    kept: Mutex<Kept>,
+    kept: Mutex<RemarksFile>,
     changed: Notify,
 }
 
 #[derive(Clone, Default, Serialize, Deserialize)]
-struct Kept {
+struct RemarksFile {
     /// The rooms that it speaks in.
     rooms: BTreeSet<String>,
     waiting: VecDeque<Waiting>,
@@ -53,7 +53,7 @@ impl Remarks {
     pub fn open(folder: &Path) -> Result<Self, FileError> {
         let path = folder.join("remarks.json");
         let kept = files::read_json(&path)?.unwrap_or_default();
-        Ok(Self(Arc::new(Shared {
+        Ok(Self(Arc::new(RemarksInner {
             path,
             kept: Mutex::new(kept),
             changed: Notify::new(),
@@ -107,7 +107,7 @@ impl Remarks {
     }
 
     /// Changes what is kept, on the disk first.
-    fn change<T>(&self, change: impl FnOnce(&mut Kept) -> T) -> Result<(), FileError> {
+    fn change<T>(&self, change: impl FnOnce(&mut RemarksFile) -> T) -> Result<(), FileError> {
         let mut kept = self.lock();
         let mut changed = kept.clone();
         change(&mut changed);
@@ -116,7 +116,7 @@ impl Remarks {
         Ok(())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, RemarksFile> {
         self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -12,7 +12,7 @@ use agent_client_protocol::v1::{ConnectionTo, schema as acp};
 use agent_client_protocol::{Agent, Client, Error as ProtocolError};
 use clap::Args;
 use gate::AskEditor;
-use openstarry::config::{AgentConfig, Built, Surroundings};
+use openstarry::config::{AgentConfig, AgentDependencies, Built};
 use openstarry::session::{EndReason, FileAudit, Session, SessionEvent, SessionState};
 use openstarry::tool::mcp::McpConfig;
 use runtime::CancellationToken;
@@ -171,14 +171,17 @@ impl Served {
             config.tools.mcp.insert(name, server);
         }
         let state_folder = StateFolder::open(&config.name, folder).map_err(|error| said(&error))?;
-        let around = Surroundings {
+        let dependencies = AgentDependencies {
             gate: Arc::new(AskEditor::new(editor.clone(), id)),
             audit: Arc::new(FileAudit::new(&state_folder.audit())),
             folder: Some(state_folder.path().into()),
-            patience: None,
-            ..Surroundings::default()
+            approval_timeout: None,
+            ..AgentDependencies::default()
         };
-        let built = config.build(around).await.map_err(|error| said(&error))?;
+        let built = config
+            .build(dependencies)
+            .await
+            .map_err(|error| said(&error))?;
         for warning in &built.warnings {
             tracing::warn!("{warning}");
         }

@@ -2,7 +2,7 @@
 
 use super::follow::TICK;
 use super::screen::Screen;
-use super::{Common, Failure, Ready};
+use super::{AgentSession, Common, Failure};
 use crate::cli::show;
 use clap::Args;
 use openstarry::approval::{AllowAll, DenyAll, Gate};
@@ -49,7 +49,7 @@ pub async fn ask(args: AskArgs) -> Result<ExitCode, Failure> {
         true => Arc::new(AllowAll),
         false => Arc::new(DenyAll),
     };
-    let Ready { built, session, .. } = args.common.ready(gate).await?;
+    let AgentSession { built, session, .. } = args.common.open_session(gate).await?;
     let mut said = args.common.images()?;
     said.push(ContentSegment::text(question.trim()));
     let mut turn = session.send(said)?;

@@ -1,7 +1,7 @@
 //! Follows a turn to its end: shows it, puts its questions, and gives it up on
 //! Ctrl-C, wherever it is.
 
-use super::gate::Question;
+use super::gate::TerminalQuestion;
 use super::lines::Lines;
 use super::screen::Screen;
 use super::{Failure, questions};
@@ -17,7 +17,7 @@ pub async fn follow(
     mut turn: TurnEvents,
     screen: &mut Screen,
     lines: &mut Lines,
-    questions: &mut mpsc::Receiver<Question>,
+    questions: &mut mpsc::Receiver<TerminalQuestion>,
 ) -> Result<Option<Outcome>, Failure> {
     // One listener for the whole turn, so that no key press is lost in between.
     let interrupted = tokio::signal::ctrl_c();

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 /// A question for the person.
-pub enum Question {
+pub enum TerminalQuestion {
     /// Whether a call may run.
     Consent {
         /// What would run.
@@ -24,11 +24,11 @@ pub enum Question {
 }
 
 /// Hands questions to whoever has the terminal.
-pub struct AskPerson(mpsc::Sender<Question>);
+pub struct AskPerson(mpsc::Sender<TerminalQuestion>);
 
 impl AskPerson {
     /// A gate, and the questions that come through it.
-    pub fn new() -> (Self, mpsc::Receiver<Question>) {
+    pub fn new() -> (Self, mpsc::Receiver<TerminalQuestion>) {
         let (sender, questions) = mpsc::channel(1);
         (Self(sender), questions)
     }
@@ -39,7 +39,10 @@ impl Gate for AskPerson {
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
             let consent = Box::new(consent.clone());
-            let asked = self.0.send(Question::Consent { consent, answer }).await;
+            let asked = self
+                .0
+                .send(TerminalQuestion::Consent { consent, answer })
+                .await;
             let nobody = Answer::Deny { reason: None };
             match asked {
                 Ok(()) => answered.await.unwrap_or(nobody),
@@ -52,7 +55,10 @@ impl Gate for AskPerson {
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
             let form = form.clone();
-            self.0.send(Question::Form { form, answer }).await.ok()?;
+            self.0
+                .send(TerminalQuestion::Form { form, answer })
+                .await
+                .ok()?;
             answered.await.ok().flatten()
         })
     }

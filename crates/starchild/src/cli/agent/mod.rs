@@ -21,7 +21,7 @@ use crate::cli::show;
 use crate::telemetry;
 use clap::{Args, Subcommand};
 use openstarry::approval::Gate;
-use openstarry::config::{AgentConfig, Built, Surroundings};
+use openstarry::config::{AgentConfig, AgentDependencies, Built};
 use openstarry::segment::ContentSegment;
 use openstarry::session::{FileAudit, Session};
 use state::StateFolder;
@@ -99,7 +99,7 @@ fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
 type Failure = Box<dyn std::error::Error>;
 
 /// An agent with a session in it.
-struct Ready {
+struct AgentSession {
     built: Built,
     session: Session,
     state_folder: StateFolder,
@@ -118,20 +118,20 @@ fn project_of(config: &Path) -> &Path {
 impl Common {
     /// Reads the file, makes the agent and opens the session. Warnings go to
     /// standard error.
-    async fn ready(&self, gate: Arc<dyn Gate>) -> Result<Ready, Failure> {
+    async fn open_session(&self, gate: Arc<dyn Gate>) -> Result<AgentSession, Failure> {
         let config =
             AgentConfig::load(&self.config).map_err(|error| match self.config.exists() {
                 true => error.to_string(),
                 false => format!("{error} (starchild agent init writes one)"),
             })?;
         let state_folder = StateFolder::open(&config.name, project_of(&self.config))?;
-        let around = Surroundings {
+        let dependencies = AgentDependencies {
             gate,
             audit: Arc::new(FileAudit::new(&state_folder.audit())),
             folder: Some(state_folder.path().into()),
-            ..Surroundings::default()
+            ..AgentDependencies::default()
         };
-        let built = config.build(around).await?;
+        let built = config.build(dependencies).await?;
         for warning in &built.warnings {
             show::failure(warning);
         }
@@ -143,7 +143,7 @@ impl Common {
         let turns = state.history.turns.len();
         let waits = state.waits();
         let session = built.agent.session(state, Some(file));
-        Ok(Ready {
+        Ok(AgentSession {
             built,
             session,
             state_folder,

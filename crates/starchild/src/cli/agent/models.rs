@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// How long a server may take to tell its models.
-const PATIENCE: Duration = Duration::from_secs(5);
+const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What `models` takes.
 #[derive(Args)]
@@ -101,7 +101,7 @@ pub async fn newest(
 ) -> Result<Model, String> {
     let mut provider = ProviderConfig::new(kind, "");
     provider.base_url = base_url.map(str::to_owned);
-    let listed = tokio::time::timeout(PATIENCE, provider.models(env)).await;
+    let listed = tokio::time::timeout(LIST_TIMEOUT, provider.models(env)).await;
     let listed = listed.map_err(|_| "no answer".to_owned())?;
     let listed = listed.map_err(|error| error.to_string())?;
     let picked = pick(&listed).ok_or("it has none that talks")?;

@@ -1,6 +1,6 @@
 //! Puts the questions of an agent to the person at the terminal.
 
-use super::gate::Question;
+use super::gate::TerminalQuestion;
 use super::lines::{Lines, Read};
 use super::screen::{Screen, cut_call};
 use super::{Failure, form};
@@ -12,7 +12,7 @@ pub struct Interrupted;
 
 /// Asks, and passes the answer on. Without a person at the terminal it is no.
 pub async fn put(
-    question: Question,
+    question: TerminalQuestion,
     lines: &mut Lines,
     screen: &mut Screen,
 ) -> Result<Option<Interrupted>, Failure> {
@@ -21,7 +21,7 @@ pub async fn put(
         return Ok(None);
     }
     match question {
-        Question::Consent { consent, answer } => {
+        TerminalQuestion::Consent { consent, answer } => {
             let Some(said) = consent_of(&consent, lines, screen).await? else {
                 return Ok(Some(Interrupted));
             };
@@ -30,7 +30,7 @@ pub async fn put(
                     .aside("  your answer came late: it was answered elsewhere, or not in time")?;
             }
         }
-        Question::Form { form, answer } => {
+        TerminalQuestion::Form { form, answer } => {
             let Some(filled) = fill_in(&form, lines, screen).await? else {
                 return Ok(Some(Interrupted));
             };

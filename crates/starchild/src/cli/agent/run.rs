@@ -5,7 +5,7 @@ use super::gate::AskPerson;
 use super::lines::{Lines, Read};
 use super::prompts::{self, Prompt};
 use super::screen::Screen;
-use super::{Common, Failure, Ready};
+use super::{AgentSession, Common, Failure};
 use openstarry::segment::ContentSegment;
 use openstarry::session::slash::{self, Typed};
 use openstarry::session::{EndReason, TurnEvents};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Talks until the person leaves.
 pub async fn run(args: Common) -> Result<ExitCode, Failure> {
     let (gate, mut questions) = AskPerson::new();
-    let ready = args.ready(Arc::new(gate)).await?;
+    let ready = args.open_session(Arc::new(gate)).await?;
     let typed = ready.state_folder.typed();
     let mut lines = Lines::new(ready.built.agent.registry().clone(), &typed)?;
     let mut screen = Screen::conversation();
@@ -87,7 +87,7 @@ pub async fn run(args: Common) -> Result<ExitCode, Failure> {
 /// Words go to the model. Commands are for the owner of a terminal: what comes
 /// through a pipe is words, whatever it begins with.
 fn say(
-    ready: &Ready,
+    ready: &AgentSession,
     lines: &Lines,
     line: &str,
     images: &mut Vec<ContentSegment>,

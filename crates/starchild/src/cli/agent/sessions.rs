@@ -1,4 +1,5 @@
-//! `starchild agent sessions`: what was said, by folder.
+//! `starchild agent sessions`: conversations with an agent of ours, by folder. An agent's sign-ins on a
+//! server are `starchild sessions`.
 
 use super::state::StateFolder;
 use super::{Failure, project_of};

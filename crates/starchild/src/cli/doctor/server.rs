@@ -3,7 +3,7 @@
 use super::Finding;
 use std::time::{Duration, SystemTime};
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// Tokens live for days, but a clock that is off by more is off by hours tomorrow.
 const SKEW: Duration = Duration::from_secs(60);
 
@@ -24,7 +24,7 @@ pub async fn look(server: &str) -> Vec<Finding> {
 }
 
 async fn date(server: &str) -> Result<Option<SystemTime>, String> {
-    let http = reqwest::Client::builder().timeout(PATIENCE).build();
+    let http = reqwest::Client::builder().timeout(TIMEOUT).build();
     let asked = http.map_err(|error| error.to_string())?;
     let reply = asked
         .get(format!("{}/health", server.trim_end_matches('/')))

@@ -9,8 +9,8 @@ use crate::{
     daemon::credentials::key::{now, save_identity},
     home::{AgentHome, JoinAttempt, RoomAddress, Secret},
     host::{
-        Shared,
-        keys::{Made, RateLimit, Scope, Wanted},
+        HostState,
+        keys::{NewKey, RateLimit, Scope, Wanted},
         rooms::HostedRoom,
     },
 };
@@ -28,7 +28,7 @@ pub struct Attach<'a> {
     /// Whose host it is.
     pub agent: &'a AgentHome,
     /// The host.
-    pub host: &'a Shared,
+    pub host: &'a HostState,
     /// The server, where it is named.
     pub server: Option<String>,
     /// The agent's name, where the invite names none.
@@ -101,7 +101,7 @@ impl Attach<'_> {
         rooms.find(|room| room.server == server && room.joined_with.as_deref() == Some(short))
     }
 
-    fn make_key(&self, room: &RoomId) -> Result<Made, Failure> {
+    fn make_key(&self, room: &RoomId) -> Result<NewKey, Failure> {
         let wanted = Wanted {
             scope: Scope::room(room),
             ttl_seconds: KEY_SECONDS,

@@ -2,7 +2,7 @@
 
 mod attach;
 
-use super::{byoa, failure::Failure, room::Of, show};
+use super::{byoa, failure::Failure, room::AgentArg, show};
 use crate::{
     home::{Home, Secret},
     host::{Host, Listen},
@@ -18,7 +18,7 @@ const USER_TOKENS: [&str; 3] = ["STARCHILD_USER_TOKEN", "CONTAINER_JWT", "USER_J
 #[derive(Args)]
 pub struct HostArgs {
     #[command(flatten)]
-    of: Of,
+    agent: AgentArg,
     /// Where to listen. Beyond this machine, put a proxy with TLS before it.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
     listen: SocketAddr,
@@ -46,7 +46,7 @@ pub struct HostArgs {
 
 /// Serves until it is asked to end.
 pub async fn run(home: &Home, args: HostArgs) -> Result<(), Failure> {
-    let agent = byoa::choose_agent(home, args.of.agent.as_ref())?;
+    let agent = byoa::choose_agent(home, args.agent.id.as_ref())?;
     if let Some(url) = &args.public_url {
         let is_web = url.starts_with("https://") || url.starts_with("http://");
         if !is_web {

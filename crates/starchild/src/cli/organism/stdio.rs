@@ -3,7 +3,7 @@
 use super::hint::Hint;
 use crate::terminal::printable;
 use agentserver::system::{self, Fault, Huh};
-use agentserver::xml::{Answer, Limits, Piece, Splitter, XmlError};
+use agentserver::xml::{Limits, ParsedOutput, Piece, Splitter, XmlError};
 use agentserver::{Conversation, Delivered, Payload, Pump, SendError};
 use runtime::CancellationToken;
 use std::cell::Cell;
@@ -131,7 +131,7 @@ impl StdioGateway {
             }
             Piece::TooLong => return self.refused(&too_long(self.limits.bytes)?).await,
         };
-        for Addressed { to, id, payload } in addressed(&text, &self.limits) {
+        for InputPayload { to, id, payload } in input_payloads(&text, &self.limits) {
             let (to, conversation) = (to.as_deref(), &self.conversation);
             let sent = match id {
                 None => conversation.send_xml(to, &payload).await.map(drop),
@@ -181,25 +181,25 @@ fn too_long(most: usize) -> Result<String, String> {
 }
 
 /// A payload, whom it is for, and its sender's own id for it.
-struct Addressed {
+struct InputPayload {
     to: Option<String>,
     id: Option<String>,
     payload: String,
 }
 
 /// What an element asks for. One that is no XML goes as it is, to be refused.
-fn addressed(text: &str, limits: &Limits) -> Vec<Addressed> {
-    match Answer::read_exact(text, limits) {
+fn input_payloads(text: &str, limits: &Limits) -> Vec<InputPayload> {
+    match ParsedOutput::read_exact(text, limits) {
         Ok(answer) => answer
             .said
             .into_iter()
-            .map(|said| Addressed {
+            .map(|said| InputPayload {
                 to: said.to,
                 id: said.id,
                 payload: said.payload.xml().to_owned(),
             })
             .collect(),
-        Err(_) => vec![Addressed {
+        Err(_) => vec![InputPayload {
             to: None,
             id: None,
             payload: text.to_owned(),

@@ -1,7 +1,7 @@
 //! Joining a room.
 
 use super::{
-    Of, answering,
+    AgentArg, answering,
     invite::{self, Kind},
 };
 use crate::{
@@ -30,7 +30,7 @@ pub struct JoinArgs {
     /// A short code (i_…), an invite code (inv_…), or a link with one in it.
     pub code: String,
     #[command(flatten)]
-    pub of: Of,
+    pub agent: AgentArg,
     /// The room server; otherwise the link's, or the agent's own.
     #[arg(long, value_name = "URL", env = "STARCHILD_SERVER")]
     server: Option<String>,
@@ -57,7 +57,7 @@ enum Name {
 
 /// Joins, keeps what it takes to come back, and joins the reserved rooms too.
 pub async fn join(home: &Home, args: JoinArgs) -> Result<(), Failure> {
-    let agent = byoa::choose_agent(home, args.of.agent.as_ref())?;
+    let agent = byoa::choose_agent(home, args.agent.id.as_ref())?;
     let code = invite::parse(&args.code).map_err(Failure::permanent)?;
     let config = BackendConfig::load(&agent.config_file())?;
     let server = args.server.or(code.server);

@@ -39,7 +39,7 @@ pub enum Command {
         /// The room, e.g. rm_8f3kz2.
         room: RoomId,
         #[command(flatten)]
-        of: Of,
+        agent: AgentArg,
         /// Its server, where the agent is in rooms of that id on several.
         #[arg(long, value_name = "URL")]
         server: Option<String>,
@@ -50,7 +50,7 @@ pub enum Command {
     )]
     List {
         #[command(flatten)]
-        of: Of,
+        agent: AgentArg,
         /// Print JSON.
         #[arg(long)]
         json: bool,
@@ -59,22 +59,26 @@ pub enum Command {
 
 /// Whose rooms.
 #[derive(Args)]
-pub struct Of {
+pub struct AgentArg {
     /// The agent, or any part of its id that no other has; not needed where there is only one.
-    #[arg(long, value_name = "ID")]
-    pub agent: Option<String>,
+    #[arg(id = "agent", long = "agent", value_name = "ID")]
+    pub id: Option<String>,
 }
 
 /// Runs one command.
 pub async fn run(home: &Home, command: Command) -> Result<(), Failure> {
     match command {
         Command::Join(args) => join(home, args).await,
-        Command::Leave { room, of, server } => {
-            let agent = byoa::choose_agent(home, of.agent.as_ref())?;
+        Command::Leave {
+            room,
+            agent,
+            server,
+        } => {
+            let agent = byoa::choose_agent(home, agent.id.as_ref())?;
             leave(&agent, &room, server.as_deref()).await
         }
-        Command::List { of, json } => {
-            list(&byoa::choose_agent(home, of.agent.as_ref())?, json).await
+        Command::List { agent, json } => {
+            list(&byoa::choose_agent(home, agent.id.as_ref())?, json).await
         }
     }
 }

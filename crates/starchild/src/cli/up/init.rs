@@ -31,7 +31,7 @@ pub struct InitArgs {
     room: Option<String>,
     /// What answers: anthropic, openai, gemini, ollama, codex, claude, acp or script.
     #[arg(long)]
-    answers: Option<Answers>,
+    answers: Option<BackendChoice>,
     /// The model, where a model answers; otherwise the newest that its server has.
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
@@ -45,7 +45,7 @@ pub struct InitArgs {
 
 /// What answers in the room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Answers {
+enum BackendChoice {
     Model(ProviderKind),
     Codex,
     Claude,
@@ -60,7 +60,7 @@ const ACP_AGENTS: [(&str, &str); 3] = [
     ("opencode", "opencode acp"),
 ];
 
-impl Answers {
+impl BackendChoice {
     const ALL: [Self; 8] = [
         Self::Model(ProviderKind::Anthropic),
         Self::Model(ProviderKind::OpenAi),
@@ -123,13 +123,13 @@ const SCRIPTED: &str =
 const INLINE: &str = "    agent:\n      system: You help the people in this room. Be brief.\n";
 const SCRIPT: &str = "# What the scripted model says: the first rule that fits. docs/agents.md tells of all keys.\nrules:\n  - when: hello|hi\\b\n    say: Hello! I follow a script, so I know little. Edit model.yaml, or give me a real model in starchild.yaml.\n  - say: My script has no answer to that. Edit model.yaml, or give me a real model in starchild.yaml.\n";
 
-impl fmt::Display for Answers {
+impl fmt::Display for BackendChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())
     }
 }
 
-impl FromStr for Answers {
+impl FromStr for BackendChoice {
     type Err = String;
     fn from_str(word: &str) -> Result<Self, String> {
         let known = Self::ALL.into_iter().find(|one| one.word() == word);
@@ -146,7 +146,7 @@ pub async fn init(args: InitArgs) -> Result<(), Failure> {
                 .with_hint("Edit it, or take the team up: starchild up"),
         );
     }
-    let found: Vec<(Answers, String)> = Answers::ALL
+    let found: Vec<(BackendChoice, String)> = BackendChoice::ALL
         .into_iter()
         .filter_map(|one| Some((one, one.found()?)))
         .collect();
@@ -154,7 +154,7 @@ pub async fn init(args: InitArgs) -> Result<(), Failure> {
         show::note(&format!("found {one}: {why}"));
     }
     let asks = !args.yes && io::stdin().is_terminal() && io::stderr().is_terminal();
-    let usual = found.first().map_or(Answers::Script, |(one, _)| *one);
+    let usual = found.first().map_or(BackendChoice::Script, |(one, _)| *one);
     let me = std::env::var("USER").unwrap_or_default();
     let me = title(&me);
     let person = answer(args.person, asks, "What is your name?", &me, plain)?;
@@ -165,7 +165,7 @@ pub async fn init(args: InitArgs) -> Result<(), Failure> {
         "lobby",
         plain,
     )?;
-    let all = Answers::ALL.map(Answers::word).join(", ");
+    let all = BackendChoice::ALL.map(BackendChoice::word).join(", ");
     let answers = answer(
         args.answers,
         asks,
@@ -174,7 +174,7 @@ pub async fn init(args: InitArgs) -> Result<(), Failure> {
         |text| text.parse(),
     )?;
     let (models, agent) = match answers {
-        Answers::Model(kind) => {
+        BackendChoice::Model(kind) => {
             let model = match args.model {
                 Some(model) => model,
                 None => choose_model(kind, args.base_url.as_deref(), asks).await?,
@@ -187,10 +187,10 @@ pub async fn init(args: InitArgs) -> Result<(), Failure> {
             let models = format!("models:\n  default: {{kind: {kind}, model: {model}{base}}}\n");
             (models, INLINE.to_owned())
         }
-        Answers::Script => (SCRIPTED.to_owned(), INLINE.to_owned()),
-        Answers::Codex => (String::new(), "    backend: codex\n".into()),
-        Answers::Claude => (String::new(), "    backend: claude\n".into()),
-        Answers::Acp => {
+        BackendChoice::Script => (SCRIPTED.to_owned(), INLINE.to_owned()),
+        BackendChoice::Codex => (String::new(), "    backend: codex\n".into()),
+        BackendChoice::Claude => (String::new(), "    backend: claude\n".into()),
+        BackendChoice::Acp => {
             let command = acp_agent().map_or("codex-acp", |(_, command)| command);
             let agent = format!(
                 "    backend: acp\n    command: {command}   # any agent that speaks the Agent Client Protocol\n"
@@ -209,7 +209,7 @@ pub async fn init(args: InitArgs) -> Result<(), Failure> {
     crate::up::file::TeamFile::parse(&text, &args.folder).map_err(Failure::permanent)?;
     std::fs::create_dir_all(&args.folder)?;
     write_new(&path, &text)?;
-    if answers == Answers::Script && !args.folder.join("model.yaml").exists() {
+    if answers == BackendChoice::Script && !args.folder.join("model.yaml").exists() {
         write_new(&args.folder.join("model.yaml"), SCRIPT)?;
     }
     show::print(&format!("{}\n", path.display()))?;

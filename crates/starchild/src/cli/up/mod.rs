@@ -35,7 +35,7 @@ const CHECK_EVERY: Duration = Duration::from_millis(100);
 
 /// Which team.
 #[derive(Args)]
-pub struct Which {
+pub struct TeamArg {
     /// A folder with a starchild.yaml, or the file itself; otherwise this folder.
     #[arg(value_name = "FOLDER|FILE", default_value = ".")]
     path: PathBuf,
@@ -45,7 +45,7 @@ pub struct Which {
 #[derive(Args)]
 pub struct UpArgs {
     #[command(flatten)]
-    which: Which,
+    team: TeamArg,
     /// Come back once everything runs; starchild down ends it.
     #[arg(long, short)]
     detach: bool,
@@ -58,7 +58,7 @@ pub struct UpArgs {
 #[derive(Args)]
 pub struct PsArgs {
     #[command(flatten)]
-    which: Which,
+    team: TeamArg,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -75,9 +75,9 @@ impl From<UpError> for Failure {
 
 /// Takes a team up.
 pub async fn up(args: UpArgs) -> Result<(), Failure> {
-    let project = Project::find(&args.which.path)?;
+    let project = Project::find(&args.team.path)?;
     if args.detach {
-        return start_detached(&project, &args.which.path).await;
+        return start_detached(&project, &args.team.path).await;
     }
     if args.detached {
         process::detach();
@@ -172,8 +172,8 @@ async fn start_detached(project: &Project, named: &Path) -> Result<(), Failure> 
 }
 
 /// Takes a team down.
-pub async fn down(which: Which) -> Result<(), Failure> {
-    let project = Project::find(&which.path)?;
+pub async fn down(team: TeamArg) -> Result<(), Failure> {
+    let project = Project::find(&team.path)?;
     let path = project.pid_file();
     let Some(pid) = process::running_of(&path) else {
         show::note("The team is not up.");
@@ -196,7 +196,7 @@ pub async fn down(which: Which) -> Result<(), Failure> {
 
 /// Says what runs.
 pub fn ps(args: &PsArgs) -> Result<(), Failure> {
-    let project = Project::find(&args.which.path)?;
+    let project = Project::find(&args.team.path)?;
     let status = match process::running_of(&project.pid_file()) {
         Some(_) => files::read_json(&project.status_file())?.unwrap_or_default(),
         None => Status::default(),

@@ -103,16 +103,16 @@ impl Room {
                             call.stop();
                             break Ended::Stopped;
                         }
-                        Ok(Event::ConsentUpdated(_)) => call.consent_changed(),
+                        Ok(Event::ConsentUpdated(_)) => call.notify_consent_change(),
                         Ok(_) => {}
                         Err(end) => return Err(end),
                     },
                     () = self.shutdown.forced() => {
-                        call.leave();
+                        call.begin_shutdown();
                         return Err(End::Stopped);
                     }
                     () = &mut shutdown => {
-                        call.leave();
+                        call.begin_shutdown();
                         return Err(End::Stopped);
                     }
                 }

@@ -38,7 +38,7 @@ use tracing::Instrument;
 use wake::WakeLimits;
 
 /// What every room of an agent shares.
-pub struct Shared {
+pub struct AgentContext {
     /// What answers.
     pub backend: Box<dyn Backend>,
     /// How many messages before the one to answer it is shown.
@@ -61,7 +61,7 @@ pub struct Room {
     room: RoomId,
     /// What it is called on this machine.
     name: String,
-    shared: Arc<Shared>,
+    shared: Arc<AgentContext>,
     connection: Connection,
     journal: Journal,
     context: RoomContext,
@@ -75,7 +75,7 @@ impl Room {
     /// Follows a room from where the daemon last came to, until there is a reason not to.
     pub async fn follow(
         home: &AgentHome,
-        shared: Arc<Shared>,
+        shared: Arc<AgentContext>,
         access: Access,
         shutdown: Shutdown,
     ) -> End {

@@ -1,7 +1,7 @@
 //! The post of an answer, or of a remark.
 
 use super::{End, Room};
-use crate::{backend::Remark, home::PreparedAnswer};
+use crate::{backend::Remark, dedup_key::dedup_key, home::PreparedAnswer};
 use client::{Client, PostMessage};
 
 impl Room {
@@ -36,12 +36,9 @@ impl Room {
 
     async fn post(&mut self, seq: i64, attempt: &str, message: PostMessage) -> Result<(), End> {
         let room = &self.room;
-        // The same for every try at this message, so that there is one answer to it at most.
-        let mut key = format!("starchild-{}-{room}-{seq}", self.context.me().user_id);
-        if !attempt.is_empty() {
-            key = format!("{key}-{attempt}");
-        }
-        let post = async |client: &Client| client.post_message(room, &message, Some(&key)).await;
+        let dedup_key = dedup_key(&self.context.me().user_id, room, seq, attempt);
+        let post =
+            async |client: &Client| client.post_message(room, &message, Some(&dedup_key)).await;
         if let Some(posted) = self.connection.retry(post).await? {
             tracing::info!(as_seq = posted.seq, "answered");
         }

@@ -9,7 +9,7 @@ pub use push::Notifications;
 pub use tasks::Tasks;
 
 use super::{
-    Shared,
+    HostState,
     chat::bearer,
     keys::{Refused, Scope, is_thread},
     refusal::read_bytes,
@@ -27,7 +27,7 @@ use axum::{
 };
 use futures_util::{StreamExt, stream::BoxStream};
 use protocol::a2a::{
-    A2aError, Binding, CARD_PATH, ErrorKind, HttpRequest, MEDIA_TYPE, Operation, Outcome,
+    A2aError, Binding, CARD_PATH, ErrorKind, HttpRequest, MEDIA_TYPE, Operation, OperationResult,
     PushConfig, Role, SendMessage, StreamResponse, TaskState, VERSION_HEADER,
 };
 use std::{convert::Infallible, sync::Arc, time::Duration};
@@ -43,7 +43,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(300);
 type Result<T, E = A2aError> = std::result::Result<T, E>;
 
 /// The routes.
-pub fn router(host: Arc<Shared>) -> Router {
+pub fn router(host: Arc<HostState>) -> Router {
     Router::new()
         .route("/a2a", any(enter))
         .route("/a2a/{*path}", any(enter))
@@ -58,12 +58,12 @@ struct Caller {
     scope: Scope,
 }
 
-enum Answer {
-    Once(Outcome),
+enum MethodReply {
+    Once(OperationResult),
     Stream(BoxStream<'static, StreamResponse>),
 }
 
-async fn enter(State(host): State<Arc<Shared>>, request: Request) -> Response {
+async fn enter(State(host): State<Arc<HostState>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let path = parts.uri.path().strip_prefix("/a2a").unwrap_or_default();
     let path = format!("/{}", path.trim_start_matches('/'));
@@ -101,11 +101,11 @@ async fn enter(State(host): State<Arc<Shared>>, request: Request) -> Response {
         Err(error) => return refused(&asked.binding, &error),
     };
     match answer(host, caller, operation, &binding).await {
-        Ok(Answer::Once(outcome)) => {
-            let body = binding.outcome(&outcome).to_string();
+        Ok(MethodReply::Once(outcome)) => {
+            let body = binding.write_result(&outcome).to_string();
             written(&binding, StatusCode::OK, body)
         }
-        Ok(Answer::Stream(events)) => {
+        Ok(MethodReply::Stream(events)) => {
             let events = events.map(move |event| {
                 let data = binding.event(&event).to_string();
                 Ok::<_, Infallible>(Event::default().data(data))
@@ -118,7 +118,7 @@ async fn enter(State(host): State<Arc<Shared>>, request: Request) -> Response {
     }
 }
 
-fn known(host: &Shared, parts: &Parts) -> Result<Caller> {
+fn known(host: &HostState, parts: &Parts) -> Result<Caller> {
     let unauthenticated = || {
         A2aError::new(
             ErrorKind::Unauthenticated,
@@ -138,11 +138,11 @@ fn known(host: &Shared, parts: &Parts) -> Result<Caller> {
 }
 
 async fn answer(
-    host: Arc<Shared>,
+    host: Arc<HostState>,
     caller: Caller,
     operation: Operation,
     binding: &Binding,
-) -> Result<Answer> {
+) -> Result<MethodReply> {
     let older = matches!(binding, Binding::Rpc { older: true, .. });
     let task = |id: &str| {
         let found = host.tasks.find(id, &caller.key);
@@ -159,26 +159,28 @@ async fn answer(
                 ends.stays();
             }
             let task = entry.task().with_history(wanted.most_messages());
-            Outcome::Sent(Box::new(StreamResponse::Task(task)))
+            OperationResult::Sent(Box::new(StreamResponse::Task(task)))
         }
         Operation::SendStreamingMessage(request) => {
             request.wanted()?;
             let (entry, _) = begin(&host, &caller, *request, older)?;
-            return Ok(Answer::Stream(entry.events().boxed()));
+            return Ok(MethodReply::Stream(entry.events().boxed()));
         }
         Operation::SubscribeToTask(request) => {
             let entry = task(&request.id)?;
             if entry.state().is_terminal() {
                 return Err(is_over());
             }
-            return Ok(Answer::Stream(entry.events().boxed()));
+            return Ok(MethodReply::Stream(entry.events().boxed()));
         }
         Operation::GetTask(request) => {
             let most = request.most_messages()?;
             let task = task(&request.id)?.task().with_history(most);
-            Outcome::Task(Box::new(task))
+            OperationResult::Task(Box::new(task))
         }
-        Operation::ListTasks(request) => Outcome::Tasks(host.tasks.list(&caller.key, &request)?),
+        Operation::ListTasks(request) => {
+            OperationResult::Tasks(host.tasks.list(&caller.key, &request)?)
+        }
         Operation::CancelTask(request) => {
             let entry = task(&request.id)?;
             if !entry.end(TaskState::Canceled, None) {
@@ -187,25 +189,25 @@ async fn answer(
                     "The task is over already",
                 ));
             }
-            Outcome::Task(Box::new(entry.task()))
+            OperationResult::Task(Box::new(entry.task()))
         }
         Operation::CreatePushConfig(config) => {
             let entry = task(config.task_id.as_deref().unwrap_or_default())?;
-            Outcome::PushConfig(host.notifications.add(&entry, config, older)?)
+            OperationResult::PushConfig(host.notifications.add(&entry, config, older)?)
         }
         Operation::GetPushConfig(request) => {
             let configs = task(&request.task_id)?.pushes();
             let only = older && request.id.is_empty();
             let wanted = |config: &PushConfig| only || config.id.as_ref() == Some(&request.id);
             let found = configs.into_iter().find(wanted);
-            Outcome::PushConfig(found.ok_or_else(A2aError::task_not_found)?)
+            OperationResult::PushConfig(found.ok_or_else(A2aError::task_not_found)?)
         }
         Operation::ListPushConfigs(request) => {
-            Outcome::PushConfigs(task(&request.task_id)?.pushes())
+            OperationResult::PushConfigs(task(&request.task_id)?.pushes())
         }
         Operation::DeletePushConfig(request) => {
             task(&request.task_id)?.forget_push(&request.id);
-            Outcome::Done
+            OperationResult::Done
         }
         Operation::GetExtendedAgentCard => {
             return Err(A2aError::new(
@@ -214,12 +216,12 @@ async fn answer(
             ));
         }
     };
-    Ok(Answer::Once(outcome))
+    Ok(MethodReply::Once(outcome))
 }
 
 /// Begins a turn of the backend; or finds the one that the same message began before.
 fn begin(
-    host: &Arc<Shared>,
+    host: &Arc<HostState>,
     caller: &Caller,
     request: SendMessage,
     older: bool,
@@ -286,7 +288,7 @@ fn begin(
     let push = push
         .map(|push| host.notifications.check(push, older))
         .transpose()?;
-    let line = host.threads.enter(&thread).ok_or_else(busy)?;
+    let thread_lock = host.threads.lock_of(&thread).ok_or_else(busy)?;
     let entry = host
         .tasks
         .add(&caller.key, &thread, message)
@@ -294,7 +296,7 @@ fn begin(
     if let Some(push) = push {
         host.notifications.begin(&entry, push);
     }
-    turn::spawn(host.clone(), entry.clone(), line, thread, text);
+    turn::spawn(host.clone(), entry.clone(), thread_lock, thread, text);
     Ok((entry, true))
 }
 

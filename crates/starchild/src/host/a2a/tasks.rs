@@ -7,8 +7,8 @@ use crate::{
 };
 use futures_util::{Stream, stream};
 use protocol::a2a::{
-    A2aError, Artifact, ListTasks, Message, PushConfig, StreamResponse, Task, TaskList, TaskState,
-    TaskStatus, Told,
+    A2aError, Artifact, ListTasks, Message, PushConfig, StreamResponse, Task, TaskDiff, TaskList,
+    TaskState, TaskStatus,
 };
 use serde::{Deserialize, Serialize};
 use std::{
@@ -24,7 +24,7 @@ const MAX_TASKS: usize = 500;
 
 /// A task as it is kept on the disk.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct TaskFile {
     owner: String,
     message_id: String,
     began_ms: i64,
@@ -69,7 +69,7 @@ impl Tasks {
             if path.extension().is_none_or(|extension| extension != "json") {
                 continue;
             }
-            let Ok(Some(kept)) = files::read_json::<Kept>(&path) else {
+            let Ok(Some(kept)) = files::read_json::<TaskFile>(&path) else {
                 tracing::warn!(path = %path.display(), "a task cannot be read and is left out");
                 continue;
             };
@@ -93,7 +93,7 @@ impl Tasks {
         let message_id = message.message_id.clone();
         message.task_id = Some(id.clone());
         message.context_id = Some(thread.to_owned());
-        let kept = Kept {
+        let kept = TaskFile {
             owner: owner.to_owned(),
             message_id,
             began_ms: now_ms(),
@@ -150,7 +150,7 @@ impl Tasks {
 }
 
 impl Entry {
-    fn new(folder: &Path, kept: Kept) -> Self {
+    fn new(folder: &Path, kept: TaskFile) -> Self {
         Self {
             path: folder.join(format!("{}.json", kept.task.id)),
             owner: kept.owner,
@@ -261,7 +261,7 @@ impl Entry {
         let mut now = self.now.subscribe();
         let first = now.borrow_and_update().task.clone();
         let state = Following {
-            told: Told::all_of(&first),
+            diff: TaskDiff::all_of(&first),
             ended: first.status.state.is_terminal(),
             ready: VecDeque::from([StreamResponse::Task(first)]),
             now,
@@ -314,7 +314,7 @@ impl Entry {
     }
 
     fn keep(&self) {
-        let kept = Kept {
+        let kept = TaskFile {
             owner: self.owner.clone(),
             message_id: self.message_id.clone(),
             began_ms: self.began_ms,
@@ -338,7 +338,7 @@ fn now_ms() -> i64 {
 
 struct Following {
     now: watch::Receiver<Now>,
-    told: Told,
+    diff: TaskDiff,
     ready: VecDeque<StreamResponse>,
     ended: bool,
     _entry: Arc<Entry>,
@@ -359,7 +359,7 @@ impl Following {
                 true => ids.map(|artifact| artifact.artifact_id.clone()).collect(),
                 false => Vec::new(),
             };
-            self.ready.extend(self.told.tell(&now.task, &growing));
+            self.ready.extend(self.diff.update(&now.task, &growing));
             self.ended = now.task.status.state.is_terminal();
         }
     }

@@ -3,7 +3,10 @@
 use super::tasks::Entry;
 use crate::{
     backend::{Call, Reply},
-    host::{Shared, threads},
+    host::{
+        HostState,
+        threads::{self, ThreadLock},
+    },
 };
 use protocol::{
     MAX_CONTENT_BYTES,
@@ -11,24 +14,23 @@ use protocol::{
     answer::may_be_silence,
 };
 use std::sync::Arc;
-use tokio::sync::Mutex as Turn;
 
 /// The name of a turn's only artifact.
 pub const ANSWER: &str = "answer";
 
 /// Has the backend answer when the thread's turn comes.
 pub fn spawn(
-    host: Arc<Shared>,
+    host: Arc<HostState>,
     entry: Arc<Entry>,
-    line: Arc<Turn<()>>,
+    thread_lock: Arc<ThreadLock>,
     thread: String,
     text: String,
 ) {
     let call = Call::default();
     let (working, its_call) = (entry.clone(), call.clone());
     let work = tokio::spawn(async move {
-        let turn = tokio::time::timeout(host.timeout, threads::wait(line)).await;
-        let Ok(_turn) = turn else {
+        let guard = tokio::time::timeout(host.timeout, threads::wait(thread_lock)).await;
+        let Ok(_guard) = guard else {
             working.end(TaskState::Failed, Some("the thread is busy; try again"));
             return;
         };
@@ -37,7 +39,7 @@ pub fn spawn(
     entry.works(call, work.abort_handle());
 }
 
-async fn answer(host: &Shared, entry: &Entry, call: &Call, thread: &str, text: String) {
+async fn answer(host: &HostState, entry: &Entry, call: &Call, thread: &str, text: String) {
     let inbound = host.direct(thread, text);
     let mut progress = call.watch();
     entry.change(|task| task.status.state = TaskState::Working);

@@ -1,7 +1,9 @@
 //! `/api/keys`: making and ending keys. Without a bearer, so from this machine alone, and by no page
 //! in a browser.
 
-use super::{KeyStoreError, Keys, MAX_PER_MINUTE, MAX_TTL_SECONDS, Made, RateLimit, Scope, Wanted};
+use super::{
+    KeyStoreError, Keys, MAX_PER_MINUTE, MAX_TTL_SECONDS, NewKey, RateLimit, Scope, Wanted,
+};
 use crate::{
     daemon::credentials::key::now,
     host::refusal::{Refusal, read_json},
@@ -146,7 +148,7 @@ async fn rotate(
     State(keys): State<Arc<Keys>>,
     Path(prefix): Path<String>,
 ) -> Result<Response, Refusal> {
-    let made: Made = keys.rotate(&prefix, now())?;
+    let made: NewKey = keys.rotate(&prefix, now())?;
     tracing::info!(old = prefix, new = made.key.prefix, "a key is rotated");
     Ok(no_store(StatusCode::OK, &made))
 }

@@ -72,7 +72,7 @@ pub struct Wanted {
 
 /// A key with its secret, which is shown once.
 #[derive(Debug, Serialize)]
-pub struct Made {
+pub struct NewKey {
     /// What callers send as their bearer.
     pub secret: String,
     /// The key.
@@ -81,7 +81,7 @@ pub struct Made {
 
 /// A key as it is kept.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Kept {
+struct StoredKey {
     #[serde(flatten)]
     key: Key,
     /// SHA-256 of the secret, in hexadecimal.
@@ -128,7 +128,7 @@ pub struct Keys {
 
 #[derive(Default)]
 struct State {
-    keys: Vec<Kept>,
+    keys: Vec<StoredKey>,
     /// Calls of the last minute, by the key's hash.
     windows: HashMap<String, Window>,
 }
@@ -145,7 +145,7 @@ impl Keys {
     }
 
     /// Makes a key. It is on the disk when this returns.
-    pub fn create(&self, wanted: Wanted, now: i64) -> Result<Made, KeyStoreError> {
+    pub fn create(&self, wanted: Wanted, now: i64) -> Result<NewKey, KeyStoreError> {
         self.change(now, |keys| {
             if keys.len() >= MAX_KEYS {
                 return Err(KeyStoreError::TooMany);
@@ -174,7 +174,7 @@ impl Keys {
     }
 
     /// A new key in the place of this one, which is dead at once.
-    pub fn rotate(&self, prefix: &str, now: i64) -> Result<Made, KeyStoreError> {
+    pub fn rotate(&self, prefix: &str, now: i64) -> Result<NewKey, KeyStoreError> {
         self.change(now, |keys| {
             let at = position(keys, prefix)?;
             let old = &keys[at];
@@ -208,9 +208,9 @@ impl Keys {
         })
     }
 
-    fn known(&self, prefix: &str, now: i64) -> Result<Kept, KeyStoreError> {
+    fn known(&self, prefix: &str, now: i64) -> Result<StoredKey, KeyStoreError> {
         let state = self.lock();
-        let alive = |kept: &&Kept| kept.key.prefix == prefix && kept.key.expires_at > now;
+        let alive = |kept: &&StoredKey| kept.key.prefix == prefix && kept.key.expires_at > now;
         let known = state.keys.iter().find(alive).cloned();
         known.ok_or_else(|| KeyStoreError::Unknown(prefix.to_owned()))
     }
@@ -218,14 +218,14 @@ impl Keys {
     /// Whether a bearer is a key at all, before anything else of a request is read.
     pub fn knows(&self, bearer: &str, now: i64) -> bool {
         let hash = hash(bearer);
-        let alive = |kept: &Kept| kept.hash == hash && kept.key.expires_at > now;
+        let alive = |kept: &StoredKey| kept.hash == hash && kept.key.expires_at > now;
         self.lock().keys.iter().any(alive)
     }
 
     /// The name and the scope of a key that counts.
     pub fn known_as(&self, bearer: &str, now: i64) -> Option<(String, Scope)> {
         let hash = hash(bearer);
-        let alive = |kept: &&Kept| kept.hash == hash && kept.key.expires_at > now;
+        let alive = |kept: &&StoredKey| kept.hash == hash && kept.key.expires_at > now;
         let state = self.lock();
         let known = state.keys.iter().find(alive)?;
         Some((known.key.prefix.clone(), known.key.scope.clone()))
@@ -254,7 +254,7 @@ impl Keys {
     fn change<T>(
         &self,
         now: i64,
-        change: impl FnOnce(&mut Vec<Kept>) -> Result<T, KeyStoreError>,
+        change: impl FnOnce(&mut Vec<StoredKey>) -> Result<T, KeyStoreError>,
     ) -> Result<T, KeyStoreError> {
         let mut state = self.lock();
         let mut keys = state.keys.clone();
@@ -272,17 +272,17 @@ impl Keys {
     }
 }
 
-fn position(keys: &[Kept], prefix: &str) -> Result<usize, KeyStoreError> {
+fn position(keys: &[StoredKey], prefix: &str) -> Result<usize, KeyStoreError> {
     let at = keys.iter().position(|kept| kept.key.prefix == prefix);
     at.ok_or_else(|| KeyStoreError::Unknown(prefix.to_owned()))
 }
 
-fn is_due(kept: &Kept, now: i64) -> bool {
+fn is_due(kept: &StoredKey, now: i64) -> bool {
     let life = kept.key.expires_at - kept.renewed_at;
     now >= kept.renewed_at + life / 3 * 2
 }
 
-fn make(wanted: Wanted, now: i64) -> (Made, Kept) {
+fn make(wanted: Wanted, now: i64) -> (NewKey, StoredKey) {
     let random = || uuid::Uuid::new_v4().simple().to_string();
     let prefix = format!("sk_{}", &random()[..8]);
     let secret = format!("{prefix}_{}{}", random(), random());
@@ -295,13 +295,13 @@ fn make(wanted: Wanted, now: i64) -> (Made, Kept) {
         rate_limit: wanted.rate_limit,
         capabilities: wanted.capabilities,
     };
-    let kept = Kept {
+    let kept = StoredKey {
         hash: hash(&secret),
         ttl_seconds: wanted.ttl_seconds,
         renewed_at: now,
         key: key.clone(),
     };
-    (Made { secret, key }, kept)
+    (NewKey { secret, key }, kept)
 }
 
 fn hash(secret: &str) -> String {

@@ -25,7 +25,7 @@ fn a_key_opens_its_thread_alone() {
         .create(wanted("chat:thread:chatroom-rm_a", 30), NOW)
         .unwrap();
     let bridge = keys.create(wanted("chat:bridge:cli", 30), NOW).unwrap();
-    let admit = |made: &Made, thread: &str| keys.admit(&made.secret, thread, NOW).map(drop);
+    let admit = |made: &NewKey, thread: &str| keys.admit(&made.secret, thread, NOW).map(drop);
     assert_eq!(admit(&room, "chatroom-rm_a"), Ok(()));
     for other in ["chatroom-rm_ab", "chatroom-rm_", "CHATROOM-rm_a", ""] {
         assert_eq!(admit(&room, other), Err(Refused::Scope), "{other}");
@@ -59,7 +59,7 @@ fn a_rate_holds_for_each_key() {
     let (_folder, keys) = keys();
     let one = keys.create(wanted("chat:bridge:cli", 2), NOW).unwrap();
     let other = keys.create(wanted("chat:bridge:cli", 2), NOW).unwrap();
-    let admit = |made: &Made| keys.admit(&made.secret, "t", NOW).map(drop);
+    let admit = |made: &NewKey| keys.admit(&made.secret, "t", NOW).map(drop);
     assert_eq!([admit(&one), admit(&one)], [Ok(()), Ok(())]);
     assert!(matches!(admit(&one), Err(Refused::Rate { after }) if !after.is_zero()));
     assert_eq!(admit(&other), Ok(()));

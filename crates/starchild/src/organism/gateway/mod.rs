@@ -30,7 +30,7 @@ pub enum GatewayKind {
     /// Services that call when something has happened.
     Webhook(webhook::WebhookFile),
     /// A room of people and agents; the daemon connects it.
-    Room(room::RoomFile),
+    Room(room::RoomGatewayFile),
 }
 
 /// What a gateway needs to begin.

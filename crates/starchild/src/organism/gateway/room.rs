@@ -5,7 +5,7 @@ use serde::Deserialize;
 /// The file's words for it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RoomFile {
+pub struct RoomGatewayFile {
     /// The payload that a message becomes.
     pub payload: String,
     /// Whom to send it to, where its type does not say.

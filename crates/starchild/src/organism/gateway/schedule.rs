@@ -1,7 +1,7 @@
 //! The clock as a gateway: a payload is sent whenever a cron expression says so.
 
 use super::Outside;
-use agentserver::gateway::{Conversations, CorrelationId, Idle, Outlet};
+use agentserver::gateway::{CorrelationId, GatewayConversations, Idle, Outlet};
 use croner::Cron;
 use jiff::Zoned;
 use jiff::tz::TimeZone;
@@ -57,14 +57,14 @@ impl ScheduleFile {
             .map_err(|error| error.to_string())?;
         let to = self.to.clone();
         let Outside { pump, gateway, .. } = outside;
-        let conversations = Conversations::new(pump, &gateway, outlet, Idle(NAP));
+        let conversations = GatewayConversations::new(pump, &gateway, outlet, Idle(NAP));
         tasks.spawn(run(conversations, gateway, cron, zone, to, xml));
         Ok(())
     }
 }
 
 async fn run(
-    conversations: Conversations<impl Outlet>,
+    conversations: GatewayConversations<impl Outlet>,
     gateway: String,
     cron: Cron,
     zone: TimeZone,

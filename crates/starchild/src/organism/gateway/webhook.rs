@@ -6,7 +6,7 @@ use super::http::{Refusal, body, no_store, to_xml};
 use super::log::ToLog;
 use super::{Outside, REQUEST, server};
 use agentserver::SendError;
-use agentserver::gateway::{Conversations, CorrelationId, Idle};
+use agentserver::gateway::{CorrelationId, GatewayConversations, Idle};
 use agentserver::payload::Schema;
 use axum::Router;
 use axum::extract::{Request, State};
@@ -48,7 +48,7 @@ const WINDOW: u64 = 300;
 const KNOWN: Idle = Idle(Duration::from_secs(2 * WINDOW));
 
 struct Hook {
-    conversations: Conversations<ToLog>,
+    conversations: GatewayConversations<ToLog>,
     secret: Vec<u8>,
     schema: Schema,
     field: Option<String>,
@@ -96,7 +96,7 @@ impl WebhookFile {
             gateway: gateway.clone(),
         };
         let hook = Hook {
-            conversations: Conversations::new(pump, &gateway, outlet, KNOWN),
+            conversations: GatewayConversations::new(pump, &gateway, outlet, KNOWN),
             secret,
             schema,
             field: self.field.clone(),

@@ -6,7 +6,7 @@
 use super::memory::{MemoryFile, heard};
 use super::tools::Tools;
 use super::{Types, accept_all};
-use crate::organism::model::{Answer, Pool};
+use crate::organism::model::{ModelReply, Pool};
 use crate::telemetry;
 use agentserver::payload::{Canonical, Schema, Shape};
 use agentserver::xml::is_prose;
@@ -34,15 +34,15 @@ pub struct LlmFile {
 /// time-out and another try.
 pub const TIMEOUT: Duration = Duration::from_secs(300);
 
-struct Mind {
+struct LlmHandler {
     models: Arc<Pool>,
     prompt: String,
-    answer: Option<Wrap>,
+    answer: Option<AnswerField>,
     memory: MemoryFile,
 }
 
 /// Where words without an element go.
-struct Wrap {
+struct AnswerField {
     schema: Schema,
     field: String,
 }
@@ -59,27 +59,27 @@ impl LlmFile {
         let answer = self
             .answer
             .as_ref()
-            .map(|name| Wrap::new(name, types))
+            .map(|name| AnswerField::new(name, types))
             .transpose()?;
         let listener = match &answer {
             Some(wrap) => listener.answers(wrap.schema.clone()),
             None => listener,
         };
-        let mind = Arc::new(Mind {
+        let llm = Arc::new(LlmHandler {
             models: models.clone(),
             prompt: prompt.to_owned(),
             answer,
             memory: self.memory,
         });
         let handler = move |payload, metadata| {
-            let mind = mind.clone();
+            let mind = llm.clone();
             async move { mind.think(payload, metadata).await }
         };
         Ok(accept_all(accepts, listener, handler.clone()).on_system(handler))
     }
 }
 
-impl Mind {
+impl LlmHandler {
     async fn think(&self, payload: Canonical, metadata: HandlerMetadata) -> Result<Reply> {
         let recalled = self.memory.recall(&metadata, payload.root());
         let tools = Tools::new(&metadata.offers);
@@ -97,7 +97,7 @@ impl Mind {
             answer = telemetry::below(metadata.traceparent(), asked) => answer?,
             () = metadata.cancellation.cancelled() => return Err("was cancelled".into()),
         };
-        let Answer {
+        let ModelReply {
             reply,
             tokens,
             money,
@@ -160,7 +160,7 @@ fn without_thoughts(said: &str) -> &str {
     }
 }
 
-impl Wrap {
+impl AnswerField {
     fn new(name: &str, types: &Types) -> std::result::Result<Self, String> {
         let known = types
             .get(name)

@@ -32,10 +32,10 @@ struct Caller {
     answer: Schema,
     field: String,
     /// Connected when the first message comes; a server that dies is started again.
-    connection: Mutex<Option<Arc<Connection>>>,
+    connection: Mutex<Option<Arc<ConnectedServer>>>,
 }
 
-struct Connection {
+struct ConnectedServer {
     tools: Registry,
     _server: McpServer,
 }
@@ -114,7 +114,7 @@ impl Caller {
         Ok(Reply::Text(self.answer.json_to_xml(&fields)?.into_bytes()))
     }
 
-    async fn connected(&self) -> Result<Arc<Connection>> {
+    async fn connected(&self) -> Result<Arc<ConnectedServer>> {
         let mut held = self.connection.lock().await;
         if let Some(connection) = &*held {
             return Ok(connection.clone());
@@ -128,7 +128,7 @@ impl Caller {
             let host = McpHost::default();
             let connect = McpServer::connect(SERVER, &config, &tools, host, &variable);
             let server = runtime.block_on(connect)?;
-            Ok::<_, McpError>(Connection {
+            Ok::<_, McpError>(ConnectedServer {
                 tools,
                 _server: server,
             })

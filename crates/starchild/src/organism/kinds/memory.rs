@@ -9,7 +9,7 @@ use serde::Deserialize;
 /// What a history is kept for. All end with their thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum By {
+pub enum HistoryScope {
     /// One for the whole thread.
     #[default]
     Thread,
@@ -23,7 +23,7 @@ pub enum By {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MemoryFile {
-    by: By,
+    by: HistoryScope,
     /// Tokens of one history; the oldest exchanges go first.
     tokens: usize,
 }
@@ -31,7 +31,7 @@ pub struct MemoryFile {
 impl Default for MemoryFile {
     fn default() -> Self {
         Self {
-            by: By::Thread,
+            by: HistoryScope::Thread,
             tokens: 16_000,
         }
     }
@@ -80,9 +80,9 @@ impl MemoryFile {
     /// The list that a message's exchange belongs to.
     fn list<'a>(self, sender: &'a str, payload: &'a str) -> &'a str {
         match self.by {
-            By::Thread => "",
-            By::Sender => sender,
-            By::Type => payload,
+            HistoryScope::Thread => "",
+            HistoryScope::Sender => sender,
+            HistoryScope::Type => payload,
         }
     }
 }
@@ -126,7 +126,11 @@ mod tests {
 
     #[test]
     fn histories_can_be_kept_apart_by_sender_and_by_type() {
-        for (by, list) in [(By::Thread, ""), (By::Sender, "a"), (By::Type, "Ask")] {
+        for (by, list) in [
+            (HistoryScope::Thread, ""),
+            (HistoryScope::Sender, "a"),
+            (HistoryScope::Type, "Ask"),
+        ] {
             let file = MemoryFile {
                 by,
                 ..MemoryFile::default()

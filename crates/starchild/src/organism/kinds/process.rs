@@ -327,7 +327,9 @@ async fn skim(from: Option<impl AsyncRead + Unpin>, most: u64) -> std::io::Resul
 }
 
 /// A command's guard. Told to stop when it is dropped before it has finished, as
-/// after a time-out, it ends all that the command has started.
+/// after a time-out, it ends all that the command has started. No
+/// `runtime::ProcessGroup`: that would kill the guard, which alone finds what has left
+/// the group.
 struct Running(Child);
 
 impl Drop for Running {

@@ -11,7 +11,7 @@ mod script;
 
 pub use file::ModelsFile;
 pub use pool::Pool;
-pub use pooled_provider::Answer;
+pub use pooled_provider::ModelReply;
 #[cfg(test)]
 pub use script::Script;
 

@@ -3,7 +3,7 @@
 
 use super::ModelError;
 use super::file::{ModelsFile, Strategy};
-use super::pooled_provider::{Answer, PooledProvider};
+use super::pooled_provider::{ModelReply, PooledProvider};
 use openstarry::provider::Context;
 use runtime::Backoff;
 use std::path::Path;
@@ -66,7 +66,7 @@ impl Pool {
         conversation: &str,
         context: &Context,
         prompt: &str,
-    ) -> Result<Answer, ModelError> {
+    ) -> Result<ModelReply, ModelError> {
         let mut last = ModelError::None;
         let mut backoff = Backoff::new(FIRST_WAIT, LONGEST_WAIT);
         // Each with the time before which it does not want to be asked.

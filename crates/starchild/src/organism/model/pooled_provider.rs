@@ -71,7 +71,7 @@ impl PooledProvider {
         conversation: &str,
         context: &Context,
         prompt: &str,
-    ) -> Result<Answer, ModelError> {
+    ) -> Result<ModelReply, ModelError> {
         let provider = self.provider.as_ref();
         let provider = provider.map_err(|reason| ModelError::NoKey(reason.clone()))?;
         let _open = self.occupy();
@@ -88,7 +88,7 @@ impl PooledProvider {
             estimated: true,
             ..Usage::default()
         });
-        Ok(Answer {
+        Ok(ModelReply {
             tokens: usage.total(),
             money: self.price.of(usage),
             reply,
@@ -104,7 +104,7 @@ impl PooledProvider {
 }
 
 /// What a model said, and what it cost.
-pub struct Answer {
+pub struct ModelReply {
     /// Its words and calls.
     pub reply: ProviderResponse,
     /// Tokens read and written; about so many where the API does not tell.

@@ -4,7 +4,7 @@
 //! was printed with, in a header, so that no other page in the same browser can
 //! ask for it. The token is after the `#`, which no browser sends anywhere.
 
-mod access;
+mod page_guard;
 mod replay;
 mod stream;
 
@@ -13,7 +13,6 @@ use super::graph::Graph;
 use super::observe::metrics;
 use super::observe::recent::Recent;
 use crate::http_server as server;
-use access::Access;
 use agentserver::Pump;
 use axum::Router;
 use axum::extract::State;
@@ -21,6 +20,7 @@ use axum::http::{HeaderName, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use page_guard::PageGuard;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ struct Ui {
     journal: Option<PathBuf>,
     /// Readers of the journal: it is read anew for each.
     replays: Semaphore,
-    access: Access,
+    page_guard: PageGuard,
 }
 
 /// The page, for as long as this lives.
@@ -68,22 +68,25 @@ impl Page {
     ) -> Result<Self, String> {
         let (listener, address) = server::bind(listen).await?;
         let (graph, drawn) = watch::channel(drawing(file));
-        let access = Access::new(address);
-        eprintln!("page: http://{address}/#{}", access.token());
+        let page_guard = PageGuard::new(address);
+        eprintln!("page: http://{address}/#{}", page_guard.token());
         let ui = Arc::new(Ui {
             pump,
             recent,
             graph: drawn,
             journal,
             replays: Semaphore::new(1),
-            access,
+            page_guard,
         });
         let private = Router::new()
             .route("/events", get(stream::events))
             .route("/replay", get(replay::hops))
             .route("/replay/{hop}", get(replay::state))
             .route("/metrics", get(scrape))
-            .route_layer(middleware::from_fn_with_state(ui.clone(), access::token));
+            .route_layer(middleware::from_fn_with_state(
+                ui.clone(),
+                page_guard::token,
+            ));
         let router = Router::new()
             .route(
                 "/",
@@ -100,7 +103,7 @@ impl Page {
                 get(async || script(include_str!("sequence.js"))),
             )
             .merge(private)
-            .layer(middleware::from_fn_with_state(ui.clone(), access::host))
+            .layer(middleware::from_fn_with_state(ui.clone(), page_guard::host))
             .with_state(ui);
         let server = tokio::spawn(server::serve(listener, router));
         Ok(Self { graph, server })

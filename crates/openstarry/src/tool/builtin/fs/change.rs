@@ -1,7 +1,7 @@
 //! `fs.write`, `fs.edit` and `fs.undo`.
 
-use super::journal::{Change, Held};
-use super::{Call, Workspace, failed, inside, patch};
+use super::undo_journal::{Change, Held};
+use super::{FsCall, Workspace, failed, inside, patch};
 use crate::segment::ContentSegment;
 use crate::tool::{Risk, ToolError, ToolOutput, ToolSpec, parse};
 use cap_std::fs::{OpenOptions, Permissions, PermissionsExt};
@@ -35,7 +35,7 @@ pub(super) fn write_spec() -> ToolSpec {
     )
 }
 
-pub(super) fn write(workspace: &Workspace, args: Value, call: &Call) -> ToolOutput {
+pub(super) fn write(workspace: &Workspace, args: Value, call: &FsCall) -> ToolOutput {
     let args: WriteArgs = parse(args)?;
     let before = held(workspace, &args.path)?;
     replace(workspace, &args.path, before, args.content.as_bytes(), call)?;
@@ -82,7 +82,7 @@ pub(super) fn edit_spec() -> ToolSpec {
     )
 }
 
-pub(super) fn edit(workspace: &Workspace, args: Value, call: &Call) -> ToolOutput {
+pub(super) fn edit(workspace: &Workspace, args: Value, call: &FsCall) -> ToolOutput {
     let args: EditArgs = parse(args)?;
     let (before, text) = text_of(workspace, &args.path)?;
     let edited = edited(&text, &args)?;
@@ -157,7 +157,7 @@ pub(super) fn undo_spec() -> ToolSpec {
     )
 }
 
-pub(super) fn undo(workspace: &Workspace, args: Value, call: &Call) -> ToolOutput {
+pub(super) fn undo(workspace: &Workspace, args: Value, call: &FsCall) -> ToolOutput {
     let args: UndoArgs = parse(args)?;
     let mut undone = Vec::new();
     for _ in 0..args.count.unwrap_or(1) {
@@ -245,7 +245,7 @@ fn replace(
     path: &str,
     before: Option<Held>,
     bytes: &[u8],
-    call: &Call,
+    call: &FsCall,
 ) -> Result<(), ToolError> {
     if bytes.len() > MAX_FILE {
         return Err(ToolError(format!("more than {MAX_FILE} bytes")));

@@ -1,7 +1,7 @@
 //! `fs.glob` and `fs.grep`: they leave out what `.gitignore` and its like leave
 //! out, as ripgrep does.
 
-use super::{Call, Workspace, failed, inside, kept_back};
+use super::{FsCall, Workspace, failed, inside, kept_back};
 use crate::segment::ContentSegment;
 use crate::tool::{Risk, ToolError, ToolOutput, ToolSpec, parse};
 use globset::{GlobBuilder, GlobMatcher};
@@ -46,7 +46,7 @@ pub(super) fn glob_spec() -> ToolSpec {
     )
 }
 
-pub(super) fn glob(workspace: &Workspace, args: Value, call: &Call) -> ToolOutput {
+pub(super) fn glob(workspace: &Workspace, args: Value, call: &FsCall) -> ToolOutput {
     let args: GlobArgs = parse(args)?;
     let matcher = matcher(&args.pattern)?;
     let mut found = Vec::new();
@@ -87,7 +87,7 @@ pub(super) fn grep_spec() -> ToolSpec {
     )
 }
 
-pub(super) fn grep(workspace: &Workspace, args: Value, call: &Call) -> ToolOutput {
+pub(super) fn grep(workspace: &Workspace, args: Value, call: &FsCall) -> ToolOutput {
     let args: GrepArgs = parse(args)?;
     if args.pattern.len() > MAX_PATTERN {
         return Err(ToolError(format!(
@@ -127,7 +127,7 @@ fn search(
     path: &Path,
     regex: &RegexMatcher,
     searcher: &mut Searcher,
-    call: &Call,
+    call: &FsCall,
     lines: &mut Vec<String>,
 ) {
     let Ok(file) = workspace.dir.open(path) else {
@@ -142,7 +142,7 @@ fn search(
 /// Collects lines.
 struct Found<'a> {
     path: &'a Path,
-    call: &'a Call,
+    call: &'a FsCall,
     lines: &'a mut Vec<String>,
 }
 
@@ -189,7 +189,7 @@ fn walk(
     workspace: &Workspace,
     tool: &str,
     path: Option<&str>,
-    call: &Call,
+    call: &FsCall,
     mut each: impl FnMut(&Path) -> bool,
 ) -> Result<Seen, ToolError> {
     let name = path.filter(|path| !path.is_empty()).unwrap_or(".");

@@ -4,9 +4,9 @@
 
 mod change;
 mod find;
-mod journal;
 mod patch;
 mod read;
+mod undo_journal;
 
 pub(super) use read::cut;
 pub(crate) use read::media_or_text;
@@ -16,11 +16,11 @@ use crate::tool::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use futures_util::future::BoxFuture;
-use journal::Journal;
+use runtime::CancellationToken;
 use serde_json::Value;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use undo_journal::UndoJournal;
 
 /// A folder that tools may use, and nothing outside of it.
 #[derive(Clone)]
@@ -29,7 +29,7 @@ pub struct Workspace {
     /// The same folder by name, for walks.
     root: PathBuf,
     /// What can be undone.
-    journal: Arc<Journal>,
+    journal: Arc<UndoJournal>,
     /// What searches leave out.
     policy: Arc<Policy>,
 }
@@ -55,7 +55,7 @@ impl Workspace {
     /// Keeps what is needed to undo changes in a folder, so that a later program
     /// can undo them too.
     pub fn with_journal(mut self, folder: &Path) -> std::io::Result<Self> {
-        self.journal = Arc::new(Journal::open(folder)?);
+        self.journal = Arc::new(UndoJournal::open(folder)?);
         Ok(self)
     }
 
@@ -126,27 +126,18 @@ impl Workspace {
 
 /// In whose name a tool runs, and whether anyone still waits for it.
 #[derive(Default)]
-struct Call {
+struct FsCall {
     session: String,
-    cancelled: Arc<AtomicBool>,
+    cancellation: CancellationToken,
 }
 
-impl Call {
+impl FsCall {
     fn is_cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::Relaxed)
+        self.cancellation.is_cancelled()
     }
 }
 
-/// Tells the thread that works that nobody waits any more.
-struct CancelOnDrop(Arc<AtomicBool>);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-type Run = fn(&Workspace, Value, &Call) -> ToolOutput;
+type Run = fn(&Workspace, Value, &FsCall) -> ToolOutput;
 type Preview = fn(&Workspace, Value) -> Option<String>;
 
 struct FsTool {
@@ -163,14 +154,15 @@ impl Tool for FsTool {
 
     fn call<'a>(&'a self, args: Value, context: &'a ToolContext) -> BoxFuture<'a, ToolOutput> {
         let (workspace, run) = (self.workspace.clone(), self.run);
-        let call = Call {
+        let call = FsCall {
             session: context.session.clone(),
-            ..Call::default()
+            ..FsCall::default()
         };
-        let cancel = CancelOnDrop(Arc::clone(&call.cancelled));
+        // Tells the thread that works that nobody waits any more.
+        let cancel_on_drop = call.cancellation.clone().drop_guard();
         Box::pin(async move {
             let done = tokio::task::spawn_blocking(move || run(&workspace, args, &call)).await;
-            drop(cancel);
+            drop(cancel_on_drop);
             done.unwrap_or_else(|error| Err(ToolError::new(error)))
         })
     }

@@ -1,6 +1,6 @@
 //! `fs.read` and `fs.list`.
 
-use super::{Call, Workspace, failed, inside, kept_back};
+use super::{FsCall, Workspace, failed, inside, kept_back};
 use crate::segment::ContentSegment;
 use crate::tool::{Risk, ToolError, ToolOutput, ToolSpec, parse};
 use schemars::JsonSchema;
@@ -38,7 +38,7 @@ pub(super) fn read_spec() -> ToolSpec {
     )
 }
 
-pub(super) fn read(workspace: &Workspace, args: Value, _: &Call) -> ToolOutput {
+pub(super) fn read(workspace: &Workspace, args: Value, _: &FsCall) -> ToolOutput {
     let args: ReadArgs = parse(args)?;
     let dir = &workspace.dir;
     let path = inside(&args.path)?;
@@ -123,7 +123,7 @@ pub(super) fn list_spec() -> ToolSpec {
     )
 }
 
-pub(super) fn list(workspace: &Workspace, args: Value, _: &Call) -> ToolOutput {
+pub(super) fn list(workspace: &Workspace, args: Value, _: &FsCall) -> ToolOutput {
     let args: ListArgs = parse(args)?;
     let dir = &workspace.dir;
     let name = args

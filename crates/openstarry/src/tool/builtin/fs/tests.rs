@@ -155,10 +155,10 @@ fn a_large_text_is_cut_with_a_note() {
     assert!(read.len() < 300_000 && read.contains("[cut:"));
 }
 
-fn call() -> Call {
-    Call {
+fn call() -> FsCall {
+    FsCall {
         session: "s".into(),
-        ..Call::default()
+        ..FsCall::default()
     }
 }
 
@@ -245,9 +245,9 @@ fn the_last_changes_of_a_session_are_undone_by_a_later_program_too() {
     let read = |name: &str| std::fs::read_to_string(inside.path().join(name));
     write(&dir, json!({"path": "new.txt", "content": "new"})).unwrap();
     write(&dir, json!({"path": "a.txt", "content": "changed"})).unwrap();
-    let other = Call {
+    let other = FsCall {
         session: "other".into(),
-        ..Call::default()
+        ..FsCall::default()
     };
     let nothing = text(super::change::undo(&dir, json!({}), &other));
     assert!(nothing.contains("nothing"), "{nothing}");
@@ -322,7 +322,7 @@ fn files_are_found_by_name_and_by_what_they_hold() {
 fn a_search_that_nobody_waits_for_ends() {
     let (_outside, _inside, dir) = workspace();
     let call = call();
-    call.cancelled.store(true, Ordering::Relaxed);
+    call.cancellation.cancel();
     assert!(super::find::grep(&dir, json!({"pattern": "one"}), &call).is_err());
 }
 

@@ -2,7 +2,7 @@
 //! longer, so that a reader who was cut off can go on.
 
 use super::Refusal;
-use agentserver::gateway::{Answer, CorrelationId, DeliveryError, Held, Outlet};
+use agentserver::gateway::{Answer, CorrelationId, DeliveryError, Outlet, PendingAck};
 use agentserver::{HopId, Pump};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::future::BoxFuture;
@@ -27,15 +27,15 @@ pub struct Events {
 }
 
 /// An answer: its number, what is told of it, and what acknowledges it.
-struct Kept {
+struct LoggedAnswer {
     number: u64,
     told: Value,
-    held: Held,
+    pending_ack: PendingAck,
 }
 
 #[derive(Default)]
 struct Log {
-    answers: VecDeque<Kept>,
+    answers: VecDeque<LoggedAnswer>,
     /// The newest answer that somebody was given.
     read: u64,
     /// How often it has come to rest.
@@ -50,7 +50,7 @@ impl Log {
         self.answers.back().map_or(0, |kept| kept.number)
     }
 
-    fn keep(&mut self, kept: Kept) -> Result<(), DeliveryError> {
+    fn keep(&mut self, kept: LoggedAnswer) -> Result<(), DeliveryError> {
         if self.answers.len() >= KEPT {
             let oldest = self.answers.front();
             if oldest.is_some_and(|oldest| oldest.number > self.read) {
@@ -71,7 +71,7 @@ impl Log {
         if let Some(newest) = self.answers.back()
             && newest.number > self.read
         {
-            newest.held.acknowledge();
+            newest.pending_ack.acknowledge();
             self.read = newest.number;
         }
         new
@@ -228,10 +228,10 @@ impl Outlet for ToEvents {
         let mut logs = self.0.lock();
         // There is none where it is of a conversation from before a crash.
         let log = logs.entry(answer.correlation.clone()).or_default();
-        let result = log.keep(Kept {
+        let result = log.keep(LoggedAnswer {
             number: answer.message.id.number(),
             told: value,
-            held: answer.hold(),
+            pending_ack: answer.defer_ack(),
         });
         std::future::ready(result).boxed()
     }

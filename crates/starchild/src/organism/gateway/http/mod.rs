@@ -9,7 +9,7 @@ pub use refusal::{Refusal, no_store};
 
 use super::{Outside, REQUEST, server};
 use crate::organism::observe::metrics;
-use agentserver::gateway::{Conversations, CorrelationId, Idle};
+use agentserver::gateway::{CorrelationId, GatewayConversations, Idle};
 use agentserver::payload::{Canonical, Schema};
 use agentserver::xml::Limits;
 use agentserver::{Offer, Pump};
@@ -52,7 +52,7 @@ const WAIT: u64 = 300;
 struct Api {
     pump: Pump,
     gateway: String,
-    conversations: Conversations<ToEvents>,
+    conversations: GatewayConversations<ToEvents>,
     events: Arc<Events>,
     limits: Limits,
     token: Option<[u8; 32]>,
@@ -85,7 +85,7 @@ impl HttpFile {
         };
         let events = Arc::new(Events::new(pump.clone()));
         let api = Arc::new(Api {
-            conversations: Conversations::new(
+            conversations: GatewayConversations::new(
                 pump.clone(),
                 &gateway,
                 ToEvents(events.clone()),

@@ -1,4 +1,4 @@
-//! Watchers: setting them, closing them, nudging.
+//! To-dos: setting them, closing them, nudging.
 
 use super::account::Work;
 use super::input::Input;
@@ -19,7 +19,7 @@ impl Core {
     }
 
     /// Time has passed: ends work whose time is over, and nudges whoever has
-    /// watchers open and is doing nothing.
+    /// to-dos open and is doing nothing.
     pub(crate) fn tick(&mut self, now: Time) {
         self.take_in(now, Input::Tick);
         while let Some(exhausted) = self.accounts.past_deadline(now) {
@@ -44,7 +44,7 @@ impl Core {
                     core.tell(thread, fault.clone(), &fault, cause);
                 });
                 if given_up.is_some() {
-                    self.threads.unwatch(root, &mut self.ended);
+                    self.threads.close_todo(root, &mut self.ended);
                 }
                 continue;
             }
@@ -79,7 +79,7 @@ impl Core {
         let id = TodoId::from(self.threads.next_id());
         self.todos
             .open(id, job.thread, job.root, asked.clone(), nudges, due);
-        self.threads.conversations.watch(job.root);
+        self.threads.conversations.open_todo(job.root);
         // What is waiting to be handled has not been seen either.
         for waiting in self.behind.get(&job.thread).into_iter().flatten() {
             let (from, payload) = (&waiting.from, waiting.payload.root());
@@ -126,7 +126,7 @@ impl Core {
 
     fn close_todo(&mut self, id: TodoId, thread: ThreadId) -> Option<bool> {
         let todo = self.todos.close(id, thread)?;
-        self.threads.unwatch(todo.root, &mut self.ended);
+        self.threads.close_todo(todo.root, &mut self.ended);
         Some(todo.is_raised)
     }
 }

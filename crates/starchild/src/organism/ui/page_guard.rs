@@ -10,13 +10,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use uuid::Uuid;
 
-pub struct Access {
+pub struct PageGuard {
     token: String,
     /// How a browser may call it: by address, or as localhost.
     hosts: [String; 2],
 }
 
-impl Access {
+impl PageGuard {
     pub fn new(address: SocketAddr) -> Self {
         Self {
             token: format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple()),
@@ -58,7 +58,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
 /// Lets through who calls this machine by its own name: no name that somebody else
 /// made to point here.
 pub async fn host(State(ui): State<Arc<Ui>>, request: Request, next: Next) -> Response {
-    let mut response = match ui.access.is_own_host(request.headers()) {
+    let mut response = match ui.page_guard.is_own_host(request.headers()) {
         true => next.run(request).await,
         false => refused("call it by the address that was printed"),
     };
@@ -84,8 +84,8 @@ pub async fn host(State(ui): State<Arc<Ui>>, request: Request, next: Next) -> Re
 pub async fn token(State(ui): State<Arc<Ui>>, request: Request, next: Next) -> Response {
     let headers = request.headers();
     match (
-        ui.access.is_own_origin(headers),
-        ui.access.has_token(headers),
+        ui.page_guard.is_own_origin(headers),
+        ui.page_guard.has_token(headers),
     ) {
         (false, _) => refused("other pages may not ask"),
         (true, false) => refused("open the address that was printed: its token is missing"),

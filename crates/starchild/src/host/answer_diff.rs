@@ -17,14 +17,14 @@ pub enum Frame {
 
 /// What a reader has been told of one answer.
 #[derive(Debug, Default)]
-pub struct Growth {
+pub struct AnswerDiff {
     sent: String,
     activity: Option<String>,
     /// Whether the reader keeps whatever it was told.
     keeps_all: bool,
 }
 
-impl Growth {
+impl AnswerDiff {
     /// For a reader who prints what comes and takes nothing back.
     pub fn for_printer() -> Self {
         Self {
@@ -34,7 +34,7 @@ impl Growth {
     }
 
     /// What to tell of a state of the answer.
-    pub fn tell(&mut self, activity: Option<&str>, text: &str) -> Vec<Frame> {
+    pub fn update(&mut self, activity: Option<&str>, text: &str) -> Vec<Frame> {
         let mut frames = Vec::new();
         if self.activity.as_deref() != activity {
             self.activity = activity.map(str::to_owned);
@@ -89,49 +89,46 @@ mod tests {
 
     #[test]
     fn what_is_new_is_told_and_silence_never() {
-        let mut growth = Growth::default();
-        assert_eq!(growth.tell(None, " [SIL"), []);
-        assert_eq!(growth.tell(None, " [SILver"), [text("[SILver")]);
-        assert_eq!(growth.tell(None, "[SILver] li"), [text("] li")]);
-        assert_eq!(growth.finish("[SILver] lining"), [text("ning")]);
-        let mut growth = Growth::default();
-        assert_eq!(growth.tell(None, "Done.\n"), [text("Done.\n")]);
-        assert_eq!(growth.finish("Done."), []);
+        let mut diff = AnswerDiff::default();
+        assert_eq!(diff.update(None, " [SIL"), []);
+        assert_eq!(diff.update(None, " [SILver"), [text("[SILver")]);
+        assert_eq!(diff.update(None, "[SILver] li"), [text("] li")]);
+        assert_eq!(diff.finish("[SILver] lining"), [text("ning")]);
+        let mut diff = AnswerDiff::default();
+        assert_eq!(diff.update(None, "Done.\n"), [text("Done.\n")]);
+        assert_eq!(diff.finish("Done."), []);
     }
 
     #[test]
     fn an_answer_that_begins_anew_says_so() {
-        let mut growth = Growth::default();
-        assert_eq!(growth.tell(None, "I look."), [text("I look.")]);
+        let mut diff = AnswerDiff::default();
+        assert_eq!(diff.update(None, "I look."), [text("I look.")]);
         assert_eq!(
-            growth.tell(Some("read"), "I look."),
+            diff.update(Some("read"), "I look."),
             [Frame::Tool("read".into())]
         );
-        assert_eq!(growth.tell(None, ""), [Frame::Thinking]);
-        assert_eq!(
-            growth.finish("It is 7."),
-            [Frame::Restart, text("It is 7.")]
-        );
-        let mut growth = Growth::for_printer();
-        growth.tell(None, "I look.");
-        assert_eq!(growth.finish("It is 7."), [text("\n\nIt is 7.")]);
+        assert_eq!(diff.update(None, ""), [Frame::Thinking]);
+        assert_eq!(diff.finish("It is 7."), [Frame::Restart, text("It is 7.")]);
+        let mut diff = AnswerDiff::for_printer();
+        diff.update(None, "I look.");
+        assert_eq!(diff.finish("It is 7."), [text("\n\nIt is 7.")]);
     }
 
     #[test]
     fn a_long_answer_is_told_as_it_is_cut() {
         let long = "x".repeat(MAX_CONTENT_BYTES);
-        let mut growth = Growth::default();
-        assert_eq!(growth.tell(None, "xx"), [text("xx")]);
-        assert_eq!(growth.tell(None, &long), []);
+        let mut diff = AnswerDiff::default();
+        assert_eq!(diff.update(None, "xx"), [text("xx")]);
+        assert_eq!(diff.update(None, &long), []);
         let cut = format!("{}…", "x".repeat(MAX_CONTENT_BYTES - 3));
-        assert_eq!(growth.finish(&cut), [text(&cut[2..])]);
+        assert_eq!(diff.finish(&cut), [text(&cut[2..])]);
     }
 
     #[test]
     fn an_answer_that_came_to_nothing_is_taken_back() {
-        let mut growth = Growth::default();
-        assert_eq!(Growth::default().take_back(), None);
-        growth.tell(None, "Well");
-        assert_eq!(growth.take_back(), Some(Frame::Restart));
+        let mut diff = AnswerDiff::default();
+        assert_eq!(AnswerDiff::default().take_back(), None);
+        diff.update(None, "Well");
+        assert_eq!(diff.take_back(), Some(Frame::Restart));
     }
 }

@@ -1,4 +1,4 @@
-//! The keys of messages that a conversation has accepted: one that is sent again
+//! The dedup keys of messages that a conversation has accepted: one that is sent again
 //! with the same key is not accepted twice.
 
 use serde::{Deserialize, Serialize};
@@ -8,15 +8,15 @@ use std::sync::Arc;
 /// How many keys are remembered; the oldest go first.
 const KEPT: usize = 65_536;
 
-/// The keys, in the order in which they came.
+/// The dedup keys, in the order in which they came.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(from = "VecDeque<Arc<str>>", into = "VecDeque<Arc<str>>")]
-pub struct Seen {
+pub struct DedupKeys {
     order: VecDeque<Arc<str>>,
     keys: HashSet<Arc<str>>,
 }
 
-impl Seen {
+impl DedupKeys {
     pub fn contains(&self, key: &str) -> bool {
         self.keys.contains(key)
     }
@@ -34,21 +34,21 @@ impl Seen {
     }
 }
 
-impl Clone for Seen {
+impl Clone for DedupKeys {
     fn clone(&self) -> Self {
         self.order.clone().into()
     }
 }
 
-impl From<VecDeque<Arc<str>>> for Seen {
+impl From<VecDeque<Arc<str>>> for DedupKeys {
     fn from(order: VecDeque<Arc<str>>) -> Self {
         let keys = order.iter().cloned().collect();
         Self { order, keys }
     }
 }
 
-impl From<Seen> for VecDeque<Arc<str>> {
-    fn from(seen: Seen) -> Self {
-        seen.order
+impl From<DedupKeys> for VecDeque<Arc<str>> {
+    fn from(keys: DedupKeys) -> Self {
+        keys.order
     }
 }

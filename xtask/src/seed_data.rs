@@ -1,5 +1,5 @@
-//! A data folder as a server's first start leaves it. Making keys and tables takes longer than the
-//! rest of a start, and few tests are about either.
+//! Seed data for tests: a data folder as a server's first start leaves it. Making keys and tables takes
+//! longer than the rest of a start, and few tests are about either.
 
 use crate::{
     run::run,
@@ -13,9 +13,9 @@ use std::{
 };
 
 /// The folder, as long as this lives. Tests' servers begin with a copy of it.
-pub struct FirstData(PathBuf);
+pub struct SeedData(PathBuf);
 
-impl FirstData {
+impl SeedData {
     /// Starts the server once on an empty folder, and stops it.
     pub fn make(server: &Path) -> Result<Self, String> {
         let data = Self(scratch(&memory_or_disk(), "data")?);
@@ -36,7 +36,7 @@ impl FirstData {
     }
 }
 
-impl Drop for FirstData {
+impl Drop for SeedData {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }

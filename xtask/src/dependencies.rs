@@ -1,4 +1,5 @@
-//! What the programs are built from, as cargo knows it: packages, licences and who needs whom.
+//! Dependencies: what the programs are built from, as cargo knows it: packages, licences and who
+//! needs whom.
 
 use crate::run::{cargo, root};
 use serde_json::Value;

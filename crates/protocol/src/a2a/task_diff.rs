@@ -5,13 +5,13 @@ use std::collections::HashMap;
 
 /// What one reader was told of one task.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct TaskDiff {
     status: Option<TaskStatus>,
     /// The words of each artifact.
     artifacts: HashMap<String, String>,
 }
 
-impl Told {
+impl TaskDiff {
     /// For a reader that was sent the task as it is here.
     pub fn all_of(task: &Task) -> Self {
         let words = |artifact: &super::Artifact| (artifact.artifact_id.clone(), artifact.words());
@@ -22,7 +22,7 @@ impl Told {
     }
 
     /// What has changed. The artifacts that are named still grow.
-    pub fn tell(&mut self, task: &Task, growing: &[String]) -> Vec<StreamResponse> {
+    pub fn update(&mut self, task: &Task, growing: &[String]) -> Vec<StreamResponse> {
         let mut events = Vec::new();
         for artifact in &task.artifacts {
             let words = artifact.words();

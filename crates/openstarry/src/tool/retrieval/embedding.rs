@@ -1,19 +1,19 @@
-//! What a text means, by the model of sentences that is built in.
+//! Embeddings: what a text means as a vector, by the model of sentences that is built in.
 
 use super::words;
 use crate::tool::ToolSpec;
-use sentences::{Model, nearness};
+use sentences::{Model, cosine_similarity};
 use std::sync::{Arc, OnceLock};
 
 /// The most tokens of a query and of a tool that are looked at.
 const QUERY_TOKENS: usize = 30;
 const TOOL_TOKENS: usize = 46;
 
-/// What a text means. Of a text that the model cannot read there is nothing.
+/// The embedding of a text. A text that the model cannot read has none.
 #[derive(Debug)]
-pub(super) struct Meaning(Option<Vec<f32>>);
+pub(super) struct Embedding(Option<Vec<f32>>);
 
-impl Meaning {
+impl Embedding {
     pub(super) fn of_query(query: &str) -> Self {
         Self(Model::built_in().and_then(|model| model.embed(query, QUERY_TOKENS)))
     }
@@ -22,21 +22,21 @@ impl Meaning {
         Self(Model::built_in().and_then(|model| model.embed(text, TOOL_TOKENS)))
     }
 
-    /// From -1, the opposite, to 1, the same.
-    pub(super) fn near(&self, other: &Self) -> f32 {
+    /// From -1, the opposite, to 1, the same; 0 where there is no embedding.
+    pub(super) fn cosine_similarity(&self, other: &Self) -> f32 {
         match (&self.0, &other.0) {
-            (Some(a), Some(b)) => nearness(a, b),
+            (Some(a), Some(b)) => cosine_similarity(a, b),
             _ => 0.0,
         }
     }
 }
 
-/// What a tool means: found out when it is first asked for, and kept by all clones, over versions
-/// of the registry too.
+/// The embedding of a tool: computed when it is first asked for, and kept by all clones, over
+/// versions of the registry too.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ToolMeaning(Arc<OnceLock<Meaning>>);
+pub(crate) struct ToolEmbedding(Arc<OnceLock<Embedding>>);
 
-impl ToolMeaning {
+impl ToolEmbedding {
     /// What is said of a tool, as a sentence.
     pub(super) fn text(spec: &ToolSpec) -> String {
         format!(
@@ -46,12 +46,12 @@ impl ToolMeaning {
         )
     }
 
-    pub(super) fn get(&self) -> Option<&Meaning> {
+    pub(super) fn get(&self) -> Option<&Embedding> {
         self.0.get()
     }
 
-    pub(super) fn find_out(&self, text: &str) {
-        self.0.get_or_init(|| Meaning::of_tool(text));
+    pub(super) fn compute(&self, text: &str) {
+        self.0.get_or_init(|| Embedding::of_tool(text));
     }
 
     #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What files held before they were changed, so that a change can be undone.
+//! The undo journal: what files held before they were changed, so that a change can be undone.
 
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -36,12 +36,12 @@ pub(super) struct Held {
 
 /// The latest changes, the newest last.
 #[derive(Default)]
-pub(super) struct Journal {
+pub(super) struct UndoJournal {
     changes: Mutex<VecDeque<Change>>,
     folder: Option<PathBuf>,
 }
 
-impl Journal {
+impl UndoJournal {
     /// The changes that are kept in a folder.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
         fs::create_dir_all(folder)?;

@@ -1,7 +1,7 @@
-//! One job of the test command alone, with only what it needs installed and built.
+//! A single job of the test command, with only what it needs installed and built.
 
 use crate::{
-    first_start::FirstData, packages, programs::build_programs, run::run, services::memory_or_disk,
+    packages, programs::build_programs, run::run, seed_data::SeedData, services::memory_or_disk,
 };
 use std::{
     path::{Path, PathBuf},
@@ -10,7 +10,7 @@ use std::{
 
 /// Runs what `tests` makes of the folder that `install` has filled; the arguments choose some tests
 /// by name.
-pub fn run_alone(
+pub fn run_single_job(
     install: impl FnOnce() -> Result<PathBuf, String>,
     tests: impl FnOnce(&Path) -> Result<Command, String>,
     args: &[String],
@@ -18,7 +18,7 @@ pub fn run_alone(
     packages::ensure()?;
     let folder = install()?;
     let built = build_programs()?;
-    let data = FirstData::make(&built.server)?;
+    let data = SeedData::make(&built.server)?;
     run(tests(&folder)?
         .env("SC_TEST_SERVER", &built.server)
         .env("SC_TEST_DATA", data.folder())

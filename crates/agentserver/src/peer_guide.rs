@@ -37,14 +37,14 @@ pub struct Offer {
 
 /// What a listener is told when one caller has called it.
 #[derive(Debug)]
-pub(crate) struct Usage {
+pub(crate) struct PeerGuide {
     /// For a model's system prompt.
     pub text: Arc<str>,
     /// The same as data.
     pub offers: Arc<[Offer]>,
 }
 
-impl Usage {
+impl PeerGuide {
     /// For one that is told nothing.
     pub fn empty() -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! Running test programs side by side: each one's output whole, and a count at the end.
+//! Running test programs in parallel: each one's output whole, and a count at the end.
 
 use crate::run::target;
 use std::{
@@ -29,7 +29,7 @@ struct Tally {
 }
 
 /// Runs the jobs in their order, so many at once. Errs with what failed, after all have ended.
-pub fn run_side_by_side(jobs: Vec<Job>, at_once: usize) -> Result<(), String> {
+pub fn run_parallel(jobs: Vec<Job>, at_once: usize) -> Result<(), String> {
     let folder = target()?.join("test-output");
     fs::create_dir_all(&folder)
         .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
