@@ -28,4 +28,5 @@ mod private_files;
 pub mod render;
 pub mod serve;
 pub mod services;
+mod shown_text;
 pub mod store;

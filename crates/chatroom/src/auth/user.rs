@@ -1,6 +1,6 @@
 //! User tokens: signed by this server's own key, or by the operator's identity provider.
 
-use crate::{config::Auth, services::members::names};
+use crate::{config::Auth, shown_text};
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation, jwk::JwkSet};
 use protocol::UserId;
 use serde::{Deserialize, Serialize};
@@ -199,7 +199,7 @@ impl UserKeys {
             .or(claims.preferred_username);
         Some(User {
             id,
-            name: name.and_then(|name| names::of_token(&name)),
+            name: name.and_then(|name| shown_text::name_of_token(&name)),
             token_type: claims.token_type.unwrap_or(TokenType::Container),
             identity: None,
             issued_at: claims.iat,

@@ -26,14 +26,14 @@ pub enum ReadAccess {
     Visitor(Box<RoomRow>),
 }
 
-/// Whether the room is held until the transaction ends.
+/// Whether the room is locked until the transaction ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hold {
+pub enum RoomLock {
     /// It may change meanwhile.
-    No,
+    Unlocked,
     /// Nobody else changes it meanwhile: the caller is about to. A key that may only read is
     /// refused.
-    Yes,
+    Locked,
 }
 
 /// The user of a user token; what else was presented does not do.
@@ -69,14 +69,14 @@ pub async fn member(
     conn: &mut Conn,
     caller: &Caller,
     room: &RoomId,
-    hold: Hold,
+    lock: RoomLock,
 ) -> Result<RoomAccess> {
     if matches!(caller, Caller::Anonymous) {
         return Err(Error::missing_bearer());
     }
-    let found = find(conn, room, hold).await?;
+    let found = find(conn, room, lock).await?;
     let entry = enter(conn, caller, found).await?;
-    if let (Hold::Yes, Some(key)) = (hold, &entry.key) {
+    if let (RoomLock::Locked, Some(key)) = (lock, &entry.key) {
         refuse_read_only(key.scope)?;
     }
     Ok(entry)
@@ -84,7 +84,7 @@ pub async fn member(
 
 /// The caller as somebody who may read the room.
 pub async fn reader(conn: &mut Conn, caller: &Caller, room: &RoomId) -> Result<ReadAccess> {
-    let found = find(conn, room, Hold::No).await?;
+    let found = find(conn, room, RoomLock::Unlocked).await?;
     if matches!(caller, Caller::Anonymous) {
         return visitor(found);
     }
@@ -111,20 +111,20 @@ pub async fn owner_or_operator(
     conn: &mut Conn,
     caller: &Caller,
     room: &RoomId,
-    hold: Hold,
+    lock: RoomLock,
 ) -> Result<RoomRow> {
     if operator(caller).is_ok() {
-        return find(conn, room, hold)
+        return find(conn, room, lock)
             .await?
             .ok_or_else(Error::room_not_found);
     }
-    Ok(member(conn, caller, room, hold).await?.as_owner()?.room)
+    Ok(member(conn, caller, room, lock).await?.as_owner()?.room)
 }
 
-async fn find(conn: &mut Conn, room: &RoomId, hold: Hold) -> Result<Option<RoomRow>> {
-    Ok(match hold {
-        Hold::No => conn.room(room).await?,
-        Hold::Yes => conn.lock_room(room).await?,
+async fn find(conn: &mut Conn, room: &RoomId, lock: RoomLock) -> Result<Option<RoomRow>> {
+    Ok(match lock {
+        RoomLock::Unlocked => conn.room(room).await?,
+        RoomLock::Locked => conn.lock_room(room).await?,
     })
 }
 

@@ -6,7 +6,7 @@ use crate::{
     auth::{Caller, secrets::sha256_hex},
     clock::Now,
     error::Result,
-    services::access::{self, Hold},
+    services::access::{self, RoomLock},
     store::{Json, Tx, audit::AuditRow},
 };
 use protocol::{AuditEntry, AuditLog, RoomId, UserId};
@@ -46,7 +46,7 @@ pub async fn read(
     limit: i64,
 ) -> Result<AuditLog> {
     let mut conn = app.db.read().await?;
-    access::member(&mut conn, caller, room, Hold::No)
+    access::member(&mut conn, caller, room, RoomLock::Unlocked)
         .await?
         .as_owner()?;
     let lines = conn.audit_after(room, since, limit).await?;

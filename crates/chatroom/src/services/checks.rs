@@ -2,7 +2,7 @@
 
 use crate::{
     error::{Error, Result},
-    services::members::names::line,
+    shown_text::line,
 };
 use protocol::{
     ErrorCode, MAX_ACTIVITY_CHARS, MAX_CONTENT_BYTES, MAX_NAME_CHARS, MAX_ROOM_NAME_CHARS,

@@ -13,7 +13,7 @@ use crate::{
     error::{Error, Result},
     outbound::{self, Trust},
     services::{
-        access::{self, Hold, RoomAccess},
+        access::{self, RoomAccess, RoomLock},
         checks,
     },
     store::{Conn, a2a::PushRow},
@@ -163,7 +163,7 @@ pub async fn create(
 /// Where the caller has a task's changes sent.
 pub async fn list(app: &App, caller: &Caller, name: &TaskName) -> Result<Vec<PushConfig>> {
     let mut conn = app.db.read().await?;
-    let entry = access::member(&mut conn, caller, &name.room, Hold::No)
+    let entry = access::member(&mut conn, caller, &name.room, RoomLock::Unlocked)
         .await?
         .as_oneself()?;
     let me = &entry.member.user_id;
@@ -184,7 +184,7 @@ pub async fn delete(app: &App, caller: &Caller, name: &TaskName, id: &str) -> Re
 }
 
 async fn writer(conn: &mut Conn, caller: &Caller, room: &RoomId) -> Result<RoomAccess> {
-    let entry = access::member(conn, caller, room, Hold::No)
+    let entry = access::member(conn, caller, room, RoomLock::Unlocked)
         .await?
         .as_oneself()?;
     if let Some(key) = &entry.key {

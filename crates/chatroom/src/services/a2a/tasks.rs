@@ -10,7 +10,7 @@ use crate::{
     clock::Now,
     error::{Error, Result},
     services::{
-        access::{self, Hold, ReadAccess},
+        access::{self, ReadAccess, RoomLock},
         messages::posting::mentions::mentioned,
         visitors,
     },
@@ -329,7 +329,7 @@ async fn waits_for(
 pub async fn cancel(app: &App, caller: &Caller, task: &LoadedTask) -> Result<()> {
     let name = &task.name;
     let mut tx = app.db.begin_keeping_cache().await?;
-    let entry = access::member(&mut tx, caller, &name.room, Hold::No)
+    let entry = access::member(&mut tx, caller, &name.room, RoomLock::Unlocked)
         .await?
         .as_oneself()?;
     let me = &entry.member.user_id;
@@ -354,7 +354,7 @@ pub async fn addressed(
     task: Option<&LoadedTask>,
 ) -> Result<String> {
     let mut conn = app.db.read().await?;
-    let entry = access::member(&mut conn, caller, room, Hold::No).await?;
+    let entry = access::member(&mut conn, caller, room, RoomLock::Unlocked).await?;
     let me = entry.member.user_id;
     let members = conn.members(room, MOST_MEMBERS, 0).await?;
     drop(conn);
@@ -386,7 +386,7 @@ pub struct LastWord {
 /// as that is among the newest of the room; otherwise the one that it begins with.
 pub async fn last_word(app: &App, caller: &Caller, room: &RoomId, root: i64) -> Result<LastWord> {
     let mut conn = app.db.read().await?;
-    let entry = access::member(&mut conn, caller, room, Hold::No).await?;
+    let entry = access::member(&mut conn, caller, room, RoomLock::Unlocked).await?;
     let begins = conn.message(room, root).await?;
     let begins = begins.filter(|message| message.r#type == MessageType::Chat);
     let begins =
@@ -424,7 +424,7 @@ pub async fn last_word(app: &App, caller: &Caller, room: &RoomId, root: i64) -> 
 /// The caller's newest messages in a room as tasks, newest first: so far back tasks are listed.
 pub async fn asked_by(app: &App, caller: &Caller, room: &RoomId) -> Result<Vec<LoadedTask>> {
     let mut conn = app.db.read().await?;
-    let entry = access::member(&mut conn, caller, room, Hold::No).await?;
+    let entry = access::member(&mut conn, caller, room, RoomLock::Unlocked).await?;
     let page = Page {
         before: Some(i64::MAX),
         sender: Some(&entry.member.user_id),

@@ -10,7 +10,7 @@ use crate::{
     clock::Now,
     error::{Error, Result},
     services::{
-        access::{self, Hold},
+        access::{self, RoomLock},
         change::RoomTx,
         idempotency::IdempotentRequest,
     },
@@ -34,7 +34,7 @@ pub async fn create(
     if let Some(answer) = idempotent.answered(app, &mut tx).await? {
         return Ok(answer);
     }
-    access::member(&mut tx, caller, room, Hold::Yes).await?;
+    access::member(&mut tx, caller, room, RoomLock::Locked).await?;
     if request.for_user_id != user.as_str() {
         return Err(Error::forbidden("for_user_id must be your own user_id"));
     }
@@ -85,7 +85,7 @@ pub async fn create(
 pub async fn list(app: &App, caller: &Caller, room: &RoomId) -> Result<RoomKeys> {
     let user = &access::user(caller)?.id;
     let mut conn = app.db.read().await?;
-    access::member(&mut conn, caller, room, Hold::No).await?;
+    access::member(&mut conn, caller, room, RoomLock::Unlocked).await?;
     let rows = conn.shared_keys(room, user, Now::get().seconds()).await?;
     let keys = rows.into_iter().map(|row| RoomKeyView {
         scope: row.scope,
@@ -101,7 +101,7 @@ pub async fn list(app: &App, caller: &Caller, room: &RoomId) -> Result<RoomKeys>
 pub async fn revoke_all(app: &App, caller: &Caller, room: &RoomId) -> Result<KeysRevoked> {
     let user = &access::user(caller)?.id;
     let mut tx = RoomTx::begin(app).await?;
-    access::member(&mut tx, caller, room, Hold::No).await?;
+    access::member(&mut tx, caller, room, RoomLock::Unlocked).await?;
     let keys = tx.shared_keys(room, user, Now::get().seconds()).await?;
     let roots: Vec<&str> = keys.iter().map(|key| key.jti.as_str()).collect();
     revocation::revoke(&mut tx, &roots, None).await?;
@@ -114,7 +114,7 @@ pub async fn revoke_all(app: &App, caller: &Caller, room: &RoomId) -> Result<Key
 pub async fn revoke(app: &App, caller: &Caller, room: &RoomId, jti: &str) -> Result<()> {
     let user = &access::user(caller)?.id;
     let mut tx = RoomTx::begin(app).await?;
-    access::member(&mut tx, caller, room, Hold::No).await?;
+    access::member(&mut tx, caller, room, RoomLock::Unlocked).await?;
     let key = tx
         .key(jti)
         .await?

@@ -6,7 +6,7 @@ use crate::{
     clock::Now,
     error::{Error, Result},
     services::{
-        access::{self, Hold, refuse_archived},
+        access::{self, RoomLock, refuse_archived},
         audit, checks,
         idempotency::IdempotentRequest,
         limits::{self, Limit},
@@ -52,7 +52,7 @@ pub async fn create(
     if let Some(answer) = idempotent.answered(app, &mut tx).await? {
         return Ok(answer);
     }
-    let entry = access::member(&mut tx, caller, room, Hold::Yes)
+    let entry = access::member(&mut tx, caller, room, RoomLock::Locked)
         .await?
         .as_owner()?
         .not_archived()?;
@@ -124,7 +124,7 @@ pub async fn create_for_visitor(app: &App, room: &RoomId, ip: IpAddr) -> Result<
 
 pub async fn list(app: &App, caller: &Caller, room: &RoomId) -> Result<Invites> {
     let mut conn = app.db.read().await?;
-    access::member(&mut conn, caller, room, Hold::No)
+    access::member(&mut conn, caller, room, RoomLock::Unlocked)
         .await?
         .as_owner()?;
     let rows = conn.active_invites(room, Now::get().seconds()).await?;
@@ -142,7 +142,7 @@ pub async fn list(app: &App, caller: &Caller, room: &RoomId) -> Result<Invites> 
 
 pub async fn revoke(app: &App, caller: &Caller, room: &RoomId, jti: &str) -> Result<()> {
     let mut tx = app.db.begin().await?;
-    let entry = access::member(&mut tx, caller, room, Hold::Yes)
+    let entry = access::member(&mut tx, caller, room, RoomLock::Locked)
         .await?
         .as_owner()?;
     if !tx.revoke_invite(room, jti).await? {

@@ -8,7 +8,7 @@ use crate::{
     clock::Now,
     error::{Error, Result},
     services::{
-        access::{self, Hold, refuse_archived},
+        access::{self, RoomLock, refuse_archived},
         audit,
         change::{RoomLog, RoomTx},
         credentials::{identity, keys, revocation},
@@ -33,7 +33,7 @@ pub async fn allow(
     let actor = access::user(caller)?;
     let now = Now::get();
     let mut tx = app.db.begin().await?;
-    let row = access::owner_or_operator(&mut tx, caller, room, Hold::Yes).await?;
+    let row = access::owner_or_operator(&mut tx, caller, room, RoomLock::Locked).await?;
     refuse_archived(&row)?;
     let member = tx.member(room, user).await?;
     let member = member.ok_or_else(|| Error::not_found("No such member in this room"))?;

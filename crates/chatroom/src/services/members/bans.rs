@@ -9,7 +9,7 @@ use crate::{
     clock::Now,
     error::{Error, Result},
     services::{
-        access::{self, Hold},
+        access::{self, RoomLock},
         audit,
         change::RoomTx,
         checks, members,
@@ -37,7 +37,7 @@ pub async fn ban(
         .transpose()?;
     let now = Now::get();
     let mut tx = RoomTx::begin(app).await?;
-    let entry = access::member(&mut tx, caller, room, Hold::Yes)
+    let entry = access::member(&mut tx, caller, room, RoomLock::Locked)
         .await?
         .as_owner()?;
     if entry.member.user_id == user {
@@ -83,7 +83,7 @@ pub async fn ban(
 /// Whom the owner keeps out.
 pub async fn list(app: &App, caller: &Caller, room: &RoomId) -> Result<RoomBans> {
     let mut conn = app.db.read().await?;
-    access::member(&mut conn, caller, room, Hold::No)
+    access::member(&mut conn, caller, room, RoomLock::Unlocked)
         .await?
         .as_owner()?;
     let rows = conn.room_bans(room).await?;
@@ -102,7 +102,7 @@ pub async fn list(app: &App, caller: &Caller, room: &RoomId) -> Result<RoomBans>
 /// Lets somebody in again; they need a new invite.
 pub async fn lift(app: &App, caller: &Caller, room: &RoomId, user: &UserId) -> Result<()> {
     let mut tx = app.db.begin().await?;
-    let entry = access::member(&mut tx, caller, room, Hold::Yes)
+    let entry = access::member(&mut tx, caller, room, RoomLock::Locked)
         .await?
         .as_owner()?;
     if !tx.delete_room_ban(room, user).await? {

@@ -6,7 +6,7 @@ use crate::{
     clock::Now,
     error::{Error, Result},
     services::{
-        access::{self, Hold},
+        access::{self, RoomLock},
         audit,
         change::{RoomLog, RoomTx},
         checks,
@@ -112,7 +112,7 @@ pub async fn set(
 ) -> Result<EndpointUpdated> {
     let change = EndpointChange::of(&request)?;
     let mut tx = RoomTx::begin(app).await?;
-    let mut entry = access::member(&mut tx, caller, room, Hold::Yes).await?;
+    let mut entry = access::member(&mut tx, caller, room, RoomLock::Locked).await?;
     let own = entry.member.user_id == *user;
     entry = match own {
         true => entry.as_oneself()?,

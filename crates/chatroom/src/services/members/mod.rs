@@ -11,7 +11,7 @@ use crate::{
     clock::Now,
     error::{Error, Result},
     services::{
-        access::{self, Hold, RoomAccess},
+        access::{self, RoomAccess, RoomLock},
         audit,
         change::{RoomLog, RoomTx},
         checks,
@@ -33,7 +33,7 @@ pub const PAGE: i64 = 1000;
 
 /// The caller as a member of the room.
 pub async fn own_access(app: &App, caller: &Caller, room: &RoomId) -> Result<RoomAccess> {
-    access::member(&mut app.db.read().await?, caller, room, Hold::No).await
+    access::member(&mut app.db.read().await?, caller, room, RoomLock::Unlocked).await
 }
 
 /// So many members in the order they joined, after so many.
@@ -47,7 +47,7 @@ pub async fn list(
     let limit = checks::in_range("limit", limit.unwrap_or(PAGE), 1..=PAGE)?;
     let offset = checks::offset(offset)?;
     let mut conn = app.db.read().await?;
-    access::member(&mut conn, caller, room, Hold::No).await?;
+    access::member(&mut conn, caller, room, RoomLock::Unlocked).await?;
     // One more than is shown tells whether there are more.
     let mut rows = conn.members(room, limit + 1, offset).await?;
     let more = i64::try_from(rows.len()).is_ok_and(|rows| rows > limit);
@@ -91,7 +91,7 @@ fn is(caller: &Caller, user: &UserId) -> bool {
 pub async fn remove(app: &App, caller: &Caller, room: &RoomId, user: &UserId) -> Result<()> {
     let now = Now::get();
     let mut tx = RoomTx::begin(app).await?;
-    let mut entry = match access::member(&mut tx, caller, room, Hold::Yes).await {
+    let mut entry = match access::member(&mut tx, caller, room, RoomLock::Locked).await {
         Err(refused) if refused.code() == ErrorCode::NotAMember && is(caller, user) => {
             return Err(Error::not_found("You are not in this room"));
         }
@@ -197,7 +197,7 @@ pub async fn rename(
 ) -> Result<Renamed> {
     let name = checks::member_name("name", name)?;
     let mut tx = app.db.begin().await?;
-    let entry = access::member(&mut tx, caller, room, Hold::Yes)
+    let entry = access::member(&mut tx, caller, room, RoomLock::Locked)
         .await?
         .as_owner()?;
     let target = tx.member(room, user).await?;
@@ -241,7 +241,7 @@ pub async fn set_agent_card(
         .map(|url| checks::web_address("agent_card_url", url))
         .transpose()?;
     let mut tx = app.db.begin().await?;
-    let entry = access::member(&mut tx, caller, room, Hold::Yes).await?;
+    let entry = access::member(&mut tx, caller, room, RoomLock::Locked).await?;
     if entry.member.user_id == *user {
         entry.as_oneself()?;
     } else {

@@ -9,7 +9,7 @@ use crate::{
     clock::Now,
     error::{Error, Result},
     services::{
-        access::{self, Hold, ReadAccess, RoomAccess},
+        access::{self, ReadAccess, RoomAccess, RoomLock},
         change::{AuthorKind, Candidate, RoomLog, RoomTx, admit},
         checks::{self, Content},
         reputation::scorer,
@@ -322,7 +322,7 @@ fn author_kind(caller: &Caller, entry: &RoomAccess) -> AuthorKind {
 }
 
 async fn writer(conn: &mut Conn, caller: &Caller, room: &RoomId) -> Result<RoomAccess> {
-    access::member(conn, caller, room, Hold::Yes)
+    access::member(conn, caller, room, RoomLock::Locked)
         .await?
         .not_archived()
 }

@@ -9,7 +9,7 @@ use crate::{
     auth::Caller,
     error::Result,
     services::{
-        access::{self, Hold, ReadAccess},
+        access::{self, ReadAccess, RoomLock},
         visitors,
     },
     store::{Conn, DbResult},
@@ -79,7 +79,7 @@ pub async fn mark_read(
 ) -> Result<ThreadPosition> {
     // The posting task remembers nothing of this, so it need not look again.
     let mut tx = app.db.begin_keeping_cache().await?;
-    let entry = access::member(&mut tx, caller, room, Hold::No)
+    let entry = access::member(&mut tx, caller, room, RoomLock::Unlocked)
         .await?
         .as_oneself()?;
     let user = entry.member.user_id;

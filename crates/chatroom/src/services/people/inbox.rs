@@ -5,7 +5,7 @@ use crate::{
     auth::Caller,
     error::{Error, Result},
     events::UserEvent,
-    services::access::{self, Hold},
+    services::access::{self, RoomLock},
     store::{
         DbResult,
         inbox::{InboxMentionRow, InboxRoomRow, MentionCursor},
@@ -36,7 +36,7 @@ pub async fn mark_read(
 ) -> Result<ReadPosition> {
     // The posting task remembers nothing of this, so it need not look again.
     let mut tx = app.db.begin_keeping_cache().await?;
-    let entry = access::member(&mut tx, caller, room, Hold::No)
+    let entry = access::member(&mut tx, caller, room, RoomLock::Unlocked)
         .await?
         .as_oneself()?;
     let (user, last_seq) = (entry.member.user_id, entry.room.last_seq);

@@ -11,7 +11,7 @@ use crate::{
     clock::Now,
     error::{Error, Result},
     services::{
-        access::{self, Hold},
+        access::{self, RoomLock},
         checks::in_range,
         members::petnames::petname,
         visitors,
@@ -113,7 +113,7 @@ pub async fn of_room(
         drop(conn);
         visitors::count_read(app, ip, room).await?;
     } else {
-        access::member(&mut conn, caller, room, Hold::No).await?;
+        access::member(&mut conn, caller, room, RoomLock::Unlocked).await?;
         drop(conn);
     }
     let now = Now::get();
@@ -185,7 +185,7 @@ pub async fn of_caller(
 ) -> Result<MyScore> {
     let BoardQuery { days, .. } = BoardQuery::new(window_days, None)?;
     let mut conn = app.db.read().await?;
-    let entry = access::member(&mut conn, caller, room, Hold::No).await?;
+    let entry = access::member(&mut conn, caller, room, RoomLock::Unlocked).await?;
     drop(conn);
     scorer::score_room(&app.db, room).await?;
     let user = entry.member.user_id;

@@ -13,7 +13,7 @@ use crate::{
     clock::Now,
     error::{Error, Result},
     services::{
-        access::{self, Hold},
+        access::{self, RoomLock},
         audit, checks,
         credentials::identity,
         idempotency::IdempotentRequest,
@@ -213,7 +213,7 @@ pub async fn public_summary(app: &App, ip: IpAddr, room: &RoomId) -> Result<Publ
 }
 
 pub async fn get(app: &App, caller: &Caller, room: &RoomId) -> Result<Room> {
-    let entry = access::member(&mut app.db.read().await?, caller, room, Hold::No).await?;
+    let entry = access::member(&mut app.db.read().await?, caller, room, RoomLock::Unlocked).await?;
     Ok(wire::room(&entry.room, &app.config.limits, Now::get()))
 }
 
@@ -247,7 +247,7 @@ pub async fn update(app: &App, caller: &Caller, room: &RoomId, request: UpdateRo
     }
     let now = Now::get();
     let mut tx = app.db.begin().await?;
-    let entry = access::member(&mut tx, caller, room, Hold::Yes)
+    let entry = access::member(&mut tx, caller, room, RoomLock::Locked)
         .await?
         .as_owner()?;
     let (mut row, actor) = (entry.room, entry.member.user_id);

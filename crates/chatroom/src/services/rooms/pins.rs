@@ -7,7 +7,7 @@ use crate::{
     clock::Now,
     error::{Error, Result},
     services::{
-        access::{self, Hold, ReadAccess},
+        access::{self, ReadAccess, RoomLock},
         change::{RoomLog, RoomTx},
         messages::to_messages,
         visitors,
@@ -51,7 +51,7 @@ pub async fn set(app: &App, caller: &Caller, room: &RoomId, seq: i64, pinned: bo
     refuse_change(room)?;
     let now = Now::get().seconds();
     let mut tx = RoomTx::begin(app).await?;
-    let entry = access::member(&mut tx, caller, room, Hold::Yes)
+    let entry = access::member(&mut tx, caller, room, RoomLock::Locked)
         .await?
         .as_owner()?
         .not_archived()?;

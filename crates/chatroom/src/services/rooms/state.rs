@@ -7,7 +7,7 @@ use crate::{
     clock::Now,
     error::Result,
     services::{
-        access::{self, Hold},
+        access::{self, RoomLock},
         change::exchanges,
         members::PAGE,
         messages::to_messages,
@@ -23,7 +23,7 @@ use std::collections::HashSet;
 
 pub async fn me(app: &App, caller: &Caller, room: &RoomId) -> Result<Me> {
     let mut conn = app.db.read().await?;
-    let entry = access::member(&mut conn, caller, room, Hold::No).await?;
+    let entry = access::member(&mut conn, caller, room, RoomLock::Unlocked).await?;
     let role = turns::role_of(caller, &entry);
     let (row, member) = (entry.room, entry.member);
     let owner_user_id = match role {
@@ -66,7 +66,7 @@ pub async fn me(app: &App, caller: &Caller, room: &RoomId) -> Result<Me> {
 
 pub async fn state(app: &App, caller: &Caller, room: &RoomId, recent: i64) -> Result<RoomState> {
     let mut conn = app.db.read().await?;
-    let entry = access::member(&mut conn, caller, room, Hold::No).await?;
+    let entry = access::member(&mut conn, caller, room, RoomLock::Unlocked).await?;
     let rows = conn.members(room, PAGE, 0).await?;
     let online = app.online(room);
     let member_counts = count_members(&mut conn, room, &online).await?;

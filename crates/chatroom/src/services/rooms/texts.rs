@@ -7,7 +7,7 @@ use crate::{
     clock::Now,
     error::{Error, Result},
     services::{
-        access::{self, Hold},
+        access::{self, RoomLock},
         audit,
         change::{RoomLog, RoomTx},
         checks,
@@ -25,7 +25,7 @@ const MOST_OLDER: i64 = 50;
 /// The texts that there were, newest first.
 pub async fn history(app: &App, caller: &Caller, room: &RoomId, text: Text) -> Result<TextHistory> {
     let mut conn = app.db.read().await?;
-    access::member(&mut conn, caller, room, Hold::No).await?;
+    access::member(&mut conn, caller, room, RoomLock::Unlocked).await?;
     let current = conn.text(room, text).await?;
     let current = current.filter(|row| row.version > 0);
     let older = conn.older_texts(room, text).await?;
@@ -46,7 +46,7 @@ fn room_text(row: TextRow) -> RoomText {
 
 pub async fn read(app: &App, caller: &Caller, room: &RoomId, text: Text) -> Result<RoomText> {
     let mut conn = app.db.read().await?;
-    access::member(&mut conn, caller, room, Hold::No).await?;
+    access::member(&mut conn, caller, room, RoomLock::Unlocked).await?;
     let row = conn
         .text(room, text)
         .await?
@@ -68,7 +68,7 @@ pub async fn write(
     checks::room_text(&content)?;
     let now = Now::get();
     let mut tx = RoomTx::begin(app).await?;
-    let entry = access::member(&mut tx, caller, room, Hold::Yes)
+    let entry = access::member(&mut tx, caller, room, RoomLock::Locked)
         .await?
         .as_owner()?
         .not_archived()?;

@@ -5,7 +5,7 @@ use crate::{
     auth::Caller,
     clock::Now,
     error::Result,
-    services::access::{self, Hold},
+    services::access::{self, RoomLock},
     store::Conn,
 };
 use protocol::{
@@ -81,7 +81,7 @@ pub fn checklist() -> Checklist {
 /// Looks at what the caller has done and notes what is newly passed.
 pub async fn refresh(app: &App, caller: &Caller) -> Result<ChecklistRefreshed> {
     let mut tx = app.db.begin().await?;
-    let entry = access::member(&mut tx, caller, &RoomId::welcome(), Hold::Yes).await?;
+    let entry = access::member(&mut tx, caller, &RoomId::welcome(), RoomLock::Locked).await?;
     let member = entry.member;
     let done = tx
         .welcome_probe(&RoomId::welcome(), &member.user_id)

@@ -6,7 +6,7 @@ use crate::{
     clock::Now,
     error::Result,
     services::{
-        access::{self, Hold},
+        access::{self, RoomLock},
         checks, spending,
     },
     store::spending::SpendingRow,
@@ -27,7 +27,7 @@ pub async fn of_room(
 ) -> Result<UsageReport> {
     let (days, since) = period(days)?;
     let mut conn = app.db.read().await?;
-    access::member(&mut conn, caller, room, Hold::No).await?;
+    access::member(&mut conn, caller, room, RoomLock::Unlocked).await?;
     let rows = conn.spending_in(room, since, MOST_ROWS).await?;
     Ok(report(rows, days))
 }

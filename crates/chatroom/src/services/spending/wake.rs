@@ -6,7 +6,7 @@ use crate::{
     clock::Now,
     error::{Error, Result},
     services::{
-        access::{self, Hold, RoomAccess},
+        access::{self, RoomAccess, RoomLock},
         audit,
         change::{RoomLog, RoomTx},
         spending,
@@ -51,7 +51,7 @@ pub async fn wakes(
 /// What wakes a member, what it may spend, and what it has spent today.
 pub async fn get(app: &App, caller: &Caller, room: &RoomId, user: &UserId) -> Result<WakeView> {
     let mut conn = app.db.read().await?;
-    let entry = access::member(&mut conn, caller, room, Hold::No).await?;
+    let entry = access::member(&mut conn, caller, room, RoomLock::Unlocked).await?;
     let agent = conn.member(room, user).await?;
     let agent = agent.ok_or_else(|| Error::not_found("No such member in this room"))?;
     let yours = match entry.as_oneself().and_then(RoomAccess::not_archived) {
@@ -93,7 +93,7 @@ pub async fn set(
     }
     let now = Now::get();
     let mut tx = RoomTx::begin(app).await?;
-    let entry = access::member(&mut tx, caller, room, Hold::Yes)
+    let entry = access::member(&mut tx, caller, room, RoomLock::Locked)
         .await?
         .as_oneself()?
         .not_archived()?;

@@ -12,9 +12,9 @@ use crate::{
         change::{RoomLog, RoomTx, message::ImportedDraft},
         checks,
         idempotency::IdempotentRequest,
-        members::names,
         rooms, search,
     },
+    shown_text::name_of_token,
 };
 use protocol::{
     BeginImport, CreateRoom, IMPORT_PREFIX, ImportBegun, ImportMessages, Imported, ImportedMessage,
@@ -147,7 +147,7 @@ async fn add_one(
     };
     let draft = ImportedDraft {
         user_id: author(&message.author_id)?,
-        user_name: message.author_name.as_deref().and_then(names::of_token),
+        user_name: message.author_name.as_deref().and_then(name_of_token),
         content: content.clone(),
         reply_to_seq,
         created_at: message.created_at.clamp(0, now.seconds()),

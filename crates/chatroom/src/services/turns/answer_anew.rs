@@ -4,7 +4,7 @@ use crate::{
     app::App,
     auth::Caller,
     error::{Error, Result},
-    services::access::{self, Hold},
+    services::access::{self, RoomLock},
     store::members::MemberRow,
 };
 use protocol::{
@@ -28,7 +28,7 @@ pub async fn answer_anew(
         .transpose()
         .map_err(|why| Error::bad_request(format!("user_id does not fit: {why}")))?;
     let mut tx = app.db.begin_keeping_cache().await?;
-    let entry = access::member(&mut tx, caller, room, Hold::No)
+    let entry = access::member(&mut tx, caller, room, RoomLock::Unlocked)
         .await?
         .as_oneself()?
         .not_archived()?;

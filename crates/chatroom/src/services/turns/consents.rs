@@ -7,7 +7,7 @@ use crate::{
     clock::Now,
     error::{Error, Result},
     services::{
-        access::{self, Hold, RoomAccess},
+        access::{self, RoomAccess, RoomLock},
         audit,
         change::{RoomLog, RoomTx},
         checks,
@@ -54,7 +54,7 @@ pub async fn ask(
     if let Some(answer) = idempotent.answered(app, &mut tx).await? {
         return Ok(answer);
     }
-    let entry = access::member(&mut tx, caller, room, Hold::Yes)
+    let entry = access::member(&mut tx, caller, room, RoomLock::Locked)
         .await?
         .as_oneself()?
         .not_archived()?;
@@ -124,7 +124,7 @@ pub async fn decide(
         .transpose()?;
     let now = Now::get();
     let mut tx = RoomTx::begin(app).await?;
-    let entry = access::member(&mut tx, caller, room, Hold::Yes)
+    let entry = access::member(&mut tx, caller, room, RoomLock::Locked)
         .await?
         .as_oneself()?
         .not_archived()?;
@@ -158,7 +158,7 @@ pub async fn decide(
 pub async fn withdraw(app: &App, caller: &Caller, room: &RoomId, id: &str) -> Result<Consent> {
     let now = Now::get();
     let mut tx = RoomTx::begin(app).await?;
-    let entry = access::member(&mut tx, caller, room, Hold::Yes)
+    let entry = access::member(&mut tx, caller, room, RoomLock::Locked)
         .await?
         .as_oneself()?;
     let mut consent = find(&mut tx, room, id, now).await?;
@@ -184,7 +184,7 @@ pub async fn withdraw(app: &App, caller: &Caller, room: &RoomId, id: &str) -> Re
 /// One request, as the caller may see it.
 pub async fn get(app: &App, caller: &Caller, room: &RoomId, id: &str) -> Result<Consent> {
     let mut conn = app.db.read().await?;
-    let entry = access::member(&mut conn, caller, room, Hold::No).await?;
+    let entry = access::member(&mut conn, caller, room, RoomLock::Unlocked).await?;
     let consent = find(&mut conn, room, id, Now::get()).await?;
     seen_by(&mut conn, caller, &entry, consent).await
 }
@@ -203,7 +203,7 @@ pub async fn list(
     };
     let now = Now::get();
     let mut conn = app.db.read().await?;
-    let entry = access::member(&mut conn, caller, room, Hold::No).await?;
+    let entry = access::member(&mut conn, caller, room, RoomLock::Unlocked).await?;
     let mut found = match open_only {
         true => conn.open_consents(room, now.seconds()).await?,
         false => conn.consents(room, PAGE).await?,

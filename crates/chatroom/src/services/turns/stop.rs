@@ -6,7 +6,7 @@ use crate::{
     auth::Caller,
     clock::Now,
     error::{Error, Result},
-    services::access::{self, Hold, RoomAccess},
+    services::access::{self, RoomAccess, RoomLock},
     store::{Conn, members::MemberRow, turns::StopRow},
 };
 use protocol::{AgentStop, RoleClass, RoomId, StopTurn, TurnStopped, UserId};
@@ -23,7 +23,7 @@ pub async fn stop(
     request: StopTurn,
 ) -> Result<TurnStopped> {
     let mut conn = app.db.read().await?;
-    let entry = access::member(&mut conn, caller, room, Hold::No)
+    let entry = access::member(&mut conn, caller, room, RoomLock::Unlocked)
         .await?
         .as_oneself()?
         .not_archived()?;

@@ -7,7 +7,7 @@ use crate::{
     clock::Now,
     error::{Error, Result},
     services::{
-        access::{self, Hold},
+        access::{self, RoomLock},
         checks,
         turns::stop,
     },
@@ -28,7 +28,7 @@ pub async fn post_typing(
     let activity = activity.map(checks::activity).transpose()?;
     let text = request.text.map(checks::draft).transpose()?;
     let mut conn = app.db.read().await?;
-    let entry = access::member(&mut conn, caller, room, Hold::No)
+    let entry = access::member(&mut conn, caller, room, RoomLock::Unlocked)
         .await?
         .as_oneself()?
         .not_archived()?;

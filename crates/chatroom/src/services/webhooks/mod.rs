@@ -11,7 +11,7 @@ use crate::{
     clock::Now,
     error::{Error, Result},
     services::{
-        access::{self, Hold, RoomAccess},
+        access::{self, RoomAccess, RoomLock},
         audit,
         change::{RoomLog, RoomTx},
         checks,
@@ -45,7 +45,7 @@ const LONGEST_BACKLOG: i64 = 200;
 
 pub async fn list(app: &App, caller: &Caller, room: &RoomId) -> Result<Webhooks> {
     let mut conn = app.db.read().await?;
-    access::member(&mut conn, caller, room, Hold::No)
+    access::member(&mut conn, caller, room, RoomLock::Unlocked)
         .await?
         .as_owner()?;
     let rows = conn.webhooks(room).await?;
@@ -216,7 +216,7 @@ pub async fn deliveries(
     hook: &str,
 ) -> Result<WebhookDeliveries> {
     let mut conn = app.db.read().await?;
-    access::member(&mut conn, caller, room, Hold::No)
+    access::member(&mut conn, caller, room, RoomLock::Unlocked)
         .await?
         .as_owner()?;
     let hook = find(&mut conn, room, hook).await?.hook_id;
@@ -249,7 +249,7 @@ pub fn delivery_id(hook: &UserId, at: Cursor) -> String {
 
 async fn owner(tx: &mut RoomTx, caller: &Caller, room: &RoomId) -> Result<RoomAccess> {
     refuse_change(room)?;
-    access::member(tx, caller, room, Hold::Yes)
+    access::member(tx, caller, room, RoomLock::Locked)
         .await?
         .as_owner()?
         .not_archived()

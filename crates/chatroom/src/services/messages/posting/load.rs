@@ -1,6 +1,6 @@
 //! Asking the store what a group of posts depends on.
 
-use super::rules::{CountedAs, Known, KnownRoom, Post};
+use super::rules::{CachedRoom, CountedAs, Post, PostingCache};
 use crate::{
     auth::Credential,
     clock::Now,
@@ -22,8 +22,8 @@ pub enum Locking {
 
 /// Locks the rooms of the group that are not known yet, and gives those that somebody else holds.
 pub async fn lock_rooms(
-    known: &mut Known,
-    turn: &mut GroupTx,
+    cache: &mut PostingCache,
+    tx: &mut GroupTx,
     posts: &[Post],
     locking: Locking,
 ) -> Result<HashSet<RoomId>, DbError> {
@@ -31,26 +31,26 @@ pub async fn lock_rooms(
         posts
             .iter()
             .map(|p| &p.room)
-            .filter(|room| !known.rooms.contains_key(*room)),
+            .filter(|room| !cache.rooms.contains_key(*room)),
     );
     if rooms.is_empty() {
         return Ok(HashSet::new());
     }
-    let conn = turn.conn().await?;
+    let conn = tx.conn().await?;
     let locked = match locking {
         Locking::Wait => conn.lock_rooms(&rooms).await?,
         Locking::Skip => conn.lock_free_rooms(&rooms).await?,
     };
     for row in locked {
-        let room = KnownRoom {
+        let room = CachedRoom {
             row,
             authors: HashMap::new(),
         };
-        known.rooms.insert(room.row.room_id.clone(), room);
+        cache.rooms.insert(room.row.room_id.clone(), room);
     }
     let missing: Vec<&RoomId> = rooms
         .into_iter()
-        .filter(|room| !known.rooms.contains_key(*room))
+        .filter(|room| !cache.rooms.contains_key(*room))
         .collect();
     if locking == Locking::Wait || missing.is_empty() {
         return Ok(HashSet::new());
@@ -62,19 +62,19 @@ pub async fn lock_rooms(
 
 /// Asks the store for what the group depends on and is not known yet.
 pub async fn load(
-    known: &mut Known,
-    turn: &mut GroupTx,
+    cache: &mut PostingCache,
+    tx: &mut GroupTx,
     posts: &[Post],
     limits: &Limits,
     single_writer: bool,
 ) -> Result<(), DbError> {
     let pairs = unique(posts.iter().filter_map(|post| {
-        let (room, user) = (known.rooms.get(&post.room)?, post.user()?);
+        let (room, user) = (cache.rooms.get(&post.room)?, post.user()?);
         (!room.authors.contains_key(user)).then_some((&post.room, user))
     }));
     if !pairs.is_empty() {
-        for row in turn.conn().await?.posters(&pairs).await? {
-            if let Some(room) = known.rooms.get_mut(&row.room_id) {
+        for row in tx.conn().await?.posters(&pairs).await? {
+            if let Some(room) = cache.rooms.get_mut(&row.room_id) {
                 room.authors.insert(row.user_id.clone(), row);
             }
         }
@@ -83,11 +83,11 @@ pub async fn load(
         posts
             .iter()
             .filter_map(Post::jti)
-            .filter(|jti| !known.keys.contains_key(*jti)),
+            .filter(|jti| !cache.keys.contains_key(*jti)),
     );
     if !jtis.is_empty() {
-        for row in turn.conn().await?.posting_keys(&jtis).await? {
-            known.keys.insert(row.jti.clone(), row);
+        for row in tx.conn().await?.posting_keys(&jtis).await? {
+            cache.keys.insert(row.jti.clone(), row);
         }
     }
     let parents = unique(
@@ -96,8 +96,8 @@ pub async fn load(
             .filter_map(|post| Some((&post.room, post.reply_to_seq?))),
     );
     if !parents.is_empty() {
-        for row in turn.conn().await?.parents(&parents).await? {
-            known.parents.insert((row.room_id.clone(), row.seq), row);
+        for row in tx.conn().await?.parents(&parents).await? {
+            cache.parents.insert((row.room_id.clone(), row.seq), row);
         }
     }
     let keyed = unique(
@@ -106,38 +106,38 @@ pub async fn load(
             .filter_map(|p| Some((&p.room, p.user()?, p.client_key.as_deref()?))),
     );
     if !keyed.is_empty() {
-        for row in turn.conn().await?.prior_posts(&keyed).await? {
+        for row in tx.conn().await?.prior_posts(&keyed).await? {
             let at = (
                 row.room_id.clone(),
                 row.sender_user_id.clone(),
                 row.client_key.clone(),
             );
-            known.prior.insert(at, row);
+            cache.prior.insert(at, row);
         }
     }
-    load_new_names(known, turn, posts).await?;
-    load_windows(known, turn, posts, limits, single_writer).await
+    load_new_names(cache, tx, posts).await?;
+    load_windows(cache, tx, posts, limits, single_writer).await
 }
 
 /// What members with a budget have spent today.
 pub async fn load_spending(
-    known: &mut Known,
-    turn: &mut GroupTx,
+    cache: &mut PostingCache,
+    tx: &mut GroupTx,
     posts: &[Post],
     now: Now,
 ) -> Result<(), DbError> {
     let day = spending::day(now);
     let pairs = unique(posts.iter().filter_map(|post| {
-        let (room, user) = (known.rooms.get(&post.room)?, post.user()?);
+        let (room, user) = (cache.rooms.get(&post.room)?, post.user()?);
         let author = room.authors.get(user)?;
         let counts = post.usage.is_some() || !author.budget().is_unlimited();
         let at = (post.room.clone(), user.clone(), day);
-        (counts && !known.spent.contains_key(&at)).then_some((&post.room, user))
+        (counts && !cache.spent.contains_key(&at)).then_some((&post.room, user))
     }));
     if !pairs.is_empty() {
-        for row in turn.conn().await?.spending(&pairs, day).await? {
+        for row in tx.conn().await?.spending(&pairs, day).await? {
             let at = (row.room_id.clone(), row.user_id.clone(), row.day);
-            known.spent.insert(at, row);
+            cache.spent.insert(at, row);
         }
     }
     Ok(())
@@ -145,15 +145,15 @@ pub async fn load_spending(
 
 /// What members are called from now on whose token brings another name than they have.
 async fn load_new_names(
-    known: &mut Known,
-    turn: &mut GroupTx,
+    cache: &mut PostingCache,
+    tx: &mut GroupTx,
     posts: &[Post],
 ) -> Result<(), DbError> {
     for post in posts {
         let Credential::User(user) = &post.credential else {
             continue;
         };
-        let room = known.rooms.get(&post.room);
+        let room = cache.rooms.get(&post.room);
         let author = room.and_then(|room| room.authors.get(&user.id));
         let (Some(author), Some(name)) = (author, &user.name) else {
             continue;
@@ -164,18 +164,18 @@ async fn load_new_names(
             continue;
         }
         let rooms = [&post.room];
-        let conn = turn.conn().await?;
+        let conn = tx.conn().await?;
         if let Some(name) = names::for_user(conn, &rooms, &user.id, Some(name)).await? {
             let at = (post.room.clone(), user.id.clone());
-            known.new_names.insert(at, name);
+            cache.new_names.insert(at, name);
         }
     }
     Ok(())
 }
 
 async fn load_windows(
-    known: &mut Known,
-    turn: &mut GroupTx,
+    cache: &mut PostingCache,
+    tx: &mut GroupTx,
     posts: &[Post],
     limits: &Limits,
     single_writer: bool,
@@ -183,10 +183,10 @@ async fn load_windows(
     let stored: Vec<_> = posts
         .iter()
         .filter_map(|post| {
-            let key = post.jti().and_then(|jti| known.keys.get(jti));
+            let key = post.jti().and_then(|jti| cache.keys.get(jti));
             let web = key.is_some_and(|key| key.posts_as == Via::Web);
             let via = if web { Via::Web } else { Via::Agent };
-            let room = known.rooms.get(&post.room);
+            let room = cache.rooms.get(&post.room);
             let author = room
                 .zip(post.user())
                 .and_then(|(room, user)| room.authors.get(user));
@@ -196,12 +196,12 @@ async fn load_windows(
             (web || !single_writer).then(|| post.limits(counted_as, limits, single_writer))
         })
         .flatten()
-        .filter(|limit| limit.most > 0 && !known.windows.has(&limit.bucket))
+        .filter(|limit| limit.most > 0 && !cache.windows.has(&limit.bucket))
         .collect();
     let buckets = unique(stored.iter().map(|limit| limit.bucket.as_str()));
     if !buckets.is_empty() {
-        let rows = turn.conn().await?.windows(&buckets).await?;
-        known.windows.add(rows);
+        let rows = tx.conn().await?.windows(&buckets).await?;
+        cache.windows.add(rows);
     }
     Ok(())
 }

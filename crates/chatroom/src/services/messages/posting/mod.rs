@@ -30,7 +30,7 @@ use crate::{
 use deferred::{DeferredPosts, PendingPost};
 use load::Locking;
 use protocol::{Posted, RoomId};
-use rules::{Decided, Known, Post};
+use rules::{Decided, Post, PostingCache};
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet, HashSet},
@@ -51,12 +51,12 @@ const TRIES: usize = 5;
 /// How long a group may take on PostgreSQL: a connection that went silent says nothing.
 const GROUP_DEADLINE: Duration = Duration::from_secs(15);
 
-type Answer = oneshot::Sender<Result<Posted>>;
+type AnswerSender = oneshot::Sender<Result<Posted>>;
 
 /// Hands posts to the task that writes them.
 #[derive(Clone)]
 pub struct Poster {
-    queue: mpsc::Sender<(Post, Answer)>,
+    queue: mpsc::Sender<(Post, AnswerSender)>,
     db: Db,
 }
 
@@ -103,7 +103,7 @@ impl Writer {
         let blocks = db.is_sqlite();
         let running = Running {
             writer: self,
-            known: Known::default(),
+            cache: PostingCache::default(),
             deferred: DeferredPosts::default(),
         }
         .run(inbox);
@@ -119,8 +119,8 @@ impl Writer {
 
 struct Running {
     writer: Writer,
-    known: Known,
-    deferred: DeferredPosts<Answer>,
+    cache: PostingCache,
+    deferred: DeferredPosts<AnswerSender>,
 }
 
 /// What became of a group.
@@ -140,7 +140,7 @@ struct Written {
 }
 
 impl Running {
-    async fn run(mut self, mut inbox: mpsc::Receiver<(Post, Answer)>) {
+    async fn run(mut self, mut inbox: mpsc::Receiver<(Post, AnswerSender)>) {
         let mut fresh = Vec::with_capacity(GROUP);
         let mut open = true;
         while open || !self.deferred.is_empty() {
@@ -167,7 +167,7 @@ impl Running {
         }
     }
 
-    async fn write_and_tell(&mut self, group: Vec<PendingPost<Answer>>, locking: Locking) {
+    async fn write_and_tell(&mut self, group: Vec<PendingPost<AnswerSender>>, locking: Locking) {
         let (posts, responders): (Vec<_>, Vec<_>) =
             group.into_iter().map(PendingPost::into_parts).unzip();
         let outcome = self
@@ -195,7 +195,7 @@ impl Running {
         }
     }
 
-    fn defer(&mut self, waiting: PendingPost<Answer>, now: Instant) {
+    fn defer(&mut self, waiting: PendingPost<AnswerSender>, now: Instant) {
         if let Some(refused) = self.deferred.put(waiting, now) {
             let _ = refused.responder.answer.send(Err(busy()));
         }
@@ -254,7 +254,7 @@ impl Running {
         };
         if tried.is_err() {
             // What was decided did not happen.
-            self.known = Known::default();
+            self.cache = PostingCache::default();
         }
         tried
     }
@@ -265,16 +265,16 @@ impl Running {
         locking: Locking,
     ) -> Result<GroupOutcome, DbError> {
         let now = Now::get();
-        let mut turn = self.writer.db.begin_group().await?;
-        let single_writer = turn.writes_by_others().is_some();
-        self.known.begin_group(turn.writes_by_others(), now);
+        let mut tx = self.writer.db.begin_group().await?;
+        let single_writer = tx.writes_by_others().is_some();
+        self.cache.begin_group(tx.writes_by_others(), now);
         let limits = &self.writer.limits;
-        let busy = load::lock_rooms(&mut self.known, &mut turn, posts, locking).await?;
+        let busy = load::lock_rooms(&mut self.cache, &mut tx, posts, locking).await?;
         let posts = &*without(posts, &busy);
-        load::load(&mut self.known, &mut turn, posts, limits, single_writer).await?;
-        load::load_spending(&mut self.known, &mut turn, posts, now).await?;
+        load::load(&mut self.cache, &mut tx, posts, limits, single_writer).await?;
+        load::load_spending(&mut self.cache, &mut tx, posts, now).await?;
         let commits = self.begin_commits(posts);
-        let decided = rules::decide(posts, &mut self.known, limits, single_writer, now);
+        let decided = rules::decide(posts, &mut self.cache, limits, single_writer, now);
         if decided.messages.is_empty() {
             return Ok(GroupOutcome {
                 answers: decided.answers,
@@ -282,7 +282,7 @@ impl Running {
                 ..GroupOutcome::default()
             });
         }
-        turn.write(&self.group(&decided)).await?;
+        tx.write(&self.group(&decided)).await?;
         self.writer.metrics.committed(decided.messages.len());
         self.writer.traffic.add(decided.messages.len());
         let written = Written {
@@ -301,7 +301,7 @@ impl Running {
         let mut commits = BTreeMap::new();
         for post in posts {
             if !commits.contains_key(&post.room)
-                && let Some(room) = self.known.rooms.get(&post.room)
+                && let Some(room) = self.cache.rooms.get(&post.room)
             {
                 commits.insert(post.room.clone(), PendingCommit::new(&room.row));
             }
@@ -313,14 +313,14 @@ impl Running {
         let rooms: BTreeSet<&RoomId> = decided.messages.iter().map(|m| &m.room_id).collect();
         let rooms = rooms
             .into_iter()
-            .filter_map(|room| self.known.rooms.get(room));
+            .filter_map(|room| self.cache.rooms.get(room));
         Group {
             messages: &decided.messages,
             rooms: rooms.map(|room| &room.row).collect(),
             mentions: &decided.mentions,
             addressed: decided.addressed(),
             names: &decided.names,
-            windows: self.known.windows.changed(),
+            windows: self.cache.windows.changed(),
             spending: decided.spending.iter().collect(),
         }
     }

@@ -176,8 +176,8 @@ fn bucket(most: i64, name: fmt::Arguments<'_>) -> String {
 /// Where this process alone writes, it is kept from group to group for as long as nobody else has
 /// written in between.
 #[derive(Debug, Default)]
-pub struct Known {
-    pub rooms: HashMap<RoomId, KnownRoom>,
+pub struct PostingCache {
+    pub rooms: HashMap<RoomId, CachedRoom>,
     pub keys: HashMap<String, PostingKeyRow>,
     pub windows: Windows,
     /// The messages that are answered, by room and seq.
@@ -193,24 +193,24 @@ pub struct Known {
 
 /// A room, and what is known of its members.
 #[derive(Debug)]
-pub struct KnownRoom {
+pub struct CachedRoom {
     pub row: RoomRow,
     pub authors: HashMap<UserId, PosterRow>,
 }
 
 /// More rooms and keys than this are forgotten.
-const MOST_KNOWN: usize = 20_000;
+const MOST_CACHED: usize = 20_000;
 
-impl Known {
+impl PostingCache {
     /// Forgets what may have changed since the last group.
     pub fn begin_group(&mut self, as_of: Option<u64>, now: Now) {
-        let known = self
+        let rows = self
             .rooms
             .values()
             .map(|room| room.authors.len())
             .sum::<usize>()
             + self.keys.len();
-        if as_of.is_none() || as_of != self.as_of || known > MOST_KNOWN {
+        if as_of.is_none() || as_of != self.as_of || rows > MOST_CACHED {
             self.rooms.clear();
             self.keys.clear();
             self.spent.clear();
@@ -218,7 +218,7 @@ impl Known {
         if as_of.is_none() {
             self.windows = Windows::default();
         }
-        if self.windows.len() > MOST_KNOWN {
+        if self.windows.len() > MOST_CACHED {
             self.windows.forget_ended(now);
         }
         self.windows.saved();
@@ -259,14 +259,14 @@ impl Decided {
 /// Decides a group of posts.
 pub fn decide(
     posts: &[Post],
-    known: &mut Known,
+    cache: &mut PostingCache,
     limits: &Limits,
     single_writer: bool,
     now: Now,
 ) -> Decided {
     let mut decided = Decided::default();
     for post in posts {
-        let answer = decide_one(post, known, limits, single_writer, now, &mut decided);
+        let answer = decide_one(post, cache, limits, single_writer, now, &mut decided);
         decided.answers.push(answer);
     }
     decided
@@ -274,26 +274,26 @@ pub fn decide(
 
 fn decide_one(
     post: &Post,
-    known: &mut Known,
+    cache: &mut PostingCache,
     limits: &Limits,
     single_writer: bool,
     now: Now,
     decided: &mut Decided,
 ) -> Result<Posted> {
-    let (via, author) = author_of(post, known, now)?;
+    let (via, author) = author_of(post, cache, now)?;
     if let Some(key) = &post.client_key
         && let Some(prior) =
-            known
+            cache
                 .prior
                 .get(&(post.room.clone(), author.user_id.clone(), key.clone()))
     {
         return answer_again(post, prior);
     }
-    let room = known
+    let room = cache
         .rooms
         .get_mut(&post.room)
         .ok_or_else(Error::room_not_found)?;
-    let parent = parent_of(post, &known.parents)?;
+    let parent = parent_of(post, &cache.parents)?;
     let inferred = inferred_parent(post, parent, &author, now);
     let words = Candidate {
         author: author_kind_of(post, &via, &author),
@@ -305,13 +305,13 @@ fn decide_one(
         depth: Some(depth_of(post, &via, parent, inferred)),
     };
     let admission = admit(&room.row, words, limits, now).map_err(|why| refused(why, inferred))?;
-    let mut account = account_of(post, &via, &author, &known.spent, now)?;
-    let key = post.jti().and_then(|jti| known.keys.get(jti));
+    let mut account = account_of(post, &via, &author, &cache.spent, now)?;
+    let key = post.jti().and_then(|jti| cache.keys.get(jti));
     let counted_as = CountedAs::of(&via, key, &author.member_kind);
-    known
+    cache
         .windows
         .count_against(&post.limits(counted_as, limits, single_writer), now)?;
-    let author = keep_up_with_name(author, room, &known.new_names, decided);
+    let author = keep_up_with_name(author, room, &cache.new_names, decided);
 
     let draft = Draft {
         user_id: author.user_id,
@@ -336,12 +336,12 @@ fn decide_one(
     if let Some(account) = account {
         let spent = account.into_spent();
         let at = (spent.room_id.clone(), spent.user_id.clone(), spent.day);
-        known.spent.insert(at, spent);
+        cache.spent.insert(at, spent);
     }
     let used_up = used_up.map(|words| message::notice(&mut room.row, words, now));
     let notices = entered.notice.into_iter().chain(used_up);
     for message in [entered.message].into_iter().chain(notices) {
-        note(&message, known);
+        note(&message, cache);
         decided.messages.push(message);
     }
     Ok(Posted {
@@ -393,7 +393,7 @@ fn author_kind_of(post: &Post, via: &Via, author: &PosterRow) -> AuthorKind {
 
 /// Notes whom a message mentions and addresses, and that an agent who speaks has answered what it was
 /// told.
-fn note_addressed(entered: &Entered<'_>, room: &mut KnownRoom, decided: &mut Decided) {
+fn note_addressed(entered: &Entered<'_>, room: &mut CachedRoom, decided: &mut Decided) {
     let (room_id, seq) = (&entered.message.room_id, entered.message.seq);
     let mentions = entered.mentions.iter();
     decided
@@ -417,7 +417,7 @@ fn note_addressed(entered: &Entered<'_>, room: &mut KnownRoom, decided: &mut Dec
 /// A user's name comes with the token, and the room keeps up with it.
 fn keep_up_with_name(
     mut author: PosterRow,
-    room: &mut KnownRoom,
+    room: &mut CachedRoom,
     new_names: &HashMap<(RoomId, UserId), String>,
     decided: &mut Decided,
 ) -> PosterRow {
@@ -438,19 +438,19 @@ fn keep_up_with_name(
 }
 
 /// Who posts and as what, if the credential holds.
-fn author_of(post: &Post, known: &Known, now: Now) -> Result<(Via, PosterRow)> {
+fn author_of(post: &Post, cache: &PostingCache, now: Now) -> Result<(Via, PosterRow)> {
     let bearer = Bearer::from(&post.credential);
     let key = match post.jti() {
         None => None,
         Some(jti) => {
-            let held = known
+            let held = cache
                 .keys
                 .get(jti)
                 .filter(|key| !key.revoked && key.expires_at > now.seconds());
             Some(held.ok_or_else(auth::key_ended)?)
         }
     };
-    let room = known.rooms.get(&post.room);
+    let room = cache.rooms.get(&post.room);
     bearer.open(room.map(|room| &room.row))?;
     let found = room.zip(bearer.user());
     let found = found.and_then(|(room, user)| room.authors.get(user));
@@ -544,7 +544,7 @@ fn answer_again(post: &Post, prior: &PriorPostRow) -> Result<Posted> {
 }
 
 /// Lets the posts that follow see this one.
-fn note(message: &NewMessage, known: &mut Known) {
+fn note(message: &NewMessage, cache: &mut PostingCache) {
     let parent = ParentRow {
         room_id: message.room_id.clone(),
         seq: message.seq,
@@ -553,7 +553,7 @@ fn note(message: &NewMessage, known: &mut Known) {
         reply_chain_depth: message.reply_chain_depth,
     };
     let at = (message.room_id.clone(), message.seq);
-    known.parents.insert(at, parent);
+    cache.parents.insert(at, parent);
     let Some(key) = &message.client_key else {
         return;
     };
@@ -574,5 +574,5 @@ fn note(message: &NewMessage, known: &mut Known) {
         reply_to_seq: message.reply_to_seq,
         created_at: message.created_at,
     };
-    known.prior.insert(at, row);
+    cache.prior.insert(at, row);
 }

@@ -6,7 +6,7 @@ use super::{Kind, World, room_row};
 use crate::{
     config::Limits,
     error::Error,
-    services::messages::posting::rules::{Decided, Known, Post},
+    services::messages::posting::rules::{Decided, Post, PostingCache},
     store::group::NewMessage,
 };
 use proptest::prelude::*;
@@ -278,11 +278,11 @@ proptest! {
     #[test]
     fn seqs_limits_and_keys_hold_in_any_group(start in worlds(), arrivals in arrivals()) {
         let mut world = start.clone();
-        let (mut known, mut log, mut answers) = (Known::default(), Vec::new(), Vec::new());
+        let (mut cache, mut log, mut answers) = (PostingCache::default(), Vec::new(), Vec::new());
         for arrival in &arrivals {
             world.now += arrival.after_ms;
             let posts: Vec<Post> = arrival.posts.iter().map(|spec| spec.to_post(&world)).collect();
-            let decided = world.decides_from_memory(&posts, &mut known);
+            let decided = world.decides_from_memory(&posts, &mut cache);
             let chats = decided.messages.iter().filter(|said| said.r#type == MessageType::Chat);
             let mut chats = chats.cloned();
             for (post, answer) in posts.into_iter().zip(decided.answers) {
@@ -313,7 +313,7 @@ proptest! {
     ) {
         let [mut asking, mut asking_singly, mut remembering, mut remembering_singly] =
             [(); 4].map(|()| start.clone());
-        let (mut known, mut known_singly) = (Known::default(), Known::default());
+        let (mut cache, mut cache_singly) = (PostingCache::default(), PostingCache::default());
         for arrival in &arrivals {
             for world in [
                 &mut asking,
@@ -325,12 +325,12 @@ proptest! {
             }
             let posts: Vec<Post> = arrival.posts.iter().map(|spec| spec.to_post(&start)).collect();
             let together = asking.decides_by_asking(&posts);
-            let remembered = remembering.decides_from_memory(&posts, &mut known);
+            let remembered = remembering.decides_from_memory(&posts, &mut cache);
             prop_assert_eq!(shown(&together), shown(&remembered));
             for (post, answer) in posts.iter().zip(&together.answers) {
                 let post = std::slice::from_ref(post);
                 let one = asking_singly.decides_by_asking(post);
-                let other = remembering_singly.decides_from_memory(post, &mut known_singly);
+                let other = remembering_singly.decides_from_memory(post, &mut cache_singly);
                 for one in [one, other] {
                     prop_assert_eq!(format!("{answer:?}"), format!("{:?}", one.answers[0]));
                 }

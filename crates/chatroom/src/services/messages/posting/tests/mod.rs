@@ -3,7 +3,7 @@
 mod groups;
 mod liars;
 
-use super::rules::{Decided, Known, KnownRoom, Post, decide};
+use super::rules::{CachedRoom, Decided, Post, PostingCache, decide};
 use crate::{
     auth::{Credential, TokenType, User},
     clock::Now,
@@ -158,9 +158,9 @@ impl World {
     }
 
     /// Asks for what a group depends on, as `load.rs` does.
-    fn load(&self, known: &mut Known) {
+    fn load(&self, cache: &mut PostingCache) {
         for (id, row) in &self.rooms {
-            known.rooms.entry(id.clone()).or_insert_with(|| KnownRoom {
+            cache.rooms.entry(id.clone()).or_insert_with(|| CachedRoom {
                 row: row.clone(),
                 authors: self
                     .posters
@@ -180,7 +180,7 @@ impl World {
                     expires_at: i64::MAX,
                     revoked: false,
                 };
-                known.keys.insert(key.jti.clone(), key);
+                cache.keys.insert(key.jti.clone(), key);
             }
         }
         for message in &self.log {
@@ -192,28 +192,28 @@ impl World {
                 reply_chain_depth: message.reply_chain_depth,
             };
             let at = (message.room_id.clone(), message.seq);
-            known.parents.insert(at, row);
+            cache.parents.insert(at, row);
             if let Some(key) = &message.client_key {
                 let at = (
                     message.room_id.clone(),
                     message.sender_user_id.clone(),
                     key.clone(),
                 );
-                known.prior.insert(at, prior_row(message, key));
+                cache.prior.insert(at, prior_row(message, key));
             }
         }
         let windows = self.windows.values();
-        let unknown = windows.filter(|window| !known.windows.has(&window.bucket));
+        let unknown = windows.filter(|window| !cache.windows.has(&window.bucket));
         let unknown = unknown.cloned().collect();
-        known.windows.add(unknown);
+        cache.windows.add(unknown);
         for (at, spent) in &self.spent {
-            known.spent.entry(at.clone()).or_insert(spent.clone());
+            cache.spent.entry(at.clone()).or_insert(spent.clone());
         }
     }
 
     /// Writes what was decided.
-    fn store(&mut self, known: &Known, decided: &Decided) {
-        for (id, room) in &known.rooms {
+    fn store(&mut self, cache: &PostingCache, decided: &Decided) {
+        for (id, room) in &cache.rooms {
             self.rooms.insert(id.clone(), room.row.clone());
         }
         for addressed in decided.addressed() {
@@ -221,7 +221,7 @@ impl World {
             let poster = self.posters.get_mut(&at).unwrap();
             poster.set_addressed(addressed.by);
         }
-        for window in known.windows.changed() {
+        for window in cache.windows.changed() {
             self.windows.insert(window.bucket.clone(), window.clone());
         }
         for added in &decided.spending {
@@ -244,21 +244,21 @@ impl World {
     /// Decides a group where other nodes write too: each group asks the store.
     fn decides_by_asking(&mut self, posts: &[Post]) -> Decided {
         let now = Now(self.now);
-        let mut known = Known::default();
-        known.begin_group(None, now);
-        self.load(&mut known);
-        let decided = decide(posts, &mut known, &self.limits, false, now);
-        self.store(&known, &decided);
+        let mut cache = PostingCache::default();
+        cache.begin_group(None, now);
+        self.load(&mut cache);
+        let decided = decide(posts, &mut cache, &self.limits, false, now);
+        self.store(&cache, &decided);
         decided
     }
 
     /// Decides a group where this process alone writes: it remembers.
-    fn decides_from_memory(&mut self, posts: &[Post], known: &mut Known) -> Decided {
+    fn decides_from_memory(&mut self, posts: &[Post], cache: &mut PostingCache) -> Decided {
         let now = Now(self.now);
-        known.begin_group(Some(1), now);
-        self.load(known);
-        let decided = decide(posts, known, &self.limits, true, now);
-        self.store(known, &decided);
+        cache.begin_group(Some(1), now);
+        self.load(cache);
+        let decided = decide(posts, cache, &self.limits, true, now);
+        self.store(cache, &decided);
         decided
     }
 

@@ -1,45 +1,18 @@
 //! Names that cannot pretend: nobody picks a name that looks like the server's or like that of a
 //! member who is there already. Names that a room's owner gives stand.
 
-pub mod skeleton;
-
 use crate::{
     app::App,
     error::{Error, Result},
+    shown_text::skeleton::{is_reserved, skeletons},
     store::{Conn, DbError, Tx},
 };
 use protocol::{MAX_NAME_CHARS, RoomId, UserId, mentions};
-use skeleton::{is_reserved, shown, skeletons};
 
 /// Where the database keeps by which rules its skeletons were made.
 const SKELETONS_VERSION: (&str, &str) = ("looks_version", "1");
 /// Members whose skeletons are made in one transaction.
 const PAGE: i64 = 500;
-
-/// A line that somebody wrote to be shown: not too long, and without what cannot be seen.
-pub fn line(field: &str, text: &str, max_chars: usize) -> Result<String> {
-    let shown = shown(text);
-    if shown.had_hidden {
-        return Err(Error::bad_request(format!(
-            "{field} must be one line without control, invisible or direction characters"
-        )));
-    }
-    let chars = shown.text.chars().count();
-    if chars == 0 || chars > max_chars {
-        return Err(Error::bad_request(format!(
-            "{field} must have 1 to {max_chars} characters"
-        )));
-    }
-    Ok(shown.text)
-}
-
-/// A name out of a token, as rooms may show it. A person cannot change it there, so what must not
-/// be in it is left out.
-pub fn of_token(name: &str) -> Option<String> {
-    let name: String = shown(name).text.chars().take(MAX_NAME_CHARS).collect();
-    let name = name.trim_end();
-    (!name.is_empty()).then(|| name.to_owned())
-}
 
 /// Whose name it looks like, where somebody picks this one for themselves.
 pub async fn impersonated(
@@ -151,13 +124,6 @@ pub async fn prepare(app: &App) -> Result<(), DbError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_tokens_name_is_made_fit() {
-        assert_eq!(of_token("  Ann\u{202e}\nLee ").as_deref(), Some("AnnLee"));
-        assert_eq!(of_token("\u{200b}"), None);
-        assert_eq!(of_token(&"x".repeat(200)).unwrap().len(), MAX_NAME_CHARS);
-    }
 
     #[test]
     fn a_name_beside_an_id_is_not_too_long() {
