@@ -29,7 +29,7 @@ cargo xtask test [-p PACKAGE]… [--test NAME]… [FILTER] [-- OPTIONS]
 cargo xtask test --doc     only the examples in the documentation
 cargo xtask test web [NAME]  only the tests in a browser, or those whose name holds NAME
 cargo xtask test clients [NAME]  the same for the API's description in others' programs
-cargo xtask ci             formatting, then lints and every test from one build
+cargo xtask ci             formatting and licences, then lints and every test from one build
 cargo xtask deny           what the programs are built from, checked against deny.toml
 cargo xtask sbom           the bill of materials of each program, as CycloneDX, into target/sbom
 cargo xtask man            man pages and completions of the programs, into target/man and target/completions

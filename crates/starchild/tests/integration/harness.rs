@@ -12,6 +12,7 @@ use std::{
     sync::{Arc, Mutex, OnceLock},
     time::{Duration, Instant},
 };
+use serde_json::Value;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
@@ -51,9 +52,20 @@ pub fn server_program() -> &'static Path {
         let built = Command::new(cargo)
             .args(["build", "--quiet", "--workspace", "--bin", "sc-chatroom"])
             .args(["--example", "acp_agent"])
-            .status();
-        assert!(built.unwrap().success());
-        Path::new(env!("CARGO_BIN_EXE_starchild")).with_file_name("sc-chatroom")
+            .arg("--message-format=json-render-diagnostics")
+            .stderr(Stdio::inherit())
+            .output()
+            .unwrap();
+        assert!(built.status.success());
+        // Cargo says where it is: these tests may have been built for another profile or folder.
+        let messages = String::from_utf8(built.stdout).unwrap();
+        let messages = messages.lines().map(|line| serde_json::from_str(line).unwrap());
+        let mut programs = messages.filter_map(|message: Value| {
+            let is_server = message["target"]["name"] == "sc-chatroom";
+            let program = message["executable"].as_str().filter(|_| is_server);
+            program.map(PathBuf::from)
+        });
+        programs.next().expect("Cargo names the server")
     })
 }
 

@@ -1,4 +1,4 @@
-//! What liars and faults try, and that it does not work: a module for each heading of the issue.
+//! What liars and faults try, and that it does not work: a module for each kind of attack.
 //!
 //! What is tried on the machine of an agent's owner needs the daemon:
 //! `crates/starchild/tests/integration/attacks`.

@@ -4,7 +4,7 @@ use crate::harness::{Caller, DEADLINE, Engine, Proxy, Reply, Setup, TestServer, 
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// What the issue allows a stalled node to cost the others.
+/// What a stalled node may cost the others.
 const BOUND: Duration = Duration::from_secs(5);
 
 async fn post(caller: &Caller, room: &str) -> u16 {

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What the issue allows a stalled node to cost the others.
+/// What a stalled node may cost the others.
 const BOUND: Duration = Duration::from_secs(5);
 
 #[tokio::test]

@@ -17,7 +17,7 @@ both_engines!(
     the_server_ends_in_time_whatever_runs,
 );
 
-/// Both the query and its caller are bounded: what the attack sends is refused at the door.
+/// Both the query and its caller are bounded: what is larger is refused at the door.
 async fn counting_from_minus_infinity_stops_nobody(setup: Setup) {
     let server = setup.start().await;
     let alice = server.user("u_alice");
