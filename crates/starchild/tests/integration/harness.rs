@@ -2,6 +2,7 @@
 
 use client::{Client, Event, MessageQuery, PostMessage};
 use protocol::{AutoJoin, CreateInvite, InviteCreated, Message, RoomId};
+use serde_json::Value;
 use std::{
     collections::BTreeMap,
     fs::File,
@@ -12,7 +13,6 @@ use std::{
     sync::{Arc, Mutex, OnceLock},
     time::{Duration, Instant},
 };
-use serde_json::Value;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
@@ -59,7 +59,9 @@ pub fn server_program() -> &'static Path {
         assert!(built.status.success());
         // Cargo says where it is: these tests may have been built for another profile or folder.
         let messages = String::from_utf8(built.stdout).unwrap();
-        let messages = messages.lines().map(|line| serde_json::from_str(line).unwrap());
+        let messages = messages
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap());
         let mut programs = messages.filter_map(|message: Value| {
             let is_server = message["target"]["name"] == "sc-chatroom";
             let program = message["executable"].as_str().filter(|_| is_server);
