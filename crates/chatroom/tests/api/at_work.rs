@@ -184,6 +184,8 @@ async fn a_call_that_is_stopped_is_over_and_posts_nothing(setup: Setup) {
     let mut reading = alice.listens(&room).await;
     let seq = carol.says(&room, "Hello").await;
     assert_eq!(reading.ephemeral("agent_typing").await["state"], "thinking");
+    // A call that is stopped on its way does not reach the agent.
+    agent.seqs(1).await;
     // Whoever asked may stop it.
     let path = format!("/rooms/{room}/members/u_bob/stop");
     let stopped = carol.post(&path, json!({"reply_to_seq": seq})).await.ok();
