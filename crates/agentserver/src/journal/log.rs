@@ -6,6 +6,8 @@ use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// The file that is written.
 pub const CURRENT: &str = "journal";
@@ -15,6 +17,9 @@ pub const PREVIOUS: &str = "journal.previous";
 const TORN: &str = "journal.torn";
 const NEXT: &str = "journal.next";
 const LOCK: &str = "lock";
+/// How long whoever holds the lock has to let go of it.
+const LOCK_WAIT: Duration = Duration::from_secs(1);
+const LOCK_POLL: Duration = Duration::from_millis(20);
 
 /// A journal that is open for writing.
 pub(crate) struct Log {
@@ -77,13 +82,18 @@ impl Log {
     }
 }
 
+/// Takes the lock. One who was killed while it started a program leaves it to that for a moment.
 fn lock(path: &Path) -> Result<File, JournalError> {
     let file = private().create(true).truncate(false).open(path);
     let file = file.map_err(JournalError::io(path))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(JournalError::InUse(path.to_owned())),
-        Err(TryLockError::Error(error)) => Err(JournalError::io(path)(error)),
+    let deadline = Instant::now() + LOCK_WAIT;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(LOCK_POLL),
+            Err(TryLockError::WouldBlock) => return Err(JournalError::InUse(path.to_owned())),
+            Err(TryLockError::Error(error)) => return Err(JournalError::io(path)(error)),
+        }
     }
 }
 

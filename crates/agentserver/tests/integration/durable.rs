@@ -268,6 +268,22 @@ async fn work_for_a_listener_that_is_gone_fails_and_its_caller_is_told() {
     at_rest(&pump).await;
 }
 
+/// A program that was killed while it started another leaves its files to that one for a moment.
+#[tokio::test]
+async fn a_journal_whose_lock_is_about_to_be_left_is_waited_for() {
+    let folder = TempDir::new().unwrap();
+    let held = std::fs::File::create(folder.path().join("lock")).unwrap();
+    held.try_lock().unwrap();
+    std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        drop(held);
+    });
+    let pump = start([echo()], folder.path());
+    soon(pump.request("console", "echo", ask("x")))
+        .await
+        .unwrap();
+}
+
 #[tokio::test]
 async fn two_pumps_do_not_share_a_journal_and_a_damaged_one_is_told() {
     let folder = TempDir::new().unwrap();

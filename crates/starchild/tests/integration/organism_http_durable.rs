@@ -50,11 +50,15 @@ async fn start(folder: &TempDir, shell: &str) -> Running {
         .unwrap();
     let mut err = BufReader::new(child.stderr.take().unwrap()).lines();
     // A write that was torn is told first.
+    let mut told = String::new();
     let base = loop {
-        let line = within(err.next_line()).await.unwrap().unwrap();
+        let Some(line) = within(err.next_line()).await.unwrap() else {
+            panic!("it does not start: {told}");
+        };
         if let Some((_, address)) = line.split_once("http://") {
             break format!("http://{}", address.split('/').next().unwrap());
         }
+        told = told + &line + "\n";
     };
     Running { child, err, base }
 }
