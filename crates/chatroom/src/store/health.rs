@@ -118,6 +118,18 @@ impl Trouble {
     }
 }
 
+/// Whether somebody else held what the transaction needs.
+pub fn is_locked(error: &DbError) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code());
+    code.as_deref() == Some("55P03")
+}
+
+/// Whether the database undid the transaction only because another was in its way.
+pub fn wants_retry(error: &DbError) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code());
+    matches!(code.as_deref(), Some("40001" | "40P01"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -24,7 +24,7 @@ use crate::{
     store::{
         Db, DbError,
         group::{Group, NewMessage},
-        health::Trouble,
+        health::{Trouble, is_locked, wants_retry},
     },
 };
 use deferred::{DeferredPosts, PendingPost};
@@ -361,16 +361,4 @@ fn without<'a>(posts: &'a [Post], busy: &HashSet<RoomId>) -> Cow<'a, [Post]> {
 
 fn busy() -> Error {
     Error::unavailable("Another node holds this room and does not let go of it. Try again")
-}
-
-/// Whether somebody else held what the transaction needs.
-fn is_locked(error: &DbError) -> bool {
-    let code = error.as_database_error().and_then(|error| error.code());
-    code.as_deref() == Some("55P03")
-}
-
-/// Whether the database undid the transaction only because another was in its way.
-fn wants_retry(error: &DbError) -> bool {
-    let code = error.as_database_error().and_then(|error| error.code());
-    matches!(code.as_deref(), Some("40001" | "40P01"))
 }
